@@ -53,6 +53,9 @@ GOOD = {
         outcome=[0, 1],
         note="p = Predicted Probability",
     ),
+    "canonical names in capitals": Good(
+        text=LONG.format("Forecaster", "Question", "P", "Outcome"), p=AB, outcome=[0, 1], note="question = Question"
+    ),
     "byte order mark": Good(text="\ufeff" + LONG.format("bot", "id", "forecast", "answer"), p=AB, outcome=[0, 1]),
     "semicolons and decimal commas": Good(
         text="system;id;probability;result\na;q1;0,2;0\na;q2;0,7;1\nb;q1;0,4;0\nb;q2;0,9;1\n",

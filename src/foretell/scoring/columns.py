@@ -263,7 +263,10 @@ def _renamed(table: InputTable, roles: Mapping[str, str], wide: Sequence[str], *
 def _viewed(table: InputTable, query: str, names: Mapping[str, str]) -> InputTable:
     name = f"{table.table}_named"
     table.con.execute(f"create or replace temp view {name} as {query}")
-    return replace(table, table=name, types=column_types(name, table.con), names=names)
+    # DuckDB ignores an alias that differs from the column's name only in case.
+    respelled = {column: role for role, column in names.items() if column.casefold() == role}
+    types = {respelled.get(column, column): kind for column, kind in column_types(name, table.con).items()}
+    return replace(table, table=name, types=types, names=names)
 
 
 def _literal(text: str) -> str:
