@@ -7,6 +7,7 @@ keys. Blocks marked `sh` are only checked for commands and options that exist: t
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,8 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
         monkeypatch.delenv(name)
     for name, value in {"FORETELL_HOME": tmp_path / "home", "FORETELL_NETWORK": "off", "COLUMNS": 100}.items():
         monkeypatch.setenv(name, str(value))
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    path = (str(programs), str(Path(sys.executable).parent), os.environ["PATH"])
+    monkeypatch.setenv("PATH", os.pathsep.join(path))
     names: dict[str, object] = {}
     with forked_on_path(programs):
         for language, text in examples(page):

@@ -7,7 +7,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
-    "README.md",
     "docs/python.md",
     "docs/combining.md",
     "docs/calibration.md",
