@@ -9,8 +9,12 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from fastapi.routing import APIRoute
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
@@ -23,11 +27,13 @@ LIMITS = {
     "JSON routes": 26,
     "MCP tools": 12,
     "tokens of MCP tools": 5_000,
-    "metrics": 18,
+    "metrics": 21,
     "environment variables": 7,
     "names in foretell": 75,
 }
 """The most of each."""
+NO_PAGES = ("/api", "/static", "/openapi")
+"""How the addresses begin that do not lead to a page."""
 
 
 def commands(group: click.Group | None = None, parent: click.Context | None = None) -> Iterator[click.Command]:
@@ -63,28 +69,40 @@ def mcp_tokens() -> int:
 
     settings = Settings(home=Path("home"), budget=Budget("server", dollars=1.0))
     server = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
-    tools = [{"name": one.name, "description": one.description, "inputSchema": one.schema(server)} for one in TOOLS]
+    tools = [{"name": tool.name, "description": tool.description, "inputSchema": tool.schema(server)} for tool in TOOLS]
     return len(json.dumps(tools, ensure_ascii=False)) // 4
 
 
 def routes() -> tuple[set[str], set[str]]:
-    """Return the addresses of the pages and of the JSON routes of the web app."""
+    """Return the addresses of the pages and of the JSON routes of the web app, without redirects from old ones."""
+    from fastapi.routing import APIRoute
+
     from foretell.runs.settings import Settings
     from foretell.web.app import create_app
 
     app = create_app(Settings(home=Path("home")))
-    found = [(getattr(route, "path", ""), getattr(route, "methods", None) or set()) for route in app.router.routes]
-    own = {path for path, _ in found if path.startswith("/api/")}
-    pages = {
-        path for path, methods in found if "GET" in methods and not path.startswith(("/api", "/static", "/openapi"))
-    }
-    return pages, own
+    current = [route for route in app.router.routes if isinstance(route, APIRoute) and not is_redirect(route)]
+    pages = {route.path for route in current if "GET" in route.methods and not route.path.startswith(NO_PAGES)}
+    return pages, {route.path for route in current if route.path.startswith("/api/")}
+
+
+def is_redirect(route: "APIRoute") -> bool:
+    """Return whether an address of an earlier version leads to the present one."""
+    return route.endpoint.__module__ == "foretell.web.moved"
 
 
 def environment_variables() -> set[str]:
-    """Return the FORETELL_ variables that the package reads; those of services count as one."""
+    """Return the FORETELL_ variables that the package reads.
+
+    The addresses of services count as one. Variables of version 0.2, which settings.toml replaces, are left out.
+    """
+    from foretell.cli.serve import OLD_TOKEN_VARIABLE
+    from foretell.runs.settings import OLD
+
     text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    return set(re.findall(r"\bFORETELL_[A-Z_]+\b", text))
+    names = set(re.findall(r"\bFORETELL_[A-Z_]+[A-Z]\b", text)) - set(OLD) - {OLD_TOKEN_VARIABLE}
+    services = {name for name in names if name.endswith("_URL")} - {"FORETELL_DATABASE_URL"}
+    return names - services | {"FORETELL_<SERVICE>_URL"}
 
 
 def counts() -> dict[str, int]:
