@@ -2,7 +2,7 @@
 
 Built-in plug-ins are listed in `BUILT_IN`. Another package announces its own in the entry-point group
 `foretell.<kind>`, for example `[project.entry-points."foretell.forecasters"]`, and a program registers an object with
-`register`. docs/design/plugins.md describes the interface of each kind.
+`register`. docs/plugins.md describes the interface of each kind.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -235,7 +235,7 @@ def _check_shape(kind: str, name: str, plugin: Any) -> None:
     if wanted:
         found = getattr(plugin, "__name__", None) or f"a {type(plugin).__name__}"
         problem = f"the {describe(kind)} {name!r} must be {wanted}, not {found}"
-        raise InputError(problem, hint="docs/design/plugins.md has an example of each kind")
+        raise InputError(problem, hint="docs/plugins.md has an example of each kind")
 
 
 def unregister(kind: str, name: str) -> None:

@@ -150,7 +150,7 @@ def function_provider(name: str, plugin: "ModelFunction | Mapping[str, Any] | Mo
     """Wraps a function, a model, or several of them by name as a provider."""
     if not isinstance(plugin, Mapping):
         if not callable(plugin) and not hasattr(plugin, "complete"):
-            raise InputError(f"the plugin of the model {name!r} is not a model", hint="see docs/design/plugins.md")
+            raise InputError(f"the plugin of the model {name!r} is not a model", hint="see docs/plugins.md")
         return Provider(open=lambda config: _client(plugin), form=name, price=lambda model: _price(plugin))
     models = cast("Mapping[str, ModelFunction | Model]", plugin)
 
