@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from foretell.cli.moved import COMMANDS, OPTIONS
+
 ROOT = Path(__file__).parents[1]
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -32,6 +34,18 @@ def test_workflows_are_valid() -> None:
 def test_one_version_everywhere() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert str(yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"]) == version
+
+
+def test_the_changelog_names_every_old_spelling() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    missing = [old for old in COMMANDS if not any(row.startswith(f"| `foretell {old}` |") for row in rows)]
+    for words in OPTIONS:
+        command, _, option = words.rpartition(" ")
+        named = f"`{command}`" if command else "all"
+        if not any(named in row.split("|")[1] and f"`{option}`" in row.split("|")[2] for row in rows):
+            missing.append(words)
+    assert missing == []
 
 
 @pytest.mark.parametrize(
