@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Extension, Module, Object
 
 EXAMPLE = re.compile(r"(?m)^>>> (?:.*\n?)*?(?=^\s*$|\Z)")
 """From a prompt to the next empty line."""
@@ -17,3 +17,9 @@ class Examples(Extension):
         if obj.docstring is not None:
             text = obj.docstring.value
             obj.docstring.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
+
+    def on_module_members(self, *, mod: Module, **_: Any) -> None:
+        """Show a function of a stub that has only overloads by the last one, which has the docstring."""
+        for name, functions in mod.overloads.items():
+            if name not in mod.members:
+                mod.set_member(name, functions[-1])
