@@ -274,7 +274,7 @@ def test_a_new_settings_file_explains_every_key(tmp_path: Path, monkeypatch: pyt
     assert load_settings().contact == "me@example.org"
     (tmp_path / "settings.toml").write_text(re.sub(r'(?m)^# (?=[\w"/]+ = |\[)', "", text))
     saved = read_settings_file(tmp_path)
-    assert set(saved) == {key for key, _ in OLD.values()}
+    assert set(saved) == {"workers_concurrency", *(key for key, _ in OLD.values())}
     assert saved["corpus"] == tmp_path / "corpus.db"
     assert str(saved["rate_limits"]["wayback"][-1]) == "100/min"
     assert saved["model_limits"]["openai"].requests_per_minute == 500
