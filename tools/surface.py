@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -80,7 +81,8 @@ def routes() -> tuple[set[str], set[str]]:
     from foretell.runs.settings import Settings
     from foretell.web.app import create_app
 
-    app = create_app(Settings(home=Path("home")))
+    with TemporaryDirectory() as home:
+        app = create_app(Settings(home=Path(home)))
     current = [route for route in app.router.routes if isinstance(route, APIRoute) and not is_redirect(route)]
     pages = {route.path for route in current if "GET" in route.methods and not route.path.startswith(NO_PAGES)}
     return pages, {route.path for route in current if route.path.startswith("/api/")}
