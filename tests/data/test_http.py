@@ -237,19 +237,19 @@ def test_requests_to_one_host_keep_its_pace() -> None:
 
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         server.route("GET", "/noted", note)
-        client.pace(server.url, per_second=20.0)
+        client.pace(server.url, per_second=5.0)
         for _ in range(3):
             await client.get(f"{server.url}/noted")
-        client.pace(server.url, per_second=20.0, burst=3)
+        client.pace(server.url, per_second=5.0, burst=3)
         await asyncio.gather(*(client.get(f"{server.url}/noted") for _ in range(8)))
         with pytest.raises(ValueError, match="per_second"):
             client.pace(server.url, per_second=0.0)
 
     served(use)
-    # One that was refused and sent again counts too; a slow machine may only make it later.
+    # One that was refused and sent again counts too. A busy machine may note an arrival some hundredths late.
     assert len(times) == 12
-    assert all(later - earlier >= 0.04 for earlier, later in pairwise(times[:4]))
-    assert all(later - earlier >= 0.14 for earlier, later in zip(times[4:], times[7:], strict=False))
+    assert all(later - earlier >= 0.14 for earlier, later in pairwise(times[:4]))
+    assert all(later - earlier >= 0.54 for earlier, later in zip(times[4:], times[7:], strict=False))
 
 
 def test_an_address_that_was_checked_is_the_one_connected_to() -> None:

@@ -106,10 +106,10 @@ def _asks(spec: RunSpec, question: Question, runtime: Runtime) -> Iterator[tuple
     elif not hasattr(made, "open"):
         forecaster = shown_context(forecaster_of(made, runtime), spec, runtime.contexts)
         yield "agent", lambda context: attempt(forecaster, question, context)
-    searches = bool(spec.search) and forecaster_options(spec).get("variant") != "zero-shot"
-    if searches and spec.mode == "backtest" and not spec.clairvoyant:
+    has_tools = forecaster_options(spec).get("variant") != "zero-shot"
+    if has_tools and spec.mode == "backtest" and not spec.clairvoyant:
         yield "filter", lambda context: ask_filter(question, context)
-    if searches:
+    if has_tools and spec.search:
         yield "summariser", lambda context: ask_summariser(question, context)
     if has_panel(spec):
         yield "judge", lambda context: ask_panel(question, context)
