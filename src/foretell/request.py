@@ -4,20 +4,16 @@ A field is declared with `setting`. The command line derives its options from it
 schema and Python its signature, so adding an option means adding one field.
 """
 
-import ast
-import inspect
 import os
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date
-from itertools import pairwise
-from textwrap import dedent
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -182,28 +178,6 @@ def plain_type(info: FieldInfo) -> Any:
         others = [one for one in get_args(info.annotation) if one is not NoneType]
         return others[0] if len(others) == 1 else Union[tuple(others)]  # noqa: UP007 - made at run time
     return info.annotation
-
-
-def fields_of(options: type[Any], *, group: str) -> type[OperationRequest]:
-    """Create a request class from the fields of a dataclass, so that a forecaster's option is declared in one place.
-
-    Args:
-        options: A dataclass; the docstring below a field becomes the field's description for users.
-        group: The group that all of its fields belong to.
-    """
-    types, texts = get_type_hints(options, include_extras=True), dict[str, str]()
-    (definition,) = ast.parse(dedent(inspect.getsource(options))).body
-    for line, below in pairwise(cast("ast.ClassDef", definition).body):
-        match line, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                texts[name] = " ".join(text.split())
-            case _:
-                pass
-    made: dict[str, Any] = {
-        field.name: (types[field.name], setting(field.default, texts.get(field.name, ""), group=group))
-        for field in fields(options)
-    }
-    return create_model(f"{options.__name__}Fields", __base__=OperationRequest, **made)
 
 
 def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of a field
