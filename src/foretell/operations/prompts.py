@@ -155,8 +155,7 @@ async def ask_summariser(question: Question, context: Context) -> None:
     """Ask for a summary of a search result."""
     store = SourceStore()
     finder = _Finder()
-    # As in a live run: what it finds is an example, which no filter has to judge.
-    fence = FenceRules(as_of=replace(context.as_of, mode="live"), question=question)
+    fence = FenceRules(as_of=context.as_of, question=question)
     name = context.models.name("summariser")
     reader = web.SummarizeResults(sources=store, model=context.model("summariser"), name=name, question=question)
     tools = FencedTools.around([finder, reader], fence, _KeepExample(), sources=store)
