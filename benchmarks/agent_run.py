@@ -1,11 +1,11 @@
-"""A whole run of the belief agent: 400 questions × 5 trials × 8 steps, 500 cells at once, beside a bare aiohttp loop.
+"""A whole run of the belief agent: 400 questions × 5 trials × 8 steps, 500 trials at once, and a bare aiohttp loop.
 
-A cell makes 15 model calls one after the other: eight steps of the agent and the content filter's verdict on each of
-seven searches. All of them go to one fake provider in a process of its own. Journal, fence, limits, budget and events
-are on, as in `foretell run`. The bare loop posts the very bodies one cell of the run sends, 500 chains at once, and
-does nothing else. Without `--full` there are 100 questions, which is 500 cells and takes two minutes.
+A trial makes 15 model calls in sequence: eight steps of the agent and the content filter's verdict on each of seven
+searches. All of them go to one fake provider in its own process. Journal, leakage filter, limits, budget and events are
+on, as in `foretell run`. The bare loop posts the request bodies of one trial of the run, 500 chains at once, and does
+nothing else. Without `--full` there are 100 questions, which is 500 trials and takes two minutes.
 
-The ideal is calls × latency / 500: nobody waits for anything but the provider.
+The ideal is calls × latency / 500: only the provider takes time.
 """
 
 import asyncio
@@ -22,13 +22,17 @@ from types import FrameType
 from typing import Any
 
 from fakes.models import FakeModelProcess, FakeModels
-from foretell.data.datasets import QuestionSet
-from foretell.data.search import SearchHit
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.data.search.engine import SearchHit
 from foretell.plugins import register
-from foretell.practice.models import agent_script
-from foretell.questions import AsOf, Question, Target, instant
-from foretell.runs import Benchmark, PreparedRun, QuestionsSpec, RunSpec, Settings, execute_run
+from foretell.practice.models.scripts import agent_script
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, Target
 from foretell.runs.event_loop import run as run_on_loop
+from foretell.runs.question_sets import Benchmark
+from foretell.runs.runner import PreparedRun, execute_run
+from foretell.runs.settings import Settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
 
 AT_ONCE = 500
 TRIALS = 5
@@ -39,7 +43,7 @@ PASSAGE = "The speaker said that the house would settle it after the recess, onc
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Of a whole run."""
+    """Times and memory of a whole run."""
 
     calls: int
     wall: float
@@ -47,19 +51,19 @@ class Timing:
 
     @property
     def cpu_ms(self) -> float:
-        """Of one call."""
+        """CPU milliseconds per call."""
         return self.cpu / self.calls * 1000
 
 
 @dataclass(kw_only=True)
 class Watch:
-    """Looks every few milliseconds of CPU time what this process is at, and how large it is."""
+    """Samples every few milliseconds of CPU time what this process is doing, and its memory."""
 
     shares: Counter[str] = field(default_factory=Counter[str])
     sizes: list[float] = field(default_factory=list[float])
 
     def __enter__(self) -> "Watch":
-        # By a signal and not from a thread: a thread gets its turn mostly while this one waits for SQLite.
+        # Use a signal, because a thread would mostly run while this one waits for SQLite.
         signal.signal(signal.SIGPROF, self._look)
         signal.setitimer(signal.ITIMER_PROF, 0.005, 0.005)
         return self
@@ -80,16 +84,16 @@ PLACES = (
     ("foretell/llm/journal", "journal"),
     ("foretell/llm/flush", "journal"),
     ("foretell/llm", "limits and budget"),
-    ("foretell/arena", "events and cells"),
+    ("foretell/arena", "events and trials"),
     ("foretell/tools/kept", "journal"),
-    ("foretell/tools", "fence"),
+    ("foretell/tools", "rules"),
     ("foretell/forecasters", "agent"),
     ("foretell/app", "agent"),
 )
 
 
 def place_of(frame: FrameType | None) -> str:
-    """The part of the house that is at work: that of the innermost function that belongs to one."""
+    """Return the part of the architecture at work: that of the innermost function that belongs to one."""
     while frame is not None:
         file = frame.f_code.co_filename
         if file.endswith("foretell/app/loop.py"):
@@ -122,16 +126,16 @@ def questions(count: int) -> tuple[Question, ...]:
 
 
 class Engine:
-    """Five articles for every query, each with a passage of its own for the filter to judge.
+    """Return five articles for every query, each with its own passage for the filter to judge.
 
-    Searching costs nothing here: it is other people's machines that do it.
+    Searching costs nothing here, because search engines run on other machines.
     """
 
     name = "articles"
     filters_dates = True
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """The same articles with other words."""
+        """Return the same articles with other words."""
         return [self._hit(query, part) for part in range(1, 6)]
 
     def _hit(self, query: str, part: int) -> SearchHit:
@@ -155,12 +159,14 @@ def prepared(url: str, count: int, trials: int = TRIALS) -> PreparedRun:
         trials=trials,
         concurrency=AT_ONCE,
     )
-    found = QuestionSet(name="made up", questions=questions(count))
-    return PreparedRun(spec=spec, benchmark=Benchmark(questions=found, history=found), questions=found.questions)
+    question_set = QuestionSet(name="made up", questions=questions(count))
+    return PreparedRun(
+        spec=spec, benchmark=Benchmark(questions=question_set, history=question_set), questions=question_set.questions
+    )
 
 
 def whole(fake: FakeModelProcess, folder: Path, count: int, watch: Watch) -> Timing:
-    """Everything, as `foretell run` does it."""
+    """Time a whole run, as `foretell run` does it."""
     settings = Settings(home=folder / "home")
     with watch:
         wall, cpu = time.perf_counter(), time.process_time()
@@ -171,14 +177,14 @@ def whole(fake: FakeModelProcess, folder: Path, count: int, watch: Watch) -> Tim
 
 
 async def bodies_of_one_cell(folder: Path) -> list[dict[str, Any]]:
-    """What one cell sends, in its order."""
+    """Return the request bodies of one trial, in order."""
     async with FakeModels(agent_script) as fake:
         await execute_run(prepared(fake.url, 1, trials=1), Settings(home=folder / "one"))
         return [dict(heard.json) for heard in fake.queries]
 
 
 async def bare(url: str, bodies: list[dict[str, Any]]) -> Timing:
-    """What nobody can beat: 500 chains that write JSON, post it, and read JSON."""
+    """Time a lower bound: 500 chains that write JSON, post it, and read JSON."""
     import aiohttp
 
     connector = aiohttp.TCPConnector(limit=0)
@@ -186,8 +192,8 @@ async def bare(url: str, bodies: list[dict[str, Any]]) -> Timing:
 
         async def chain(place: int) -> None:
             for body in bodies:
-                sent = json.dumps({**body, "seed": place}).encode()
-                async with session.post(f"{url}/v1/chat/completions", data=sent) as answer:
+                body_bytes = json.dumps({**body, "seed": place}).encode()
+                async with session.post(f"{url}/v1/chat/completions", data=body_bytes) as answer:
                     json.loads(await answer.read())["choices"][0]["message"]
 
         wall, cpu = time.perf_counter(), time.process_time()
@@ -200,15 +206,15 @@ def timed(work: Awaitable[Timing]) -> Timing:
     return run_on_loop(work)
 
 
-def report(name: str, found: Timing, base: Timing, latency: float) -> None:
-    ideal = found.calls * latency / AT_ONCE
-    against_bare = (found.wall / found.calls) / (base.wall / base.calls)
-    told = f"{found.wall / ideal:5.2f} × ideal, {against_bare:5.2f} × bare loop, {found.cpu_ms:5.2f} ms CPU a call"
-    print(f"  {name:34} {told}", flush=True)
+def report(name: str, timing: Timing, base: Timing, latency: float) -> None:
+    ideal = timing.calls * latency / AT_ONCE
+    against_bare = (timing.wall / timing.calls) / (base.wall / base.calls)
+    text = f"{timing.wall / ideal:5.2f} × ideal, {against_bare:5.2f} × bare loop, {timing.cpu_ms:5.2f} ms CPU a call"
+    print(f"  {name:34} {text}", flush=True)
 
 
 def case(latency: float, count: int) -> None:
-    cells = count * TRIALS
+    trials = count * TRIALS
     print(f"{count} questions × {TRIALS} trials × {STEPS} steps at {latency:g} s, {AT_ONCE} at once", flush=True)
     with FakeModelProcess(latency=latency, script=BRAIN) as fake, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -217,13 +223,13 @@ def case(latency: float, count: int) -> None:
         report("bare aiohttp loop", base, base, latency)
         fake.reset()
         watch = Watch()
-        found = whole(fake, folder, count, watch)
-        report("journal, fence, events and agent", found, base, latency)
+        timing = whole(fake, folder, count, watch)
+        report("journal, leakage filter, events and agent", timing, base, latency)
         stats = fake.stats()
     paid = sum(stats["billed"].values())
     kb = sum(len(json.dumps(body)) for body in bodies) / len(bodies) / 1000
     print(
-        f"  {cells} forecasts from {found.calls} calls, {paid} billed, {kb:.0f} KB each; peak {stats['peak']} at once"
+        f"  {trials} forecasts from {timing.calls} calls, {paid} billed, {kb:.0f} KB each; peak {stats['peak']} at once"
     )
     shares = ", ".join(f"{place} {n / watch.shares.total():.0%}" for place, n in watch.shares.most_common())
     print(f"  where the CPU time goes: {shares}")

@@ -1,9 +1,9 @@
 """A year of an arena: how long the leaderboard's page data takes from a cold start, and what a forecast takes on disk.
 
-20 events a day, 20 entries, 4 moments each: 584,000 forecasts, written in bulk into the arena's own tables. Every
-reading is a fresh process on a file whose pages were dropped from memory; it opens the database, reads the standings,
-computes every number of the page with its interval, and writes the JSON. Times are told as ratios: a year to a quarter,
-and the whole to reading the same bytes from the file. `--postgres` does the same on a PostgreSQL of its own.
+20 events a day, 20 entries, 4 forecast times each: 584,000 forecasts, written in bulk into the arena's tables. Every
+measurement is a fresh process on a file whose pages were dropped from memory; it opens the database, reads the
+forecasts, computes every number of the page with its interval, and writes the JSON. Times are ratios: a year to a
+quarter, and the whole to reading the same bytes from the file. `--postgres` does the same on its own PostgreSQL.
 """
 
 import argparse
@@ -21,14 +21,15 @@ from pathlib import Path
 
 import numpy as np
 
-from foretell.arena import MIGRATIONS, SCHEMA_NAME, read_arena_table
+from foretell.arena.score_data import read_arena_table
+from foretell.arena.store import MIGRATIONS, SCHEMA_NAME
 from foretell.models.database import open_database
 from foretell.models.database.interface import Database
-from foretell.questions import Question, Target
 from foretell.questions.codec import to_json
+from foretell.questions.question import Question, Target
 from foretell.scoring.arena_view import arena_view
 
-ARENA, ENTRIES, MOMENTS, A_DAY, DAYS = "year", 20, 4, 20, 364
+ARENA, ENTRIES, FORECAST_TIMES, A_DAY, DAYS = "year", 20, 4, 20, 364
 MARKETS = (1, 2, 2, 2, 2, 2, 2, 4, 8, 10)
 """Markets of an event: mostly two sides of a match, sometimes a ladder of thresholds."""
 CATEGORIES = ("Sports",) * 6 + ("Politics", "Economics", "Crypto", "Entertainment", "World", "Climate")
@@ -40,7 +41,7 @@ LIMIT = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An event made up."""
+    """A synthetic event."""
 
     id: str
     day: int
@@ -56,12 +57,12 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaSize:
-    """How large an arena to make up."""
+    """The size of a synthetic arena."""
 
     days: int
     a_day: int = A_DAY
     entries: int = ENTRIES
-    moments: int = MOMENTS
+    forecast_times: int = FORECAST_TIMES
 
 
 def events(size: ArenaSize) -> Iterator[Event]:
@@ -86,18 +87,18 @@ def build(database: Database, size: ArenaSize) -> int:
     entries = [(i + 1, ARENA, f"model {i + 1:02d}", f"{i:012x}", "{}", START.isoformat()) for i in range(size.entries)]
     insert = "insert into entry (id, arena, name, run, spec, since) values (?, ?, ?, ?, ?, ?)"
     database.write_many(insert, entries)
-    rng, moment, said = np.random.default_rng(11), 0, 0
+    rng, number_of_times, forecasts = np.random.default_rng(11), 0, 0
     batch: dict[str, list[tuple[object, ...]]] = {}
     for event in events(size):
         _list(batch, event)
-        for number in range(size.moments):
-            moment += 1
-            said += _ask(batch, event, moment, number, size.entries, rng)
+        for number in range(size.forecast_times):
+            number_of_times += 1
+            forecasts += _ask(batch, event, number_of_times, number, size.entries, rng)
         if len(batch["said"]) > 50_000:
             flush(database, batch)
     flush(database, batch)
     database.write(_TALLY)
-    return said
+    return forecasts
 
 
 _TALLY = """
@@ -127,12 +128,14 @@ def flush(database: Database, batch: dict[str, list[tuple[object, ...]]]) -> Non
 def _list(batch: dict[str, list[tuple[object, ...]]], event: Event) -> None:
     opened = START + timedelta(days=event.day)
     closes = opened + timedelta(hours=HOURS[0])
-    seen = opened.isoformat()
-    row = (ARENA, event.id, "kalshi", event.category, "KXGAME", seen, seen, "settled", closes.isoformat())
-    batch.setdefault("listed", []).append((*row, "selected", "", seen, 1, to_json(_question(event, opened, closes))))
-    known = (closes + timedelta(hours=2)).isoformat()
+    opened_at = opened.isoformat()
+    row = (ARENA, event.id, "kalshi", event.category, "KXGAME", opened_at, opened_at, "settled", closes.isoformat())
+    batch.setdefault("listed", []).append(
+        (*row, "selected", "", opened_at, 1, to_json(_question(event, opened, closes)))
+    )
+    known_at = (closes + timedelta(hours=2)).isoformat()
     batch.setdefault("outcome", []).extend(
-        (ARENA, event.id, target, int(outcome), None, known, "made up", known)
+        (ARENA, event.id, target, int(outcome), None, known_at, "made up", known_at)
         for target, outcome in zip(event.targets, event.outcome, strict=True)
     )
 
@@ -148,31 +151,31 @@ def _question(event: Event, due: datetime, closes: datetime) -> Question:
 def _ask(
     batch: dict[str, list[tuple[object, ...]]],
     event: Event,
-    moment: int,
+    time_id: int,
     number: int,
     entries: int,
     rng: np.random.Generator,
 ) -> int:
     closes = START + timedelta(days=event.day, hours=HOURS[0])
     due = closes - timedelta(hours=HOURS[number])
-    taken = due.isoformat()
+    taken_at = due.isoformat()
     price = np.clip(event.belief + rng.normal(0, 0.08, len(event.belief)), 0.02, 0.98).round(2)
     quotes = np.stack([price, price - 0.01, price + 0.01, 1.01 - price], axis=1)
-    row = (moment, ARENA, event.id, number, taken, taken, closes.isoformat(), "ready", f"{moment:064x}")
+    row = (time_id, ARENA, event.id, number, taken_at, taken_at, closes.isoformat(), "ready", f"{time_id:064x}")
     batch.setdefault("moment", []).append((*row, json.dumps(event.targets), quotes.astype("<f8").tobytes()))
-    batch.setdefault("asked", []).append((moment, to_json(_question(event, due, closes))))
+    batch.setdefault("asked", []).append((time_id, to_json(_question(event, due, closes))))
     batch.setdefault("quote", []).extend(
-        (ARENA, event.id, target, taken, *(float(q) for q in row), 1000.0)
+        (ARENA, event.id, target, taken_at, *(float(q) for q in row), 1000.0)
         for target, row in zip(event.targets, quotes, strict=True)
     )
     p = np.clip(price + rng.normal(0, 0.1, (entries, len(price))), 0.01, 0.99).round(3).astype("<f8")
     there = np.flatnonzero(rng.random(entries) > 0.01)
-    batch.setdefault("said", []).extend((int(i) + 1, moment, 0, p[i].tobytes(), taken, 0.01, 20.0) for i in there)
+    batch.setdefault("said", []).extend((int(i) + 1, time_id, 0, p[i].tobytes(), taken_at, 0.01, 20.0) for i in there)
     return len(there)
 
 
 def read(place: str, keep: Path | None) -> dict[str, float]:
-    """In a process of its own: seconds of each part. The caller adds the start of the process."""
+    """Return the seconds of each part, in its own process. The caller adds the start of the process."""
     times = [time.perf_counter()]
     with closing(open_database(place, "arena")) as database:
         standings = read_arena_table(database, ARENA, keep=keep)
@@ -181,15 +184,15 @@ def read(place: str, keep: Path | None) -> dict[str, float]:
     times.append(time.perf_counter())
     text = json.dumps(view.to_dict())
     times.append(time.perf_counter())
-    read_, scored, written = np.diff(times).tolist()
+    read_, scored, written_at = np.diff(times).tolist()
     busy = time.process_time()
-    return {"read": read_, "score": scored, "write": written, "busy": busy, "json": len(text)}
+    return {"read": read_, "score": scored, "write": written_at, "busy": busy, "json": len(text)}
 
 
 def cold(place: str, keep: Path | None = None) -> dict[str, float]:
-    """A fresh process on files that are not in memory; with `keep` it finds what an earlier one kept."""
-    kept = list(keep.glob("*.npz")) if keep else []
-    for path in [*kept, *([] if place.startswith("postgres") else [Path(place)])]:
+    """Run a fresh process on files that are not in memory; with `keep` it finds what an earlier one saved."""
+    glob = list(keep.glob("*.npz")) if keep else []
+    for path in [*glob, *([] if place.startswith("postgres") else [Path(place)])]:
         _forget(path)
     start = time.perf_counter()
     command = [sys.executable, __file__, "--read", place, *(["--keep", str(keep)] if keep else [])]
@@ -198,8 +201,8 @@ def cold(place: str, keep: Path | None = None) -> dict[str, float]:
 
 
 def best(place: str, keep: Path | None = None, times: int = 3) -> dict[str, float]:
-    """The quickest of some readings: others compute on the same machine."""
-    return min((cold(place, keep) for _ in range(times)), key=lambda one: one["all"])
+    """Return the fastest of several measurements, because other work on the machine slows them down."""
+    return min((cold(place, keep) for _ in range(times)), key=lambda times_by_part: times_by_part["all"])
 
 
 def _forget(path: Path) -> None:
@@ -210,7 +213,7 @@ def _forget(path: Path) -> None:
 
 
 def plain_reading(path: Path) -> float:
-    """Seconds that reading the bytes of the file takes."""
+    """Return the seconds that reading the bytes of the file takes."""
     _forget(path)
     start = time.perf_counter()
     with path.open("rb", buffering=0) as file:
@@ -220,7 +223,7 @@ def plain_reading(path: Path) -> float:
 
 
 def sizes(path: Path) -> dict[str, int]:
-    """Bytes by table, indexes with their tables."""
+    """Return the bytes of each table with its indexes."""
     with closing(open_database(path, "arena")) as database:
         rows = database.read(
             "select m.tbl_name, sum(s.pgsize) from dbstat s join sqlite_master m on m.name = s.name group by m.tbl_name"
@@ -229,15 +232,17 @@ def sizes(path: Path) -> dict[str, int]:
 
 
 def on_sqlite(folder: Path) -> None:
-    found: list[tuple[int, int, dict[str, float]]] = []
+    measured: list[tuple[int, int, dict[str, float]]] = []
     for days in (DAYS // 4, DAYS // 2, DAYS):
         path = folder / f"{days}.db"
         with closing(open_database(path, "arena", durable=False)) as database:
-            said = build(database, ArenaSize(days=days))
+            forecasts = build(database, ArenaSize(days=days))
             database.read("pragma wal_checkpoint(truncate)")
-        found.append((said, path.stat().st_size, best(str(path))))
-        print(f"{days:4d} days: {said:8,} forecasts, {path.stat().st_size / said:6.1f} bytes on disk for each")
-    (few, small, quarter), (many, large, year) = found[0], found[-1]
+        measured.append((forecasts, path.stat().st_size, best(str(path))))
+        print(
+            f"{days:4d} days: {forecasts:8,} forecasts, {path.stat().st_size / forecasts:6.1f} bytes on disk for each"
+        )
+    (few, small, quarter), (many, large, year) = measured[0], measured[-1]
     ideal = plain_reading(folder / f"{DAYS}.db")
     print(f"storage: {many / few:.2f} × the forecasts take {large / small:.2f} × the bytes")
     for table, size in sorted(sizes(folder / f"{DAYS}.db").items(), key=lambda item: -item[1])[:6]:
@@ -245,35 +250,41 @@ def on_sqlite(folder: Path) -> None:
     times, busy = year["all"] / quarter["all"], year["busy"] / quarter["busy"]
     print(f"page data of a year to that of a quarter: {times:.2f} × the time, {busy:.2f} × the computing")
     print(f"page data of a year to reading the bytes of the file: {year['all'] / ideal:.1f} ×")
-    _told("SQLite, first reading", year)
+    _print_times("SQLite, first reading", year)
     keep = folder / "kept"
     cold(str(folder / f"{DAYS}.db"), keep)
-    _told("SQLite, with what an earlier reading kept", best(str(folder / f"{DAYS}.db"), keep))
+    _print_times("SQLite, with what an earlier reading kept", best(str(folder / f"{DAYS}.db"), keep))
 
 
 def on_postgres() -> None:
-    from fakes.postgres import LocalPostgres  # The process that is measured does without it.
+    from fakes.postgres import LocalPostgres  # Not imported by the measured process.
 
     with LocalPostgres(safe=False) as server:
         url = server.create("arena")
         with closing(open_database(url, "arena")) as database:
-            said = build(database, ArenaSize(days=DAYS))
+            forecasts = build(database, ArenaSize(days=DAYS))
             database.write("analyze")
             ((size,),) = database.read("select pg_database_size(current_database())")
-        print(f"PostgreSQL: {said:,} forecasts, {size / said:.1f} bytes on disk for each")
-        _told("PostgreSQL, first reading", best(url, times=3))
+        print(f"PostgreSQL: {forecasts:,} forecasts, {size / forecasts:.1f} bytes on disk for each")
+        _print_times("PostgreSQL, first reading", best(url, times=3))
         with tempfile.TemporaryDirectory() as keep:
             cold(url, Path(keep))
-            _told("PostgreSQL, with what an earlier reading kept", best(url, Path(keep), times=3))
+            _print_times("PostgreSQL, with what an earlier reading kept", best(url, Path(keep), times=3))
 
 
-def _told(name: str, one: dict[str, float]) -> None:
-    rest = one["all"] - one["read"] - one["score"] - one["write"]
-    parts = {"starting": rest, "reading": one["read"], "scoring": one["score"], "writing": one["write"]}
-    told = ", ".join(f"{part} {seconds / one['all']:.0%}" for part, seconds in parts.items())
-    verdict = "within" if one["all"] < LIMIT else "beyond"
-    print(f"{name}: {one['all'] / LIMIT:.2f} of the allowed {LIMIT:g} s ({verdict}); {told}")
-    print(f"  computing for {one['busy'] / LIMIT:.2f} of the allowed time, {one['json'] / 1e6:.2f} MB of JSON")
+def _print_times(name: str, times_by_part: dict[str, float]) -> None:
+    rest = times_by_part["all"] - times_by_part["read"] - times_by_part["score"] - times_by_part["write"]
+    parts = {
+        "starting": rest,
+        "reading": times_by_part["read"],
+        "scoring": times_by_part["score"],
+        "writing": times_by_part["write"],
+    }
+    shares = ", ".join(f"{part} {seconds / times_by_part['all']:.0%}" for part, seconds in parts.items())
+    verdict = "within" if times_by_part["all"] < LIMIT else "beyond"
+    print(f"{name}: {times_by_part['all'] / LIMIT:.2f} of the allowed {LIMIT:g} s ({verdict}); {shares}")
+    busy, megabytes = times_by_part["busy"] / LIMIT, times_by_part["json"] / 1e6
+    print(f"  computing for {busy:.2f} of the allowed time, {megabytes:.2f} MB of JSON")
 
 
 def main() -> None:
@@ -282,14 +293,14 @@ def main() -> None:
     parser.add_argument("--postgres", action="store_true", help="on PostgreSQL too")
     parser.add_argument("--folder", type=Path, help="folder for the files, which are then left there")
     parser.add_argument("--keep", type=Path, help="with --read: folder in which what was read is kept")
-    given = parser.parse_args()
-    if given.read:
-        print(json.dumps(read(given.read, given.keep)))
+    options = parser.parse_args()
+    if options.read:
+        print(json.dumps(read(options.read, options.keep)))
         return
-    with nullcontext(given.folder) if given.folder else tempfile.TemporaryDirectory() as folder:
+    with nullcontext(options.folder) if options.folder else tempfile.TemporaryDirectory() as folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
         on_sqlite(Path(folder))
-    if given.postgres:
+    if options.postgres:
         on_postgres()
 
 

@@ -35,14 +35,16 @@ from foretell.forecasters.combine.rules import ChainedMethod
 from foretell.forecasters.combine.shrink import Shrink
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
+from foretell.number_text import number, plural, signed
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
-from foretell.report.numbers import number, plural, signed
-from foretell.report.study import CellValue, StudyResult, StudyTable, column, table
+from foretell.report.numbers import CellValue
+from foretell.report.study import StudyTable, column, table
+from foretell.report.study_result import StudyResult
 from foretell.runs.outcomes import past_of
 from foretell.scoring.join import read_examples
-from foretell.scoring.scoreboard import OVERALL
+from foretell.scoring.table import OVERALL
 from foretell.scoring.table_input import open_table
 from foretell.studies.configurations import build_method, divergence_chart, fit_under_protocol
 from foretell.studies.scores import Scores, brier_of, groups_of, index_of, paired_verdict
@@ -59,8 +61,8 @@ PATTERN = re.compile(
 class ConfigName:
     """One configuration, e.g. pro-high-brave-c1-p1-t1-nobelief.
 
-    >>> found = parse_configs(["kimi-k2.5-high-brave-c1-t1-nobelief"])["kimi-k2.5-high-brave-c1-t1-nobelief"]
-    >>> found.model, found.search, found.crowd, found.prior, found.variant
+    >>> config = parse_configs(["kimi-k2.5-high-brave-c1-t1-nobelief"])["kimi-k2.5-high-brave-c1-t1-nobelief"]
+    >>> config.model, config.search, config.crowd, config.prior, config.variant
     ('kimi-k2.5', 'brave', True, False, 'nobelief')
     """
 
@@ -69,7 +71,7 @@ class ConfigName:
     search: str
     """The search engine, or none."""
     crowd: bool
-    """Whether the prompt shows the crowd's price of market questions."""
+    """Whether the prompt shows the market price of market questions."""
     prior: bool
     """Whether the prompt shows the base rate of dataset questions."""
     tools: bool
@@ -80,7 +82,7 @@ class ConfigName:
 
 def parse_configs(names: Iterable[str]) -> dict[str, ConfigName]:
     """Return the parts of every name that follows this pattern; other names are left out."""
-    found = {name: match for name in names if (match := PATTERN.match(name)) is not None}
+    matches = {name: match for name in names if (match := PATTERN.match(name)) is not None}
     return {
         name: ConfigName(
             model=parts["model"],
@@ -91,18 +93,18 @@ def parse_configs(names: Iterable[str]) -> dict[str, ConfigName]:
             tools=parts["tools"] == "1",
             variant=parts["variant"] or "",
         )
-        for name, parts in found.items()
+        for name, parts in matches.items()
     }
 
 
 def config_factors(parts: ConfigName) -> dict[str, str]:
     """The parts of a configuration as factors."""
-    shown = {"shows_price": parts.crowd, "shows_rate": parts.prior, "tools": parts.tools}
+    factors = {"shows_price": parts.crowd, "shows_rate": parts.prior, "tools": parts.tools}
     return {
         "model": parts.model,
         "effort": parts.effort,
         "search": parts.search,
-        **{name: "yes" if value else "no" for name, value in shown.items()},
+        **{name: "yes" if value else "no" for name, value in factors.items()},
         "variant": parts.variant or "full",
     }
 
@@ -126,25 +128,25 @@ class ConfigFamily:
 
 def config_families(names: Mapping[str, ConfigName]) -> list[ConfigFamily]:
     """Return one family per base model and regime; of two candidates, the one that shows the base rate."""
-    found: list[ConfigFamily] = []
+    families: list[ConfigFamily] = []
     for model in dict.fromkeys(parts.model for parts in names.values()):
-        for crowd in (False, True):
-            mine = {n: p for n, p in names.items() if (p.model, p.crowd, p.effort) == (model, crowd, "high")}
+        for shows_price in (False, True):
+            mine = {n: p for n, p in names.items() if (p.model, p.crowd, p.effort) == (model, shows_price, "high")}
             family = ConfigFamily(
                 model=model,
-                regime=f"c={int(crowd)}",
+                regime=f"c={int(shows_price)}",
                 zero_shot=_first(mine, research=False, variant=""),
                 no_belief=_first(mine, research=True, variant="nobelief"),
                 belief=_first(mine, research=True, variant=""),
             )
             if family.no_belief or family.belief:
-                found.append(family)
-    return found
+                families.append(family)
+    return families
 
 
 def _first(names: Mapping[str, ConfigName], *, research: bool, variant: str) -> str | None:
-    wanted = (research, research, variant)
-    fits = [name for name, one in names.items() if (one.search != "none", one.tools, one.variant) == wanted]
+    parts = (research, research, variant)
+    fits = [name for name, parsed in names.items() if (parsed.search != "none", parsed.tools, parsed.variant) == parts]
     return max(fits, key=lambda name: names[name].prior, default=None)
 
 
@@ -159,14 +161,14 @@ class TrialAssumptions:
     """What counts as known when a question is asked, and which outcomes are used."""
 
     price: Literal["due", "freeze"] = "due"
-    """Crowd price to use: on the due date, or when the question was written about ten days before."""
+    """Market price to use: on the due date, or when the question was written about ten days before."""
     prior: Literal["past", "paper"] = "past"
     """Base rates to use: counted from what had resolved before the due date, or the paper's rounded ones.
 
     The latter also saw later outcomes.
     """
     outcome: Literal["outcome", "paper_outcome"] = "outcome"
-    """Outcomes to use: as published now, or as they stood when the paper was written."""
+    """Outcomes to use: as published now, or as they were when the paper was written."""
 
 
 OUT_OF_SAMPLE = TrialAssumptions()
@@ -181,13 +183,17 @@ def convert(
     Returns the two paths. A trial that failed has no row. Raises InputError if nothing has resolved.
     """
     root = Path(folder)
-    asked = read_question_tables(root, prefix, outcomes=known.outcome, price=known.price)
-    outcomes = {outcome_key(one): one for one in asked.resolutions if one.outcome is not None and one.resolved_at}
-    keyed = ((q, t, outcomes.get((q.id, q.due, t.id))) for q in asked.questions for t in q.targets)
+    question_set = read_question_tables(root, prefix, outcomes=known.outcome, price=known.price)
+    outcomes = {
+        outcome_key(resolution): resolution
+        for resolution in question_set.resolutions
+        if resolution.outcome is not None and resolution.resolved_at
+    }
+    keyed = ((q, t, outcomes.get((q.id, q.due, t.id))) for q in question_set.questions for t in q.targets)
     resolved = [(q, t, r) for q, t, r in keyed if r is not None]
     if not resolved:
         raise InputError(f"no question of {prefix}questions has resolved", path=root)
-    rates = _rates(root, prefix, asked, known)
+    rates = _rates(root, prefix, question_set, known)
     out.mkdir(parents=True, exist_ok=True)
     forecasts, facts = out / "forecasts.parquet", out / "outcomes.parquet"
     with open_duckdb() as con:
@@ -205,13 +211,13 @@ def read_trial_tables(
         return read_examples(*convert(folder, Path(out), prefix, known))
 
 
-def _rates(root: Path, prefix: str, asked: QuestionSet, known: TrialAssumptions) -> Rates | None:
+def _rates(root: Path, prefix: str, question_set: QuestionSet, assumptions: TrialAssumptions) -> Rates | None:
     """Return base rates from every round of the folder, if it has more than the rounds asked about."""
-    if known.prior == "paper":
+    if assumptions.prior == "paper":
         return FixedRates(table=PAPER_RATES)
     if prefix and any((root / f"questions{ending}").is_file() for ending in (".parquet", ".csv")):
-        asked = read_question_tables(root)
-    return past_of(asked.questions, asked.resolutions).rates
+        question_set = read_question_tables(root)
+    return past_of(question_set.questions, question_set.resolutions).rates
 
 
 def _outcome_row(question: Question, target: Target, resolution: Resolution, rates: Rates | None) -> dict[str, Any]:
@@ -252,26 +258,28 @@ def _write_forecasts(root: Path, prefix: str, resolved: Sequence[ResolvedTarget]
         key = f"{trials.text('source')} || '/' || {trials.text('question_id')} || '@' || {due} || '@' || {day}"
         configs = [config for (config,) in con.execute(f"select distinct {name} from {trials.table}").fetchall()]
         parsed = parse_configs(configs)
-        parts = [{"config": one} | (config_factors(parsed[one]) if one in parsed else {}) for one in configs]
+        parts = [
+            {"config": config} | (config_factors(parsed[config]) if config in parsed else {}) for config in configs
+        ]
         con.register("targets", pandas.DataFrame(targets))
         con.register("parts", pandas.DataFrame(parts))
-        written = con.execute(
+        query_result = con.execute(
             f"""copy (select parts.config as forecaster, question, target, due, trial, p, parts.* exclude (config)
             from (select {name} as config, {trials.number("trial")}::int as trial, {p} as p, {key} as key
                   from {trials.table} where {p} is not null) said
             join targets using (key) join parts using (config)
             order by forecaster, trial, question, due, target) to '{out}' (format parquet)"""
         ).fetchall()[0][0]
-    if not written:
+    if not query_result:
         raise InputError(f"no trial of {prefix}trials belongs to a resolved target", path=root)
 
 
-# How the BLF paper came to its cross-model table, from the trials: for reproducing it, not for numbers to publish.
+# The protocol of the BLF paper's cross-model table, applied to the trials: to reproduce it, not to publish numbers.
 #
-# What its published forecasts show, beside what it says: where a question has several dates, the forecast that was
-# calibrated is the first trial that answered, not the mean; shrinkage was tuned on the questions it is scored on, and
-# drew data-set questions to one past rate per source; the calibration left out single events, so that other dates of
-# the same question stayed in the training set.
+# Its published forecasts differ from its text. For questions with several dates, the calibrated forecast is the first
+# trial that answered, not the mean. Shrinkage was tuned on the questions it is scored on, and used one past rate per
+# source for data-set questions. The calibration left out single events, so that other dates of the same question stayed
+# in the training set.
 
 SOURCE_RATES = {
     ("acled", "2025-10-26"): 0.2109375,
@@ -304,14 +312,14 @@ def paper_shrunk(examples: Examples) -> Floats:
     rows = examples.rows
     asked_on = zip(rows.source.tolist(), np.datetime_as_string(rows.due, "D").tolist(), strict=True)
     rates = np.array([SOURCE_RATES.get(key, np.nan) for key in asked_on])
-    # Where the paper's rates are unknown, whatever prior the examples carry stands in.
+    # Where the paper's rates are unknown, use the prior of the examples.
     prior = rates if np.isfinite(rates).any() else rows.prior
-    asked = replace(examples, rows=replace(rows, prior=prior))
-    return leave_last_out(ChainedMethod(methods=(Shrink(), HierarchicalPlatt())), asked)
+    with_prior = replace(examples, rows=replace(rows, prior=prior))
+    return leave_last_out(ChainedMethod(methods=(Shrink(), HierarchicalPlatt())), with_prior)
 
 
 def paper_forecasts(config: str, examples: Examples) -> Floats:
-    """Return the forecasts of the paper's full stack; its headline configuration was not shrunk."""
+    """Return the forecasts of the paper's full method; its headline configuration was not shrunk."""
     return paper_calibrated(examples) if config in NOT_SHRUNK else paper_shrunk(examples)
 
 
@@ -335,22 +343,22 @@ def models_study(
 ) -> StudyResult:
     """Base models side by side: Tables 17 and 18 by the paper's protocol, and by rules that knew only the past.
 
-    `published` holds the same configurations with the prices, base rates and outcomes of the paper. Raises InputError
-    if no configuration's name says base model, search and belief state.
+    `published` has the same configurations with the prices, base rates and outcomes of the paper. Raises InputError
+    if no configuration's name has base model, search and belief state.
     """
     families = config_families(parse_configs(tables))
     if not families:
         raise InputError("no configuration's name says base model, search and belief state")
     boards = _boards(families, tables, published)
-    found: list[StudyTable] = []
+    study_tables: list[StudyTable] = []
     for title, board in boards.items():
-        found += [board.absolute(title), board.differences(title, resampling)]
+        study_tables += [board.absolute(title), board.differences(title, resampling)]
     agents = {name: tables[name] for family in families if (name := family.belief or family.no_belief)}
     return StudyResult(
         name="models",
         title="Base models side by side",
         sentences=(_sentence(boards),),
-        tables=tuple(found),
+        tables=tuple(study_tables),
         charts=(divergence_chart(agents, "How far the models are apart")[0],),
         notes=NOTES,
     )
@@ -376,8 +384,8 @@ class ProtocolScores:
 
     def index(self, config: str | None, group: str = OVERALL) -> float | None:
         """Return the index of a configuration within a group, or None if it has none."""
-        found = index_of(self.scores[config], self.configs[config], group) if config is not None else float("nan")
-        return None if isnan(found) else found
+        value = index_of(self.scores[config], self.configs[config], group) if config is not None else float("nan")
+        return None if isnan(value) else value
 
     def absolute(self, title: str) -> StudyTable:
         """The index of every agent by kind and overall (the layout of Table 17)."""
@@ -397,8 +405,8 @@ class ProtocolScores:
             family.name: [self._gap(_members(family), agent, group, how) for agent, group in places]
             for family in self.families
         }
-        known = {name: values for name, values in rows.items() if any(value is not None for value in values)}
-        return table(f"Belief minus others: {title}", "Model", columns, known)
+        complete = {name: values for name, values in rows.items() if any(value is not None for value in values)}
+        return table(f"Belief minus others: {title}", "Model", columns, complete)
 
     def _gap(self, members: Mapping[str, str], agent: str, group: str, how: Resampling) -> CellValue:
         if agent not in members or "belief" not in members:
@@ -439,8 +447,10 @@ def _as_in_the_paper(agent: str, name: str, examples: Examples) -> Floats:
 
 def _sentence(boards: Mapping[str, ProtocolScores]) -> str:
     titles = ("paper's protocol", "logit mean", "past only, default")
-    indices = [{one.name: boards[title].index(one.belief) for one in boards[title].families} for title in titles]
-    paper, raw, honest = ({name: index for name, index in one.items() if index is not None} for one in indices)
+    indices = [
+        {family.name: boards[title].index(family.belief) for family in boards[title].families} for title in titles
+    ]
+    paper, raw, honest = ({name: index for name, index in indice.items() if index is not None} for indice in indices)
     if not honest:
         return f"{plural(len(boards), 'protocol')}, no agent with a belief state."
     best = max(honest, key=lambda name: honest[name])
@@ -462,14 +472,18 @@ def main() -> None:
     parser.add_argument("--paper-outcomes", action="store_true", help="outcomes as known when the paper was written")
     parser.add_argument("--as-published", action="store_true", help="price, prior and outcomes as the paper had them")
     parser.add_argument("--models", action="store_true", help="also write Tables 17 and 18 as models.md")
-    given = parser.parse_args()
-    outcome = "paper_outcome" if given.paper_outcomes else "outcome"
-    known = TrialAssumptions(price=given.price, prior=given.prior, outcome=outcome)
-    for path in convert(given.tables, given.out, given.prefix, AS_PUBLISHED if given.as_published else known):
+    arguments = parser.parse_args()
+    outcome = "paper_outcome" if arguments.paper_outcomes else "outcome"
+    assumptions = TrialAssumptions(price=arguments.price, prior=arguments.prior, outcome=outcome)
+    for path in convert(
+        arguments.tables, arguments.out, arguments.prefix, AS_PUBLISHED if arguments.as_published else assumptions
+    ):
         print(f"Wrote {path}")
-    if given.models:
-        tables, published = (read_trial_tables(given.tables, given.prefix, one) for one in (known, AS_PUBLISHED))
-        path = given.out / "models.md"
+    if arguments.models:
+        tables, published = (
+            read_trial_tables(arguments.tables, arguments.prefix, assumed) for assumed in (assumptions, AS_PUBLISHED)
+        )
+        path = arguments.out / "models.md"
         path.write_text(models_study(tables, published, Resampling(draws=2000)).to_markdown(), encoding="utf-8")
         print(f"Wrote {path}")
 

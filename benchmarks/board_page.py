@@ -1,7 +1,7 @@
-"""The board of 200 entries on 20,000 targets: how long until it is seen, against 1 s, and what its page weighs.
+"""The board of 200 entries on 20,000 targets: time until it is shown, compared with 1 s, and the size of its page.
 
-Seen is the ranking where no board was kept, the last board where one was; the whole board follows. The weight is that
-of the markup; all of it counts, the numbers in tables and figures too.
+If no board was saved, the ranking is shown first, otherwise the last board; the whole board follows. The size is that
+of the markup, with all numbers in tables and figures.
 
     python benchmarks/board_page.py [--store FOLDER]
 
@@ -26,10 +26,11 @@ from fastapi.testclient import TestClient
 from arena_year import ARENA, ArenaSize, build
 from foretell.models.database import open_database
 from foretell.report.arena_report import arena_report
-from foretell.runs import RunStore, Settings
-from foretell.scoring import ArenaEntry, ArenaTable, Labels
-from foretell.scoring.arena_table import ArenaEventTable, ArenaMarketTable, ArenaMomentTable
-from foretell.web import create_app
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.scoring.arena_table import ArenaEntry, ArenaEventTable, ArenaForecastTable, ArenaMarketTable, ArenaTable
+from foretell.scoring.table import Labels
+from foretell.web.app import create_app
 from foretell.web.arena_board import BoardChoice, board_view
 from foretell.web.boards import ArenaFilters, LeaderboardCache
 
@@ -38,7 +39,7 @@ CATEGORIES = ("Politics", "Economics", "Sports", "Weather", "Culture", "Science"
 T = TypeVar("T")
 
 
-def made() -> ArenaTable:
+def synthetic_table() -> ArenaTable:
     rng = np.random.default_rng(0)
     event = np.repeat(np.arange(EVENTS), MOMENTS)
     n = len(event)
@@ -54,13 +55,13 @@ def made() -> ArenaTable:
             platform=Labels(codes=np.zeros(EVENTS, np.int64), names=("kalshi",)),
             cluster=np.arange(EVENTS),
         ),
-        moments=ArenaMomentTable(
+        forecast_times=ArenaForecastTable(
             event=event,
             taken_at=start + np.arange(n) * np.timedelta64(600, "s"),
             hours=np.tile([96.0, 48.0, 24.0, 12.0], EVENTS),
         ),
         markets=ArenaMarketTable(
-            moment=np.arange(n),
+            forecast_time=np.arange(n),
             target=("yes",) * n,
             outcome=outcome,
             known_at=np.full(n, np.datetime64("2026-06-01", "s")),
@@ -75,35 +76,35 @@ def made() -> ArenaTable:
 
 def timed(what: str, job: Callable[[], T]) -> T:
     start, worked = time.perf_counter(), time.process_time()
-    found = job()
+    result = job()
     print(f"{what}: {time.perf_counter() - start:.2f} of 1 s ({time.process_time() - worked:.2f} s of processor)")
-    return found
+    return result
 
 
 def main() -> None:
-    standings = made()
+    standings = synthetic_table()
     report = timed("scores, intervals, pairs", lambda: arena_report(standings, by=("category",), bootstrap="draws=500"))
     view = timed("pictures and tables", lambda: board_view(report, BoardChoice()))
     print(
         f"{sum(len(body) for _, _, body in view.parts) / 1e3:.0f} kB of further parts, each fetched when it is opened"
     )
     with TemporaryDirectory() as folder:
-        held = LeaderboardCache(_Changing(standings), Path(folder))
-        held.table = lambda arena: standings
-        asked = ("big", ArenaFilters(), BoardChoice())
-        first = timed("the first view there ever was", lambda: held.page(*asked))
+        cache = LeaderboardCache(_Changing(standings), Path(folder))
+        cache.table = lambda arena: standings
+        key = ("big", ArenaFilters(), BoardChoice())
+        first = timed("the first view there ever was", lambda: cache.page(*key))
         print(f"{first.note or 'the board'} ({len(first.body) / 1e3:.0f} kB)")
-        whole = timed("the whole board after it", lambda: held.page(*asked, whole=True))
+        whole = timed("the whole board after it", lambda: cache.page(*key, whole=True))
         print(f"{len(whole.body) / 1e3:.0f} kB of page, {len(whole.body) / 150e3:.2f} of 150 kB")
-        timed("the same again", lambda: held.page(*asked))
-        held._database.seq += 1
-        shown = timed("right after a forecast came in", lambda: held.page(*asked))
-        print(shown.note or "the new board")
-        held.close()
+        timed("the same again", lambda: cache.page(*key))
+        cache._database.seq += 1
+        page = timed("right after a forecast came in", lambda: cache.page(*key))
+        print(page.note or "the new board")
+        cache.close()
 
 
 class _Changing:
-    """A store whose forecasts are counted and never read: the table is given."""
+    """A store whose forecasts are counted but not read, because the table is passed in."""
 
     def __init__(self, table: ArenaTable) -> None:
         self.database, self.place, self.seq, self.table = self, table.name, table.p.size, table
@@ -114,9 +115,9 @@ class _Changing:
 
 # On a real store.
 
-STORED = ArenaSize(days=100, a_day=200, entries=ENTRIES, moments=1)
+STORED = ArenaSize(days=100, a_day=200, entries=ENTRIES, forecast_times=1)
 AGAIN = "data-again>"
-"""In a page that shows something older or less while the board is being computed."""
+"""Marks a page that shows an older or partial board while the new one is computed."""
 NEW_FORECAST = """
 insert into said (entry, moment, trial, p, at, dollars, seconds)
 select entry, moment, (select max(trial) + 1 from said where moment = first.moment), p, at, dollars, seconds
@@ -149,24 +150,24 @@ def on_store(home: Path) -> None:
         get("a search for a title", "/events?find=KXGAME05")
         get("another search", "/events?find=26FEB")
         get("an event", "/event/" + quote("KALSHI/KXGAME05-26FEB03", safe=""))
-        shown = get("the board after a start of the server")
-        timed("until it is whole and new", lambda: wait(shown))
+        page = get("the board after a start of the server")
+        timed("until it is whole and new", lambda: wait(page))
         get("the same again")
         get("an entry", "/entry/model%2017")
         get("the entry again", "/entry/model%2017")
         with closing(open_database(file, "arena")) as database:
             database.write(NEW_FORECAST)
-        shown = get("the board right after a forecast came in")
+        page = get("the board right after a forecast came in")
         get("events meanwhile", "/events")
-        timed("until it is new", lambda: wait(shown))
+        timed("until it is new", lambda: wait(page))
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB of memory at most")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="a server on a real store in this folder")
-    given = parser.parse_args()
-    if given.store:
-        on_store(given.store)
+    options = parser.parse_args()
+    if options.store:
+        on_store(options.store)
     else:
         main()

@@ -1,7 +1,7 @@
 """Paired clustered bootstrap of 12 methods on 791 events against a Python loop, and memory at 500,000 forecasts.
 
-Prints ratios and megabytes, not seconds: the ratio is what survives a change of machine. Both sides run on one
-BLAS thread, in turns: with more, neighbours on the machine slow down whoever uses threads.
+Prints ratios and megabytes, not seconds, because ratios depend less on the machine. Both sides run on one
+BLAS thread, in turns, because other work on the machine slows down multi-threaded code.
 """
 
 import os
@@ -57,7 +57,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 def speed(runs: int = 5) -> None:
     scores, cluster = brier_table(791, 12, 400)
-    against, every = [(i, 0) for i in range(1, 12)], list(combinations(range(12), 2))
+    against, all_pairs = [(i, 0) for i in range(1, 12)], list(combinations(range(12), 2))
 
     def compared(pairs: list[tuple[int, int]]) -> list[Comparison]:
         draws = Resampling(draws=DRAWS)
@@ -65,18 +65,18 @@ def speed(runs: int = 5) -> None:
 
     ours: dict[str, Callable[[], object]] = {
         "12 methods against one reference": lambda: compared(against),
-        "all 66 pairs": lambda: compared(every),
+        "all 66 pairs": lambda: compared(all_pairs),
     }
     print(f"791 events, 12 methods, {DRAWS:,} draws, {runs} alternating runs: a Python loop over draws takes")
     for name, call in ours.items():
         call()
         ratios = [1 / seconds(call) * seconds(lambda: loop(scores, cluster, DRAWS)) for _ in range(runs)]
-        told = f"(median; {min(ratios):.0f} to {max(ratios):.0f})"
-        print(f"  {statistics.median(ratios):.0f} times as long as {name} {told}")
-    found = compared(against)
+        text = f"(median; {min(ratios):.0f} to {max(ratios):.0f})"
+        print(f"  {statistics.median(ratios):.0f} times as long as {name} {text}")
+    results = compared(against)
     # Seed 0 gives the loop and the engine the same resamples, so this is rounding, not chance.
     looped = loop(scores, cluster, DRAWS).std(axis=0, ddof=1)
-    apart = max(abs(one.se / se - 1) for one, se in zip(found, looped[1:], strict=True))
+    apart = max(abs(result.se / se - 1) for result, se in zip(results, looped[1:], strict=True))
     print(f"  largest relative difference of a standard error on the same resamples: {apart:.0e}")
 
 

@@ -1,6 +1,6 @@
 """How much of a budget is used, and how much is billed, for every way of spending money.
 
-Every command runs in processes of its own against a provider that bills by its own count. There is always more work
+Every command runs in its own processes against a provider that bills by its own count. There is always more work
 than money. The columns are dollars billed by the provider, divided by the budget: with one process and honest usage in
 the replies, which is the share of a budget that can be used; with three processes at once; without usage in the
 replies, although each has thousands of hidden tokens; and with replies that are refused or cut off. Above 1, a budget
@@ -21,7 +21,7 @@ from money.ways import BY_NAME, WAYS, Site, Way
 
 
 class Column(NamedTuple):
-    """So many processes, and a provider with these habits."""
+    """Number of processes, and the behaviour of the provider."""
 
     processes: int = 1
     provider: Mapping[str, Any] = {}
@@ -36,7 +36,7 @@ COLUMNS = {
 
 
 def billed(way: Way, column: Column, database: str) -> float:
-    """Dollars that the provider billed, divided by the budget."""
+    """Return the dollars that the provider billed, divided by the budget."""
     with tempfile.TemporaryDirectory() as folder, Site(Path(folder), database=database, **column.provider) as site:
         way.spend(site, processes=column.processes)
         return site.bill().dollars / way.budget

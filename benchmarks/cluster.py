@@ -1,11 +1,11 @@
-"""Two workers beside one, and a cell on a worker beside a cell of the embedded executor.
+"""Two workers compared with one, and a trial on a worker compared with a trial of the embedded executor.
 
-PostgreSQL is real, in a temporary folder, and so are `foretell worker` and `foretell run` as processes of their own.
+PostgreSQL is real, in a temporary folder; `foretell worker` and `foretell run` are separate processes.
 The provider is a fake whose latency dominates. Throughput is counted there, from the first call to the last, so that
-starting up does not count. CPU time is that of the workers (waiting for cells included) and of the server while the run
-goes on.
+starting up does not count. CPU time is that of the workers (waiting for trials included) and of the server during the
+run.
 
-Without `--full` a run has 200 cells of 7 calls, which takes three minutes.
+Without `--full` a run has 200 trials of 7 calls, which takes three minutes.
 """
 
 import asyncio
@@ -29,21 +29,15 @@ from fakes.postgres import LocalPostgres, binaries
 from foretell.cli import main as cli
 from foretell.models.database.liveness import SessionLiveness
 from foretell.plugins import register
-from foretell.questions import EmitEvent, Forecast, Question, Target, instant
-from foretell.runs import (
-    AnswerCell,
-    CellQueue,
-    Executor,
-    RunCell,
-    RunRow,
-    RunStore,
-    Worker,
-    WorkerCapacity,
-    WorkerSignals,
-    cells_of,
-    enqueue,
-    read_spec,
-)
+from foretell.questions.as_of import instant
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent
+from foretell.runs.executor import AnswerTrial, Executor
+from foretell.runs.spec import read_spec
+from foretell.runs.store import RunRow, RunStore, RunTrial, trials_of
+from foretell.runs.trial_queue import TrialQueue, enqueue
+from foretell.runs.worker import Worker, WorkerCapacity, WorkerSignals
 
 BRAIN = "foretell.practice.models.scripts:agent_script"
 LATENCY = 1.0
@@ -55,9 +49,9 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Of a whole run."""
+    """Times of a whole run."""
 
-    cells: int
+    trials: int
     calls: int
     wall: float
     cpu: float
@@ -65,19 +59,19 @@ class Timing:
 
     @property
     def speed(self) -> float:
-        """Calls in a second."""
+        """Calls per second."""
         return self.calls / self.wall
 
 
 def child() -> None:
-    """The command line in a process of its own, with a search that costs nothing."""
+    """Run the command line in its own process, with a search that costs nothing."""
     register("search_engines", Engine.name, lambda _: Engine())
     sys.argv = ["foretell", *sys.argv[2:]]
     cli.main()
 
 
 def cpu_of(pid: int) -> float:
-    """Seconds a process has computed so far."""
+    """Return the CPU seconds of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / TICKS
 
@@ -95,7 +89,7 @@ def started(folder: Path, environment: dict[str, str], *arguments: str) -> Gener
         process.wait()
 
 
-def furnish(folder: Path, url: str, count: int) -> dict[str, str]:
+def prepare(folder: Path, url: str, count: int) -> dict[str, str]:
     folder.mkdir(parents=True)
     rows = [
         {
@@ -120,9 +114,9 @@ def furnish(folder: Path, url: str, count: int) -> dict[str, str]:
 
 
 def measured(fake: FakeModelProcess, folder: Path, count: int, workers: int, server: LocalPostgres | None) -> Timing:
-    """From the first call at the provider to the last."""
+    """Return the seconds from the first call at the provider to the last."""
     fake.reset()
-    environment = furnish(folder, fake.url, count)
+    environment = prepare(folder, fake.url, count)
     if server is not None:
         environment["FORETELL_DATABASE_URL"] = server.create(f"arena{workers}")
     with ExitStack() as stack:
@@ -130,7 +124,7 @@ def measured(fake: FakeModelProcess, folder: Path, count: int, workers: int, ser
             stack.enter_context(started(folder, environment, "worker", "--concurrency", str(HERE)))
             for _ in range(workers)
         ]
-        time.sleep(6 if workers else 0)  # All of them have come up.
+        time.sleep(6 if workers else 0)  # All of them have started.
         running = stack.enter_context(started(folder, environment, "run", "run.yaml", "--set", f"concurrency={HERE}"))
         while not fake.stats()["arrived"]:
             time.sleep(0.05)
@@ -147,7 +141,7 @@ def measured(fake: FakeModelProcess, folder: Path, count: int, workers: int, ser
     assert done is not None
     assert (done.done, done.failed) == (count * TRIALS, 0), done
     return Timing(
-        cells=done.done,
+        trials=done.done,
         calls=len(times),
         wall=times[-1] - times[0] + LATENCY,
         cpu=after - before,
@@ -155,28 +149,28 @@ def measured(fake: FakeModelProcess, folder: Path, count: int, workers: int, ser
     )
 
 
-def report(name: str, found: Timing, ideal: float) -> None:
-    cpu = f"{found.cpu / found.cells * 1000:6.1f} ms CPU a cell"
-    server = f" and {found.server_cpu / found.cells * 1000:.1f} ms of the server" if found.server_cpu else ""
-    print(f"  {name:26} {found.speed:6.1f} calls/s, {found.wall / ideal:4.2f} × ideal, {cpu}{server}", flush=True)
+def report(name: str, timing: Timing, ideal: float) -> None:
+    cpu = f"{timing.cpu / timing.trials * 1000:6.1f} ms CPU a trial"
+    server = f" and {timing.server_cpu / timing.trials * 1000:.1f} ms of the server" if timing.server_cpu else ""
+    print(f"  {name:26} {timing.speed:6.1f} calls/s, {timing.wall / ideal:4.2f} × ideal, {cpu}{server}", flush=True)
 
 
 def throughput(count: int) -> None:
-    cells = count * TRIALS
+    trials = count * TRIALS
     calls = 2 * STEPS - 1
-    print(f"{cells} cells of {calls} calls at {LATENCY:g} s, {HERE} cells at once on a worker")
-    ideal = cells * calls * LATENCY / HERE
+    print(f"{trials} trials of {calls} calls at {LATENCY:g} s, {HERE} trials at once on a worker")
+    ideal = trials * calls * LATENCY / HERE
     with FakeModelProcess(latency=LATENCY, script=BRAIN) as fake, LocalPostgres() as server, _folder() as folder:
         embedded = measured(fake, folder / "embedded", count, 0, None)
         report("embedded executor, SQLite", embedded, ideal)
-        one = measured(fake, folder / "one", count, 1, server)
-        report("one worker", one, ideal)
+        single = measured(fake, folder / "one", count, 1, server)
+        report("one worker", single, ideal)
         two = measured(fake, folder / "two", count, 2, server)
         report("two workers", two, ideal / 2)
-    print(f"  two workers are {two.speed / one.speed:.2f} × as fast as one")
-    print(f"  one worker is {one.speed / embedded.speed:.2f} × as fast as the embedded executor")
-    more = (one.cpu / one.cells - embedded.cpu / embedded.cells) * 1000
-    print(f"  a cell costs {more:.1f} ms of CPU more on a worker than in the embedded executor", flush=True)
+    print(f"  two workers are {two.speed / single.speed:.2f} × as fast as one")
+    print(f"  one worker is {single.speed / embedded.speed:.2f} × as fast as the embedded executor")
+    more = (single.cpu / single.trials - embedded.cpu / embedded.trials) * 1000
+    print(f"  a trial costs {more:.1f} ms of CPU more on a worker than in the embedded executor", flush=True)
 
 
 @contextmanager
@@ -191,36 +185,36 @@ QUESTIONS = [
 ]
 
 
-async def nothing(cell: RunCell, emit: EmitEvent) -> Forecast:
-    return Forecast(question_id=cell.question.id, forecaster="nothing", as_of=cell.question.as_of, p={"yes": 0.5})
+async def nothing(trial: RunTrial, emit: EmitEvent) -> Forecast:
+    return Forecast(question_id=trial.question.id, forecaster="nothing", as_of=trial.question.as_of, p={"yes": 0.5})
 
 
 @asynccontextmanager
-async def nothing_around(row: RunRow) -> AsyncGenerator[AnswerCell]:
+async def nothing_around(row: RunRow) -> AsyncGenerator[AnswerTrial]:
     yield nothing
 
 
-async def empty_cells(url: str) -> None:
-    """What a cell costs that does nothing at all."""
-    cells = list(cells_of("r", QUESTIONS, 1))
+async def empty_trials(url: str) -> None:
+    """Measure the cost of a trial that does nothing."""
+    trials = list(trials_of("r", QUESTIONS, 1))
     with _folder() as folder, closing(RunStore(folder / "runs.db")) as store:
         cpu = time.process_time()
-        await Executor(store).run(cells, nothing)
-        print(f"  embedded executor: {(time.process_time() - cpu) / len(cells) * 1000:5.2f} ms CPU")
-    with closing(RunStore(url)) as store, closing(CellQueue(url)) as queue:
+        await Executor(store).run(trials, nothing)
+        print(f"  embedded executor: {(time.process_time() - cpu) / len(trials) * 1000:5.2f} ms CPU")
+    with closing(RunStore(url)) as store, closing(TrialQueue(url)) as queue:
         store.begin("r", "{}", "2026-01-01")
         store.keep_questions("r", QUESTIONS)
         cpu = time.process_time()
-        enqueue(queue, store, cells)
-        print(f"  queueing it:       {(time.process_time() - cpu) / len(cells) * 1000:5.2f} ms CPU")
+        enqueue(queue, store, trials)
+        print(f"  queueing it:       {(time.process_time() - cpu) / len(trials) * 1000:5.2f} ms CPU")
         life = store.database.life
         assert isinstance(life, SessionLiveness)
         worker, orders = Worker(url, store, life, nothing_around), WorkerSignals()
         cpu = time.process_time()
         serving = asyncio.create_task(worker.serve(WorkerCapacity(here=HERE), orders))
-        while worker.progress.done < len(cells):
+        while worker.progress.done < len(trials):
             await asyncio.sleep(0.1)
-        print(f"  on a worker:       {(time.process_time() - cpu) / len(cells) * 1000:5.2f} ms CPU", flush=True)
+        print(f"  on a worker:       {(time.process_time() - cpu) / len(trials) * 1000:5.2f} ms CPU", flush=True)
         orders.rest.set()
         await serving
 
@@ -229,9 +223,9 @@ def main() -> None:
     if binaries() is None:
         print("skipped: no PostgreSQL server is installed")
         return
-    print(f"{len(QUESTIONS)} cells that do nothing; of each:")
+    print(f"{len(QUESTIONS)} trials that do nothing; of each:")
     with LocalPostgres() as server:
-        asyncio.run(empty_cells(server.create("arena")))
+        asyncio.run(empty_trials(server.create("arena")))
     throughput(100 if "--full" in sys.argv else 40)
 
 

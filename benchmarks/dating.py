@@ -1,7 +1,7 @@
-"""What the rules of the fence cost for a passage of 2 kB, as a ratio to the millisecond that is allowed.
+"""CPU time of the leakage filter's rules for a passage of 2 kB, as a ratio to the target of one millisecond.
 
-Printed are the median and the slowest twentieth over passages of prose with a dated line in one of many languages, each
-seen for the first time; and how many times longer ten times the text takes, on endless lines of strangers.
+Prints the median and the slowest 5 % over passages of prose with a dated line in one of many languages, each seen for
+the first time; and how many times longer ten times the text takes, on very long lines.
 """
 
 import time
@@ -9,7 +9,8 @@ from collections.abc import Callable
 from statistics import median, quantiles
 
 from foretell.studies.audit.leaks import ASKED, CUTOFF, LeakCase, leak_cases
-from foretell.tools import FenceRules, SourceItem
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.tool import SourceItem
 
 LENGTH = 2_000
 ALLOWED = 0.001
@@ -18,7 +19,7 @@ PROSE = (
     "time to "
     "weigh what wages and rents would do; others pointed to output, which had hardly grown for a year."
 )
-ENDLESS = (
+LONG_LINES = (
     "7",
     "2024-06-05 ",
     "June 5, ",
@@ -36,7 +37,7 @@ ENDLESS = (
 
 
 def passage(cases: list[LeakCase], place: int) -> SourceItem:
-    """A text of 2 kB: a clean one that names a day or two, and prose."""
+    """Return a text of 2 kB: prose with a clean text that names a day or two."""
     text = cases[place * 7 % len(cases)].text
     while len(text) < LENGTH:
         text += f"\n{place}. {PROSE}"
@@ -57,7 +58,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def main() -> None:
     clean = [case for case in leak_cases() if not case.leak and not case.refused_by_rules()]
-    rules = FenceRules(as_of=CUTOFF, question=ASKED)
+    rules = LeakageRules(as_of=CUTOFF, question=ASKED)
 
     def cost(item: SourceItem) -> float:
         return seconds(lambda: rules.admit(item, "web_search"))
@@ -65,7 +66,7 @@ def main() -> None:
     took = [cost(passage(clean, place)) for place in range(600)]
     slow = quantiles(took, n=20)[-1]
     print(f"2 kB passage: median {median(took) / ALLOWED:.2f} of 1 ms, slowest twentieth {slow / ALLOWED:.2f}")
-    for piece in ENDLESS:
+    for piece in LONG_LINES:
         ratio = cost(_endless(piece, 100_000)) / max(cost(_endless(piece, 10_000)), 1e-4)
         print(f"endless {piece!r}: ten times the text takes {ratio:.1f} times as long")
 

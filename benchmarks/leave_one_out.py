@@ -2,7 +2,7 @@
 
 Prints ratios, not seconds, and how far the probabilities are apart. Reads the trials of BLF Pro under $FORETELL_DATA
 (default: ../shared/data beside the repository); without them, made-up events of the same shape. One BLAS thread, both
-sides in turns: with more, neighbours on the machine slow down whoever uses threads.
+sides in turns, because other work on the machine slows down multi-threaded code.
 
     python benchmarks/leave_one_out.py
 """
@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from foretell.forecasters.combine import Examples, HierarchicalPlatt, TrialRows, leave_one_out, logit, sigmoid
+from foretell.forecasters.combine.calibration import HierarchicalPlatt
+from foretell.forecasters.combine.crossfit import leave_one_out
+from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
 from foretell.metrics import Floats, Ints
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,8 +39,8 @@ where config = 'pro-high-brave-c1-p1-t1' and t.resolution_date in ('', r.resolut
 def published() -> Examples:
     import duckdb
 
-    found = duckdb.connect().execute(PUBLISHED.format(tables=TABLES)).fetchall()
-    source, question, due, day, outcome, trials = zip(*found, strict=True)
+    rows = duckdb.connect().execute(PUBLISHED.format(tables=TABLES)).fetchall()
+    source, question, due, day, outcome, trials = zip(*rows, strict=True)
     return examples(np.array(trials).T, np.array(outcome), np.array(source), np.array(question), np.array(due), day)
 
 
@@ -52,7 +54,7 @@ def made_up() -> Examples:
     return examples(trials, outcome, np.repeat(SOURCES, SHARES), question, due, ["2025-11-02"] * EVENTS)
 
 
-def examples(trials: Floats, outcome: Floats, source: Any, question: Any, due: Any, known: Any) -> Examples:
+def examples(trials: Floats, outcome: Floats, source: Any, question: Any, due: Any, known_on: Any) -> Examples:
     n, nothing = len(outcome), np.full(len(outcome), np.nan)
     rows = TrialRows(
         trials=trials,
@@ -67,23 +69,23 @@ def examples(trials: Floats, outcome: Floats, source: Any, question: Any, due: A
         prior=nothing,
         cluster=question,
     )
-    return Examples(rows=rows, outcome=outcome, known_on=np.array(known, "M8[D]"), weight=np.ones(n))
+    return Examples(rows=rows, outcome=outcome, known_on=np.array(known_on, "M8[D]"), weight=np.ones(n))
 
 
 class Refit:
-    """One fit without one event by `scipy.optimize.minimize`, as anybody would write it."""
+    """One fit without one event by `scipy.optimize.minimize`, in the straightforward way."""
 
-    def __init__(self, given: Examples) -> None:
-        self.x, self.y = logit(given.rows.raw, 1e-4), given.outcome
-        self.code: Ints = np.unique(given.rows.source, return_inverse=True)[1]
+    def __init__(self, examples: Examples) -> None:
+        self.x, self.y = logit(examples.rows.raw, 1e-4), examples.outcome
+        self.code: Ints = np.unique(examples.rows.source, return_inverse=True)[1]
         self.size = int(self.code.max()) + 1
 
     def without(self, event: int, *, gradient: bool, **options: Any) -> float:
-        """The event's probability from the fit on all others."""
+        """Return the event's probability from the fit on all others."""
         from scipy.optimize import minimize
 
-        kept = np.arange(len(self.x)) != event
-        x, y, code = self.x[kept], self.y[kept], self.code[kept]
+        others = np.arange(len(self.x)) != event
+        x, y, code = self.x[others], self.y[others], self.code[others]
 
         def loss(at: Floats) -> Any:
             z = at[0] * x + at[1] + at[2:][code]
@@ -106,7 +108,7 @@ SOLVERS: dict[str, tuple[int, dict[str, Any]]] = {
     "BFGS, exact gradient": (4, {"gradient": True, "method": "BFGS"}),
     "L-BFGS-B, exact gradient": (4, {"gradient": True, "method": "L-BFGS-B"}),
 }
-"""Only every so many-th event is refitted, and the time scaled up: 791 BFGS fits would take minutes."""
+"""Refit only every n-th event and scale the time up, because 791 BFGS fits would take minutes."""
 TIGHT: dict[str, Any] = {
     "gradient": True,
     "method": "L-BFGS-B",
@@ -120,24 +122,24 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def compare(given: Examples, runs: int = 5) -> None:
-    refit, method = Refit(given), HierarchicalPlatt()
-    ours = leave_one_out(method, given, by="event")
-    tight = np.array([refit.without(event, **TIGHT) for event in range(len(given))])
+def compare(examples: Examples, runs: int = 5) -> None:
+    refit, method = Refit(examples), HierarchicalPlatt()
+    ours = leave_one_out(method, examples, by="event")
+    tight = np.array([refit.without(event, **TIGHT) for event in range(len(examples))])
     print(f"  largest |Δp| to scipy run to the end: {np.abs(ours - tight).max():.0e}")
-    for name, (every, options) in SOLVERS.items():
-        chosen = range(0, len(given), every)
+    for name, (step, options) in SOLVERS.items():
+        chosen = range(0, len(examples), step)
         ratios: list[float] = []
-        theirs = np.empty(len(given))
+        theirs = np.empty(len(examples))
         for _ in range(runs):
-            mine = statistics.median(seconds(lambda: leave_one_out(method, given, by="event")) for _ in range(3))
+            mine = statistics.median(seconds(lambda: leave_one_out(method, examples, by="event")) for _ in range(3))
             start = time.perf_counter()
             for event in chosen:
                 theirs[event] = refit.without(event, **options)
-            ratios.append((time.perf_counter() - start) * len(given) / len(chosen) / mine)
-        apart = np.abs(theirs - ours)[::every].max()
-        told = f"{statistics.median(ratios):.0f} times as long ({min(ratios):.0f} to {max(ratios):.0f})"
-        print(f"  {name}, default tolerance: {told}, largest |Δp| {apart:.0e}")
+            ratios.append((time.perf_counter() - start) * len(examples) / len(chosen) / mine)
+        apart = np.abs(theirs - ours)[::step].max()
+        text = f"{statistics.median(ratios):.0f} times as long ({min(ratios):.0f} to {max(ratios):.0f})"
+        print(f"  {name}, default tolerance: {text}, largest |Δp| {apart:.0e}")
 
 
 def main() -> None:
@@ -146,10 +148,10 @@ def main() -> None:
         subprocess.run([sys.executable, __file__, "run"], env=environment, check=True)
         return
     real = (TABLES / "ab_trials.parquet").is_file()
-    given = published() if real else made_up()
-    told = "the trials of BLF Pro" if real else "made-up events"
-    print(f"{len(given)} leave-one-event-out fits on {told}, against refitting each with scipy:")
-    compare(given)
+    examples = published() if real else made_up()
+    text = "the trials of BLF Pro" if real else "made-up events"
+    print(f"{len(examples)} leave-one-event-out fits on {text}, against refitting each with scipy:")
+    compare(examples)
 
 
 if __name__ == "__main__":

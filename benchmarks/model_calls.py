@@ -1,10 +1,10 @@
-"""5,000 calls, 500 at once, through budget, journal, limits and wire, beside a bare aiohttp loop.
+"""5,000 calls, 500 at once, through budget, journal, limits and API client, compared with a bare aiohttp loop.
 
-Both ask the same fake provider, which runs in a process of its own, and both run on the loop of the command line.
-Printed are ratios to the ideal (calls × latency / how many at once) and to the bare loop, which survive a change of
-machine, and CPU milliseconds per call, which depend on it. Rows in between show where the time goes; the last has the
-fence and the events of a cell around the call. A second table holds the wire of every provider against the compatible
-one, in CPU per call.
+Both use the same fake provider, which runs in its own process, and the event loop of the command line. Prints ratios to
+the ideal (calls × latency / how many at once) and to the bare loop, which depend little on the machine, and CPU
+milliseconds per call, which depend on it. Rows in between show where the time goes; the last has the rules and the
+events of a trial around the call. A second table compares the API client of every provider with the compatible one, in
+CPU per call. `--postgres` times journal and ledger on PostgreSQL instead.
 """
 
 import asyncio
@@ -20,39 +20,28 @@ from pathlib import Path
 from typing import Any
 
 from fakes.models import FakeModelProcess
-from foretell.models import (
-    FREE_OF_CHARGE,
-    Budget,
-    Journal,
-    Model,
-    ModelLimits,
-    ModelRouter,
-    ModelSettings,
-    PriceList,
-    Request,
-    SystemMessage,
-    ToolSpec,
-    UserMessage,
-    open_provider,
-    request_key,
-)
+from fakes.postgres import LocalPostgres, binaries
+from foretell.models.budget import Budget
+from foretell.models.canonical import request_key
 from foretell.models.facts import UNKNOWN
-from foretell.models.providers import ChatWire
-from foretell.questions import (
-    AsOf,
-    BeliefRevised,
-    EmitEvent,
-    Forecast,
-    ModelCalled,
-    Question,
-    Target,
-    ToolUsed,
-    instant,
-)
-from foretell.runs import Executor, RunCell, RunStore
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
+from foretell.models.model import Model, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
+from foretell.models.prices import PriceList
+from foretell.models.providers.chat import ChatApi
+from foretell.models.router import ModelRouter, open_provider
+from foretell.models.token_price import FREE_OF_CHARGE
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import BeliefRevised, EmitEvent, ModelCalled, ToolUsed
 from foretell.runs.event_loop import run
-from foretell.tools import FencedTools, FenceRules, LeakFilter, SourceItem, ToolMaterial
-from foretell.tools.tool import FETCH_SERIES
+from foretell.runs.executor import Executor
+from foretell.runs.store import RunStore, RunTrial
+from foretell.tools.content_filter import ModelContentFilter
+from foretell.tools.leakage_filter import FilteredTools
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.tool import FETCH_SERIES, SourceItem, ToolMaterial
 
 AT_ONCE = 500
 TURNS = 3
@@ -75,14 +64,14 @@ Ask = Callable[[int], Awaitable[object]]
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Of all calls together, and of one."""
+    """Times of all calls together, and of one."""
 
     wall: float
     cpu_ms: float
 
 
 def request(model: str, place: int) -> Request:
-    """8 KB of prompt, one forced tool, as a step of the belief agent has."""
+    """Return a request with 8 KB of prompt and one forced tool, like a step of the belief agent."""
     background = "Some background that the question comes with. " * 170
     return Request(
         model=model,
@@ -98,7 +87,7 @@ def request(model: str, place: int) -> Request:
 
 
 async def drive(ask: Ask, calls: int) -> Timing:
-    """So many workers, each asking again as soon as it is answered."""
+    """Run many workers, each of which sends its next request as soon as the last is answered."""
     places = iter(range(calls))
 
     async def work() -> None:
@@ -111,17 +100,17 @@ async def drive(ask: Ask, calls: int) -> Timing:
 
 
 async def bare(url: str, calls: int) -> Timing:
-    """What nobody can beat: post, read, decode."""
+    """Time a lower bound: post, read, decode."""
     import aiohttp
 
     connector = aiohttp.TCPConnector(limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as session:
 
         async def ask(place: int) -> object:
-            sent = json.dumps(ChatWire().body(request("compat:m@http://x", place), "m", UNKNOWN)).encode()
-            async with session.post(url + "/v1/chat/completions", data=sent) as answer:
-                found = json.loads(await answer.read())
-            return json.loads(found["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"])["p"]
+            body = json.dumps(ChatApi().body(request("compat:m@http://x", place), "m", UNKNOWN)).encode()
+            async with session.post(url + "/v1/chat/completions", data=body) as answer:
+                reply = json.loads(await answer.read())
+            return json.loads(reply["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"])["p"]
 
         await ask(-1)
         return await drive(ask, calls)
@@ -145,7 +134,7 @@ async def through(
     provider: str = "compat",
     store: RunStore | None = None,
 ) -> Timing:
-    """The wire alone, or everything around it; with a store, in cells whose events are written."""
+    """Time the API client alone, or everything around it; with a store, in trials whose events are written."""
     name, path = PROVIDERS.get(provider, (f"compat:m@{url}/v1", "/v1"))
     async with AsyncExitStack() as stack:
         if whole:
@@ -162,7 +151,7 @@ async def through(
         await model.complete(request(name, -1))
         if store is None:
             return await drive(lambda place: model.complete(request(name, place)), calls)
-        return await in_cells(model, name, calls, store)
+        return await in_trials(model, name, calls, store)
 
 
 AS_OF, BEFORE = AsOf.day("2026-01-01"), instant("2025-06-01")
@@ -170,45 +159,49 @@ STEPS = 10
 
 
 class Archive:
-    """A tool that finds forty dated numbers, which pass the fence by its rules alone."""
+    """A tool that returns forty dated numbers, which the leakage filter checks by its rules alone."""
 
     spec = ToolSpec(name=FETCH_SERIES, description="Reads.", parameters={"type": "object", "properties": {}})
     text = "\n".join(f"{BEFORE.date() + timedelta(days=n)}, {4 + n / 100:.2f}" for n in range(40))
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """The same every time."""
+        """Return the same numbers every time."""
         item = SourceItem(title="Before", text=self.text, published=BEFORE, clamped=True)
         return ToolMaterial(heading="Found", items=(item,))
 
 
-async def in_cells(model: Model, name: str, calls: int, store: RunStore) -> Timing:
-    """Steps of an agent: a call, its event, a fenced tool with its event, and a belief, in cells of ten steps."""
+async def in_trials(model: Model, name: str, calls: int, store: RunStore) -> Timing:
+    """Run trials of ten steps of an agent: a call, its event, a filtered tool with its event, and a belief."""
     questions = [
         Question(id=f"q{n}", source="own", text="?", due=AS_OF.at, targets=(Target(id="yes"),))
         for n in range(max(1, calls // STEPS))
     ]
 
-    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
-        rules = FenceRules(as_of=AS_OF, question=cell.question, emit=emit)
-        tools = FencedTools.around([Archive()], rules, LeakFilter(model=model, name=name))
+    async def answer(trial: RunTrial, emit: EmitEvent) -> Forecast:
+        rules = LeakageRules(as_of=AS_OF, question=trial.question, emit=emit)
+        tools = FilteredTools.around([Archive()], rules, ModelContentFilter(model=model, name=name))
         for step in range(STEPS):
-            asked = request(name, STEPS * int(cell.question.id[1:]) + step)
-            reply = await model.complete(asked)
+            call = request(name, STEPS * int(trial.question.id[1:]) + step)
+            reply = await model.complete(call)
             emit(
                 ModelCalled(
-                    role="agent", model=name, key=request_key(asked), dollars=0.0,
+                    role="agent", model=name, key=request_key(call), dollars=0.0,
                     input_tokens=reply.tokens.input, output_tokens=reply.tokens.output,
                 )
             )  # fmt: skip
-            found = await tools.use(FETCH_SERIES, {})
-            assert found.source_ids
-            emit(ToolUsed(step=step, tool=FETCH_SERIES, arguments={}, result=found.text, sources=found.source_ids))
+            observation = await tools.use(FETCH_SERIES, {})
+            assert observation.source_ids
+            emit(
+                ToolUsed(
+                    step=step, tool=FETCH_SERIES, arguments={}, result=observation.text, sources=observation.source_ids
+                )
+            )
             emit(BeliefRevised(step=step, p={"yes": 0.5}, reason="So far.", belief={"p": 0.5}))
-        return Forecast(question_id=cell.question.id, forecaster="t", as_of=AS_OF, p={"yes": 0.5})
+        return Forecast(question_id=trial.question.id, forecaster="t", as_of=AS_OF, p={"yes": 0.5})
 
     wall, cpu = time.perf_counter(), time.process_time()
-    cells = [RunCell(run="r", question=question, trial=0) for question in questions]
-    await Executor(store, concurrency=AT_ONCE).run(cells, answer)
+    trials = [RunTrial(run="r", question=question, trial=0) for question in questions]
+    await Executor(store, concurrency=AT_ONCE).run(trials, answer)
     count = len(questions) * STEPS
     return Timing(wall=time.perf_counter() - wall, cpu_ms=(time.process_time() - cpu) / count * 1000)
 
@@ -226,17 +219,17 @@ def case(latency: float, calls: int) -> None:
             report(name, run(through(fake.url, calls, journal=journal)), base, ideal)
             report("  the same again, all answered by the journal", again(fake.url, calls, journal), base, ideal)
             journal.close()
-        # In turns, and the quickest of each counts: others may be at work on this machine.
+        # In turns, and the fastest of each counts, because other work may run on this machine.
         bares, wholes = [base], list[Timing]()
         for turn in range(TURNS):
             bares.append(run(bare(fake.url, calls)))
-            journal, store = Journal(Path(folder) / f"cells{turn}.db"), RunStore(Path(folder) / f"runs{turn}.db")
+            journal, store = Journal(Path(folder) / f"trials{turn}.db"), RunStore(Path(folder) / f"runs{turn}.db")
             store.begin("r", "{}", "2026-01-01")
             wholes.append(run(through(fake.url, calls, journal=journal, store=store)))
             journal.close()
             store.close()
-        quickest = [min(several, key=lambda one: one.cpu_ms) for several in (wholes, bares)]
-        report("with journal, fence and events, in cells", quickest[0], quickest[1], ideal)
+        quickest = [min(several, key=lambda timing: timing.cpu_ms) for several in (wholes, bares)]
+        report("with journal, leakage filter and events, in trials", quickest[0], quickest[1], ideal)
         counts: dict[str, Any] = fake.stats()
         twice = sum(count > 5 + 2 * TURNS for count in counts["billed"].values())
         print(f"  at most {counts['peak']} at once at the provider; {twice} requests billed twice by one run")
@@ -246,32 +239,52 @@ def again(url: str, calls: int, journal: Journal) -> Timing:
     return run(through(url, calls, journal=journal))
 
 
-def report(name: str, found: Timing, base: Timing, ideal: float) -> None:
-    against = f"{found.wall / ideal:5.2f} × ideal, {found.wall / base.wall:5.2f} × bare loop"
-    cpu = f"CPU {found.cpu_ms / base.cpu_ms:5.2f} × bare loop ({found.cpu_ms:5.2f} ms a call)"
+def report(name: str, timing: Timing, base: Timing, ideal: float) -> None:
+    against = f"{timing.wall / ideal:5.2f} × ideal, {timing.wall / base.wall:5.2f} × bare loop"
+    cpu = f"CPU {timing.cpu_ms / base.cpu_ms:5.2f} × bare loop ({timing.cpu_ms:5.2f} ms a call)"
     print(f"  {name:48} {against}; {cpu}", flush=True)
 
 
 def wires(calls: int) -> None:
-    """Every provider beside the compatible wire: CPU of the wire alone, and of a call with journal and budget."""
+    """Compare every provider with the compatible client: CPU of the client, and of a call with journal and budget."""
     print(f"CPU of {calls:,} calls by provider, as ratios to the compatible wire")
     with FakeModelProcess() as fake, tempfile.TemporaryDirectory() as folder:
         bases: list[Timing] = []
         for provider in ("compat", *PROVIDERS):
             journal = Journal(Path(folder) / f"{provider}.db")
-            found = [
+            timings = [
                 run(through(fake.url, calls, provider=provider, whole=False)),
                 run(through(fake.url, calls, provider=provider, journal=journal)),
             ]
             journal.close()
-            bases = bases or found
-            wire, whole = (f"{one.cpu_ms / base.cpu_ms:5.2f}" for one, base in zip(found, bases, strict=True))
-            times = f"{found[0].cpu_ms:.2f} and {found[1].cpu_ms:.2f} ms"
+            bases = bases or timings
+            wire, whole = (f"{timing.cpu_ms / base.cpu_ms:5.2f}" for timing, base in zip(timings, bases, strict=True))
+            times = f"{timings[0].cpu_ms:.2f} and {timings[1].cpu_ms:.2f} ms"
             print(f"  {provider:12} wire {wire} ×, with journal {whole} × ({times} a call)", flush=True)
+
+
+def on_postgres(calls: int, latency: float = 0.2) -> None:
+    """Time the journal and the ledger of one process on a PostgreSQL server that waits for the disk."""
+    if binaries() is None:
+        print("PostgreSQL is not installed")
+        return
+    ideal = calls * latency / AT_ONCE
+    print(f"PostgreSQL: {calls:,} calls of {latency:g} s, {AT_ONCE} at once; the ideal is {ideal:g} s")
+    with FakeModelProcess(latency=latency) as fake, LocalPostgres() as server:
+        base = run(bare(fake.url, calls))
+        journal = Journal(server.create("calls"))
+        timing = run(through(fake.url, calls, journal=journal))
+        report("with a journal in PostgreSQL", timing, base, ideal)
+        print(f"  {calls / timing.wall:,.0f} calls a second, reserved, saved and settled")
+        report("  the same again, all answered by the journal", again(fake.url, calls, journal), base, ideal)
+        journal.close()
 
 
 def main() -> None:
     quick = "--quick" in sys.argv
+    if "--postgres" in sys.argv:
+        on_postgres(1000 if quick else 5000)
+        return
     case(0.2, 1000 if quick else 5000)
     case(2.0, 1000 if quick else 5000)
     wires(1000 if quick else 3000)

@@ -1,8 +1,8 @@
-"""From nothing to the first result of a notebook: cold, warm, and without a sandbox, beside a bare start of Python.
+"""Time to the first result of a notebook: cold, warm, and without a sandbox, compared with a bare start of Python.
 
-Printed are ratios to `python -c pass` on the same machine, the least of several turns each, and megabytes. A notebook
-is opened, its setup cell and one cell of its own are run; the warm one finds a kernel waiting with numpy and pandas
-loaded, the cold one has to load pandas itself.
+Prints ratios to `python -c pass` on the same machine, the minimum of several turns each, and megabytes. A notebook is
+opened and its setup cell and one more cell are run; the warm one uses a waiting kernel with numpy and pandas loaded,
+the cold one has to load pandas itself.
 """
 
 import asyncio
@@ -11,8 +11,11 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from foretell.questions import AsOf
-from foretell.tools.notebook import Kernel, KernelPool, PythonCell, open_notebook
+from foretell.questions.as_of import AsOf
+from foretell.tools.notebook.kernel import Kernel
+from foretell.tools.notebook.notebook import PythonCell
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.session import open_notebook
 from foretell.tools.notebook.watchdog import descendants, fair_share
 
 TURNS = 7
@@ -41,7 +44,7 @@ async def least(turn: Callable[[], Awaitable[float]]) -> float:
 
 
 async def opened(*, warm: int, unsandboxed: bool = False) -> tuple[float, float]:
-    """Seconds to a plain first result, and to one that needs pandas."""
+    """Return the seconds to a plain first result, and to one that needs pandas."""
     preload = ("numpy", "pandas") if warm else ()
     async with KernelPool(warm=warm, most=1, preload=preload, unsandboxed=unsandboxed) as pool:
 
@@ -65,7 +68,7 @@ async def round_trip() -> float:
 
 
 def shared_out(kernel: Kernel) -> float:
-    """Megabytes, with pages that several processes share divided among them."""
+    """Return megabytes, with pages that several processes share divided among them."""
     pid = kernel._confined._process.pid
     return sum(map(fair_share, descendants(pid, most=100))) / 1e6
 

@@ -21,15 +21,19 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from foretell.forecasters import Context
-from foretell.forecasters.base_rates import BaseRates, OutsideView, Past, PastQuestions, fit_outside
-from foretell.forecasters.base_rates.outside_fit import fit_text, table_of
+from foretell.forecasters.base_rates.outside_estimate import kind_of
+from foretell.forecasters.base_rates.outside_fit import fit_outside, fit_text, table_of
 from foretell.forecasters.base_rates.outside_model import NUMBERS, REPORT, rate_table, to_files
-from foretell.forecasters.base_rates.outside_view import kind_of
-from foretell.forecasters.combine import sigmoid
+from foretell.forecasters.base_rates.outside_view import OutsideView
+from foretell.forecasters.base_rates.past import Past, PastQuestions
+from foretell.forecasters.base_rates.rates import BaseRates
+from foretell.forecasters.combine.rows import sigmoid
+from foretell.forecasters.forecaster import Context
 from foretell.metrics import Resampling, ResamplingDesign, compare_paired
-from foretell.questions import AsOf, LastValue, Question, Resolution, Snapshot, Target
-from foretell.runs import past_of
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import LastValue, Question, Snapshot, Target
+from foretell.questions.resolution import Resolution
+from foretell.runs.outcomes import past_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
@@ -37,7 +41,7 @@ PAGE = ROOT / "benchmarks" / "reports" / "outside.md"
 SHIPPED = ROOT / "src" / "foretell" / "forecasters" / "base_rates"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 FIRST, SPLIT = "2025-03-02", "2025-11-23"
-"""The first round with anything known before it, and the first one not looked at while choosing."""
+"""The first round with known outcomes before it, and the first one not used to choose the design."""
 RESAMPLING = Resampling(draws=5000, seed=1)
 BINS = np.array([0.0, 0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.001])
 EVENLY = np.array([0.02, *[0.096] * 10, 0.02])
@@ -45,7 +49,7 @@ EVENLY = np.array([0.02, *[0.096] * 10, 0.02])
 
 
 def read_rounds() -> tuple[list[Question], list[Resolution]]:
-    """All askings of the tables with what is known of their outcomes."""
+    """Return all questions of the tables with their known outcomes."""
     sql = f"""
       select q.source, q.question_id, q.forecast_due_date, any_value(q.question), any_value(q.subtype),
              any_value(q.source_type), any_value(q.market_open), any_value(q.market_close), any_value(q.url),
@@ -57,12 +61,14 @@ def read_rounds() -> tuple[list[Question], list[Resolution]]:
       group by 1, 2, 3 order by 3, 1, 2"""
     questions, answers = [], []
     rows = duckdb.connect().execute(sql).fetchall()
-    # In some rounds every last value of ACLED was published as zero: those are missing, not quiet countries.
+    # In some rounds every last value of ACLED was published as zero; these values are missing.
     broken = {due for due in {r[2] for r in rows} if not any(r[9] for r in rows if r[2] == due and r[4] == "increase")}
     for row in rows:
-        question, found = _asking(row if row[2] not in broken or row[0] != "acled" else (*row[:9], None, *row[10:]))
+        question, resolutions = _asking(
+            row if row[2] not in broken or row[0] != "acled" else (*row[:9], None, *row[10:])
+        )
         questions.append(question)
-        answers += found
+        answers += resolutions
     return questions, answers
 
 
@@ -88,16 +94,16 @@ def _asking(row: tuple[Any, ...]) -> tuple[Question, list[Resolution]]:
         url=url or "",
         last_value=None if market or value is None else LastValue(value=value, at=at),
     )
-    found = [
+    resolutions = [
         Resolution(question_id=id, target_id="yes" if market else day, due=due, outcome=int(outcome), resolved_at=day)
-        for day, outcome, known in zip(days, outcomes, resolved, strict=False)
-        if known and outcome in (0.0, 1.0)
+        for day, outcome, resolved_on in zip(days, outcomes, resolved, strict=False)
+        if resolved_on and outcome in (0.0, 1.0)
     ]
-    return question, found
+    return question, resolutions
 
 
 def read_aibq2() -> tuple[list[Question], list[Resolution]]:
-    """113 questions of a Metaculus tournament: for the shipped numbers only, as they came without prices."""
+    """Return 113 questions of a Metaculus tournament; used for the shipped numbers only, as they have no prices."""
     columns = "id, question, forecast_due_date, resolution_date, resolved_to, url"
     sql = f"select {columns} from '{DATA}/aibq2_questions.parquet' order by id"
     questions, answers = [], []
@@ -115,109 +121,117 @@ def read_aibq2() -> tuple[list[Question], list[Resolution]]:
 
 @dataclass
 class Rows:
-    """One row per resolved market target, and what each method said of it."""
+    """One row per resolved market target, with the forecast of each method."""
 
     question: np.ndarray
     due: np.ndarray
     source: np.ndarray
     new: np.ndarray
-    """Asked for the first time."""
+    """Whether it is asked for the first time."""
     outcome: np.ndarray
     price: np.ndarray
-    said: dict[str, np.ndarray]
+    forecasts: dict[str, np.ndarray]
 
     def loss(self, name: str) -> np.ndarray:
-        """Brier score of every row."""
-        return (self.said[name] - self.outcome) ** 2
+        """Return the Brier score of every row."""
+        return (self.forecasts[name] - self.outcome) ** 2
 
     def take(self, rows: np.ndarray) -> "Rows":
-        """Some of the rows."""
-        columns = {k: v[rows] for k, v in vars(self).items() if k != "said"}
-        return Rows(**columns, said={k: v[rows] for k, v in self.said.items()})
+        """Return some of the rows."""
+        columns = {k: v[rows] for k, v in vars(self).items() if k != "forecasts"}
+        return Rows(**columns, forecasts={k: v[rows] for k, v in self.forecasts.items()})
 
 
-OURS, LEVEL, BASE, BASE_H, CROWD = "outside", "level alone", "base rate", "base rate by horizon", "crowd (not shown)"
+OURS, LEVEL, BASE, BASE_H, MARKET_PRICE = (
+    "outside",
+    "level alone",
+    "base rate",
+    "base rate by horizon",
+    "crowd (not shown)",
+)
 REMEMBERS, FREQUENCY = "outside, earlier prices kept", "past frequency of the source"
 
 
-def forecast(bank: PastQuestions, asked: Sequence[Question]) -> np.ndarray:
+def forecast(bank: PastQuestions, questions: Sequence[Question]) -> np.ndarray:
     view, past = OutsideView(), Past.of_table(bank)
 
     async def all_of_them() -> list[float]:
-        return [(await view.forecast(q, Context(as_of=q.as_of, past=past))).p["yes"] for q in asked]
+        return [(await view.forecast(q, Context(as_of=q.as_of, past=past))).p["yes"] for q in questions]
 
     return np.array(asyncio.run(all_of_them()))
 
 
-def level_alone(bank: PastQuestions, asked: Sequence[Question]) -> np.ndarray:
-    """The same fit without any column of wording, words or horizon."""
-    day = asked[0].due.date()
+def level_alone(bank: PastQuestions, questions: Sequence[Question]) -> np.ndarray:
+    """Forecast by the same fit without columns of wording, words or horizon."""
+    day = questions[0].due.date()
     past = bank.before(day)
     table = table_of(past.take(past.kind == "market"), day)
     model, _ = fit_text(replace(table, named=np.zeros_like(table.named)), 1e6)
-    return sigmoid([model.level.at(q.source, day) for q in asked])
+    return sigmoid([model.level.at(q.source, day) for q in questions])
 
 
-def frequency(bank: PastQuestions, asked: Sequence[Question]) -> np.ndarray:
-    """(yes + 1) / (all + 2) among the outcomes of the source known before."""
-    past = bank.before(asked[0].due.date())
-    known = past.take((past.kind == "market") & ~np.isnan(past.outcome))
-    return np.array([(np.sum(y) + 1) / (len(y) + 2) for y in (known.outcome[known.source == q.source] for q in asked)])
+def frequency(bank: PastQuestions, questions: Sequence[Question]) -> np.ndarray:
+    """Forecast (yes + 1) / (all + 2) among the outcomes of the source known before."""
+    past = bank.before(questions[0].due.date())
+    resolved = past.take((past.kind == "market") & ~np.isnan(past.outcome))
+    return np.array(
+        [(np.sum(y) + 1) / (len(y) + 2) for y in (resolved.outcome[resolved.source == q.source] for q in questions)]
+    )
 
 
 def counted_rates(past: Past) -> BaseRates:
-    """The base rates that the answers give."""
+    """Return the base rates of the answers."""
     assert isinstance(past.rates, BaseRates)
     return past.rates
 
 
 def score(questions: list[Question], answers: list[Resolution], *, remembering: bool = True) -> Rows:
-    """Every round of market questions, forecast from a bank in which none of its own questions occurs."""
+    """Forecast every round of market questions from past questions that do not include its own."""
     past = past_of(questions, answers)
     bank = past.table
     outcomes = {(r.question_id, r.due): r.outcome for r in answers if r.target_id == "yes"}
     by_source, by_horizon = (replace(counted_rates(past), by_horizon=h) for h in (False, True))
     parts: list[Rows] = []
     for due in sorted({q.due for q in questions if q.kind == "market" and q.due.date().isoformat() >= FIRST}):
-        asked = [q for q in questions if q.kind == "market" and q.due == due and (q.id, q.due) in outcomes]
-        if not asked:
+        markets = [q for q in questions if q.kind == "market" and q.due == due and (q.id, q.due) in outcomes]
+        if not markets:
             continue
         own = np.isin(bank.id, [q.id for q in questions if q.due == due and q.kind == "market"])
         others = bank.take(~own | (bank.kind == "dataset"))
         before = set(bank.id[bank.due < np.datetime64(due.date())].tolist())
-        rates = [[r.rate(q, q.targets[0], q.as_of) or 0.5 for q in asked] for r in (by_source, by_horizon)]
-        price = np.array([np.nan if q.targets[0].snapshot is None else q.targets[0].snapshot.price for q in asked])
-        said = {
-            OURS: forecast(others, asked),
-            LEVEL: level_alone(others, asked),
-            FREQUENCY: frequency(bank, asked),
+        rates = [[r.rate(q, q.targets[0], q.as_of) or 0.5 for q in markets] for r in (by_source, by_horizon)]
+        price = np.array([np.nan if q.targets[0].snapshot is None else q.targets[0].snapshot.price for q in markets])
+        forecasts = {
+            OURS: forecast(others, markets),
+            LEVEL: level_alone(others, markets),
+            FREQUENCY: frequency(bank, markets),
             BASE: np.array(rates[0]),
             BASE_H: np.array(rates[1]),
-            CROWD: price,
+            MARKET_PRICE: price,
         }
         if remembering:
-            said[REMEMBERS] = forecast(bank, asked)
+            forecasts[REMEMBERS] = forecast(bank, markets)
         parts.append(
             Rows(
-                question=np.array([q.id for q in asked]),
-                due=np.array([q.due.date().isoformat() for q in asked]),
-                source=np.array([q.source for q in asked]),
-                new=np.array([q.id not in before for q in asked]),
-                outcome=np.array([outcomes[q.id, q.due] for q in asked], np.float64),
+                question=np.array([q.id for q in markets]),
+                due=np.array([q.due.date().isoformat() for q in markets]),
+                source=np.array([q.source for q in markets]),
+                new=np.array([q.id not in before for q in markets]),
+                outcome=np.array([outcomes[q.id, q.due] for q in markets], np.float64),
                 price=price,
-                said=said,
+                forecasts=forecasts,
             )
         )
-        print(due.date(), len(asked), {k: round(float(parts[-1].loss(k).mean()), 4) for k in said}, flush=True)
-    joined = {k: np.concatenate([getattr(p, k) for p in parts]) for k in vars(parts[0]) if k != "said"}
-    return Rows(**joined, said={k: np.concatenate([p.said[k] for p in parts]) for k in parts[0].said})
+        print(due.date(), len(markets), {k: round(float(parts[-1].loss(k).mean()), 4) for k in forecasts}, flush=True)
+    joined = {k: np.concatenate([getattr(p, k) for p in parts]) for k in vars(parts[0]) if k != "forecasts"}
+    return Rows(**joined, forecasts={k: np.concatenate([p.forecasts[k] for p in parts]) for k in parts[0].forecasts})
 
 
 def lead(rows: Rows, name: str, reference: str, *, crossed: bool) -> str:
-    """Brier score of `name` minus that of `reference`, with a 95 % interval."""
+    """Return the Brier score of `name` minus that of `reference`, with a 95 % interval."""
     design = ResamplingDesign(cluster=rows.question, crossed=rows.due if crossed else None)
-    found = compare_paired(rows.loss(name), rows.loss(reference), design, resampling=RESAMPLING)
-    return f"{found.diff:+.4f} [{found.low:+.4f}, {found.high:+.4f}]"
+    comparison = compare_paired(rows.loss(name), rows.loss(reference), design, resampling=RESAMPLING)
+    return f"{comparison.diff:+.4f} [{comparison.low:+.4f}, {comparison.high:+.4f}]"
 
 
 def main_table(title: str, rows: Rows) -> list[str]:
@@ -226,15 +240,15 @@ def main_table(title: str, rows: Rows) -> list[str]:
         "| method | Brier | mean p | minus base rate, by question | by question × due date |",
         "|---|---|---|---|---|",
     ]
-    for name in sorted(rows.said, key=lambda n: rows.loss(n).mean()):
-        cells = ["", ""] if name == BASE else [lead(rows, name, BASE, crossed=c) for c in (False, True)]
-        p = rows.said[name].mean()
-        lines.append(f"| {name} | {rows.loss(name).mean():.4f} | {p:.3f} | {cells[0]} | {cells[1]} |")
+    for name in sorted(rows.forecasts, key=lambda n: rows.loss(n).mean()):
+        row = ["", ""] if name == BASE else [lead(rows, name, BASE, crossed=c) for c in (False, True)]
+        p = rows.forecasts[name].mean()
+        lines.append(f"| {name} | {rows.loss(name).mean():.4f} | {p:.3f} | {row[0]} | {row[1]} |")
     return [*lines, ""]
 
 
 def parts_table(title: str, rows: Rows) -> list[str]:
-    """Ours against the base rate, by source and for questions never asked before."""
+    """Return a table of ours against the base rate, by source and for questions never asked before."""
     lines = [f"### {title}", "", "| part | n | questions | yes | outside | base rate | difference |"]
     lines.append("|---|---|---|---|---|---|---|")
     masks = {str(s): rows.source == s for s in np.unique(rows.source)}
@@ -243,9 +257,9 @@ def parts_table(title: str, rows: Rows) -> list[str]:
         part = rows.take(mask)
         if len(np.unique(part.question)) < 2:
             continue
-        cells = f"{len(part.outcome)} | {len(np.unique(part.question))} | {part.outcome.mean():.2f}"
+        row = f"{len(part.outcome)} | {len(np.unique(part.question))} | {part.outcome.mean():.2f}"
         scores = f"{part.loss(OURS).mean():.4f} | {part.loss(BASE).mean():.4f}"
-        lines.append(f"| {name} | {cells} | {scores} | {lead(part, OURS, BASE, crossed=True)} |")
+        lines.append(f"| {name} | {row} | {scores} | {lead(part, OURS, BASE, crossed=True)} |")
     lines.append(f"| all, against level alone | | | | {rows.loss(OURS).mean():.4f} | {rows.loss(LEVEL).mean():.4f} | "
                  f"{lead(rows, OURS, LEVEL, crossed=True)} |")  # fmt: skip
     return [*lines, ""]
@@ -257,20 +271,20 @@ def _told(rows: Rows) -> str:
 
 
 def evenly_drawn(questions: list[Question], since: str, seed: int) -> list[Question]:
-    """The same rounds, thinned from a date on as if drawn evenly over prices."""
+    """Return the same rounds, thinned from a date on as if drawn evenly over prices."""
     rng = np.random.default_rng(seed)
-    kept: list[Question] = []
+    drawn: list[Question] = []
     for due in sorted({q.due for q in questions}):
-        asked = [q for q in questions if q.due == due]
-        markets = [q for q in asked if q.kind == "market" and q.targets[0].snapshot is not None]
+        of_round = [q for q in questions if q.due == due]
+        markets = [q for q in of_round if q.kind == "market" and q.targets[0].snapshot is not None]
         if due.date().isoformat() < since:
-            kept += asked
+            drawn += of_round
             continue
         price = np.array([q.targets[0].snapshot.price for q in markets])
         bin = np.clip(np.searchsorted(BINS, price, side="right") - 1, 0, len(EVENLY) - 1)
         chance = np.minimum(1, EVENLY[bin] * len(markets) / 2 / np.bincount(bin, minlength=len(EVENLY))[bin])
-        kept += [q for q, keep in zip(markets, rng.random(len(markets)) < chance, strict=True) if keep]
-    return kept
+        drawn += [q for q, keep in zip(markets, rng.random(len(markets)) < chance, strict=True) if keep]
+    return drawn
 
 
 def stress_table(questions: list[Question], answers: list[Resolution], since: str = "2025-08-03") -> list[str]:
@@ -283,13 +297,13 @@ def stress_table(questions: list[Question], answers: list[Resolution], since: st
         rows = score(evenly_drawn(questions, since, seed), answers, remembering=False)
         rows = rows.take(rows.due >= since)
         scores = " | ".join(f"{rows.loss(name).mean():.4f}" for name in (OURS, LEVEL, BASE))
-        told = f"{len(rows.outcome)} | {rows.outcome.mean():.2f}"
-        lines.append(f"| {seed} | {told} | {scores} | {lead(rows, OURS, BASE, crossed=True)} |")
+        text = f"{len(rows.outcome)} | {rows.outcome.mean():.2f}"
+        lines.append(f"| {seed} | {text} | {scores} | {lead(rows, OURS, BASE, crossed=True)} |")
     return [*lines, ""]
 
 
 def dataset_table(questions: list[Question], answers: list[Resolution]) -> list[str]:
-    """Rates of data-set questions with and without the size of the last value, past-only."""
+    """Return a table of rates of data-set questions with and without the size of the last value, past-only."""
     bank = past_of([q for q in questions if q.kind == "dataset"], answers).table
     outcomes = {(r.question_id, r.due, r.target_id): r.outcome for r in answers}
     rates = counted_rates(past_of(questions, answers))
@@ -313,7 +327,7 @@ def dataset_table(questions: list[Question], answers: list[Resolution]) -> list[
 
 
 def ship(questions: list[Question], answers: list[Resolution], rows: Rows) -> str:
-    """Fit on everything and write numbers and report."""
+    """Fit on everything, and write the numbers and the report."""
     more, outcomes = read_aibq2()
     bank = past_of([*questions, *more], [*answers, *outcomes]).table
     last = max(bank.known_on[~np.isnat(bank.known_on)].max(), bank.due.max()).astype("M8[D]").item()
@@ -326,7 +340,7 @@ def ship(questions: list[Question], answers: list[Resolution], rows: Rows) -> st
         f"{SPLIT} on were scored after the design was fixed",
         "n": len(later.outcome),
         "questions": len(np.unique(later.question)),
-        "brier": {name: round(float(later.loss(name).mean()), 5) for name in later.said},
+        "brier": {name: round(float(later.loss(name).mean()), 5) for name in later.forecasts},
         "minus base rate, by question": lead(later, OURS, BASE, crossed=False),
         "minus base rate, by question and due date": lead(later, OURS, BASE, crossed=True),
     }
@@ -342,8 +356,8 @@ def ship(questions: list[Question], answers: list[Resolution], rows: Rows) -> st
 
 
 def speed(questions: list[Question]) -> str:
-    view, asked = OutsideView(), [q for q in questions if q.kind == "market"][-200:]
-    live = [(q, Context(as_of=q.as_of_in("live"))) for q in asked]
+    view, markets = OutsideView(), [q for q in questions if q.kind == "market"][-200:]
+    live = [(q, Context(as_of=q.as_of_in("live"))) for q in markets]
     asyncio.run(view.forecast(*live[0]))
     began = time.perf_counter()
     for q, context in live:

@@ -1,13 +1,12 @@
-"""How long until a page is seen, beside a plain static page in the same Chromium, turn by turn.
+"""Time until a page is painted, compared with a plain static page in the same Chromium, in turns.
 
     python benchmarks/pages.py [ROUNDS]
 
-Between every two pages a bare HTML file is visited that Python's own web server sends, so that other work on the
-machine slows all alike. Prints the median time to the first contentful paint (a page's head, with what else
-is there) and to the largest one (its content), their ratios to the bare page's first, and what each page weighs with
-its style and script: all of it, and without data, which is what stands in the rows of tables and in figures. Wanted: a
-first paint of at most 3 times the plain page's, at most 150 kB without data, and boards and comparisons that the server
-answers within 5 times a run's page.
+Between every two pages, a bare HTML file from Python's own web server is loaded, so that other work on the machine
+slows all pages equally. Prints the median time to the first contentful paint and to the largest one, their ratios to
+the first paint of the bare page, and the size of each page with its style and script: in total, and without data
+(table rows and figures). Targets: a first paint of at most 3 times the plain page's, at most 150 kB without data, and
+boards and comparisons that the server answers within 5 times a run's page.
 """
 
 import asyncio
@@ -29,8 +28,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 from fakes.stored_run import StoredRunBuilder
 from foretell.operations.example import AGENT_RUN, ARENA, ExampleSize, make_example
-from foretell.runs import RunStore, Settings
-from foretell.web import create_app
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
 
 CHROMIUM = os.environ.get("FORETELL_CHROMIUM", "/usr/bin/chromium")
 PLAIN_NAME = "plain static page"
@@ -54,7 +54,7 @@ TIMES = """() => new Promise(done => {
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
-        """Nobody reads it."""
+        """Print no log."""
 
 
 def _plain(folder: Path) -> str:
@@ -64,13 +64,13 @@ def _plain(folder: Path) -> str:
 
 
 def _process(serve: Callable[[], Any], port: int) -> str:
-    """The address of a server that goes on in a process of its own, where nothing here gets in its way."""
+    """Return the address of a server in its own process, where nothing here slows it down."""
     multiprocessing.get_context("fork").Process(target=serve, daemon=True).start()
     return f"http://127.0.0.1:{port}"
 
 
 def _served(home: Path) -> tuple[str, dict[str, str]]:
-    """The example home, with a long run beside it."""
+    """Return the example home, with a long run added."""
     asyncio.run(make_example(home, ExampleSize(questions=40, days=4)))
     store = RunStore(home / "runs.db")
     large = StoredRunBuilder(questions=500, trials=5, steps=2).keep(store)
@@ -83,7 +83,7 @@ def _served(home: Path) -> tuple[str, dict[str, str]]:
     pages = {
         "home": "/",
         "ask": "/ask",
-        "find": "/find?words=rate",
+        "find": "/runs?find=rate",
         "runs": "/runs",
         "run of 4 questions": f"/runs/{agent}",
         "run of 500 questions x 5": f"/runs/{large}",
@@ -91,9 +91,9 @@ def _served(home: Path) -> tuple[str, dict[str, str]]:
         "trees": "/trees",
         "tree": "/trees/view/grid_batteries",
         "arena": f"/arena/{ARENA}",
-        "entries of an arena compared": f"/compare?arena={ARENA}&first=crowd%20price&second=hasty%20reader",
-        "runs compared": f"/compare?first={scored[0]}&second={scored[1]}",
-        "runs on one board": "/board?" + "&".join(f"run={one}" for one in scored),
+        "entries of an arena compared": f"/compare?arena={ARENA}&entry=crowd%20price&entry=hasty%20reader",
+        "runs compared": f"/compare?run={scored[0]}&run={scored[1]}",
+        "runs on one board": "/compare?" + "&".join(f"run={run}" for run in scored),
     }
 
     def serve() -> None:
@@ -104,13 +104,13 @@ def _served(home: Path) -> tuple[str, dict[str, str]]:
 
 
 def _seen(browser: Browser, url: str) -> list[float]:
-    """A first visit: nothing is kept from the one before."""
+    """Make a first visit, with an empty cache."""
     context = browser.new_context()
     page = context.new_page()
     page.goto(url)
-    found = page.evaluate(TIMES)
+    evaluate = page.evaluate(TIMES)
     context.close()
-    return found
+    return evaluate
 
 
 def main(rounds: int) -> None:
@@ -118,7 +118,7 @@ def main(rounds: int) -> None:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         plain = _plain(Path(folder))
         base, pages = _served(Path(folder) / "home")
-        playwright = stack.enter_context(sync_playwright())  # After it there is a loop in this thread.
+        playwright = stack.enter_context(sync_playwright())  # It leaves a running event loop in this thread.
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         )
@@ -133,7 +133,7 @@ def main(rounds: int) -> None:
                     times[PLAIN_NAME].append(_seen(browser, plain))
         browser.close()
     middle = {
-        name: [statistics.median(numbers) for numbers in zip(*found, strict=True)] for name, found in times.items()
+        name: [statistics.median(numbers) for numbers in zip(*visits, strict=True)] for name, visits in times.items()
     }
     unit, run = middle[PLAIN_NAME][0], middle["run of 500 questions x 5"]
     print(

@@ -16,14 +16,14 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from foretell.forecasters.base_rates import BaseRates, PastOutcomes
-from foretell.forecasters.series import AskedSeries
+from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes
 from foretell.forecasters.series.auto import NOTHING_KNOWN, choices
 from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
-from foretell.forecasters.series.forecasters import PRICES, hybrid, knn, linear, safe
+from foretell.forecasters.series.forecasters import PRICES, Hybrid, hybrid, knn, linear, safe
+from foretell.forecasters.series.history import SeriesQuery
 from foretell.metrics import Resampling, ResamplingDesign, brier_index, brier_index_from_sums, compare_paired
-from foretell.questions import Question, Target
+from foretell.questions.question import Question, Target
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"
@@ -35,7 +35,7 @@ RESAMPLING = Resampling(draws=2000, seed=1)
 
 @dataclass(frozen=True)
 class Source:
-    """Where the series of a source are, and how they are asked about."""
+    """The location of the series of a source, and how questions about them are made."""
 
     name: str
     table: str
@@ -46,7 +46,7 @@ class Source:
     history: int
     """Days of history before the first due date."""
     split: str
-    """The tables are split here; see the page on what was chosen with which part in view."""
+    """The tables are split at this day; the report describes which part was used for which choice."""
     line: tuple[int, float]
     """Window and trust of the paper's trend model."""
 
@@ -60,48 +60,49 @@ SOURCES = [
 
 @dataclass
 class Scores:
-    """One row per forecast event: what was asked, what came out, and what each model said."""
+    """One row per event: the question, the outcome, and the forecast of each model."""
 
     series: list[str]
     due: list[np.datetime64]
     horizon: list[int]
     outcome: list[float]
-    said: dict[str, list[float]]
+    forecasts: dict[str, list[float]]
 
 
 def read(source: Source) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     sql = f"select {source.key} k, date::varchar d, {source.value} v from '{DATA / source.table}.parquet'"
-    found = duckdb.connect().execute(f"{sql} where {source.value} is not null order by 1, 2").fetchnumpy()
-    keys, days = np.asarray(found["k"]).astype(str), np.asarray(found["d"]).astype(str).astype("M8[D]")
-    values = np.asarray(found["v"], dtype=np.float64)
+    fetchnumpy = duckdb.connect().execute(f"{sql} where {source.value} is not null order by 1, 2").fetchnumpy()
+    keys, days = np.asarray(fetchnumpy["k"]).astype(str), np.asarray(fetchnumpy["d"]).astype(str).astype("M8[D]")
+    values = np.asarray(fetchnumpy["v"], dtype=np.float64)
     return {k: (days[keys == k], values[keys == k]) for k in np.unique(keys)}
 
 
-def chances(asked: AskedSeries, source: Source) -> dict[str, list[float]]:
-    """P(higher) by model and date. `auto` computes what its candidates say on the way, so they are read from it."""
+def chances(series: SeriesQuery, source: Source) -> dict[str, list[float]]:
+    """Return P(higher) by model and date. The candidates of `auto` are read from its result."""
     window, alpha = source.line
-    chosen = choices(asked, PRICES if source.name == "yfinance" else NOTHING_KNOWN)
-    said = {
-        "knn": knn(asked).above.tolist(),
-        "safe-linear": safe(linear(asked, window), alpha).above.tolist(),
-        "hybrid": hybrid(asked, window, alpha).above.tolist(),
-        "auto": [one.above for one in chosen],
+    chosen = choices(series, PRICES if source.name == "yfinance" else NOTHING_KNOWN)
+    forecasts = {
+        "knn": knn(series).above.tolist(),
+        "safe-linear": safe(linear(series, window), alpha).above.tolist(),
+        "hybrid": hybrid(series, window, alpha).above.tolist(),
+        "hybrid, tuned": Hybrid(window=window, alpha=alpha, tuned=True).chances(series).above.tolist(),
+        "auto": [choice.above for choice in chosen],
     }
-    # Within `auto` the walk of shares drifts; here it does not. Dates without a new value have no candidates.
-    own = source.name != "yfinance" and all("walk" in one.chances for one in chosen)
-    said["walk"] = [one.chances["walk"] for one in chosen] if own else walk(asked).above.tolist()
+    # The walk of shares has a drift within `auto`, but not here. Dates without a new value have no candidates.
+    own = source.name != "yfinance" and all("walk" in choice.chances for choice in chosen)
+    forecasts["walk"] = [choice.chances["walk"] for choice in chosen] if own else walk(series).above.tolist()
     if source.name == "dbnomics":
-        seasonal = all("season" in one.chances for one in chosen)
-        said["climatology"] = (
-            [one.chances["season"] for one in chosen] if seasonal else climatology(asked).above.tolist()
+        seasonal = all("season" in choice.chances for choice in chosen)
+        forecasts["climatology"] = (
+            [choice.chances["season"] for choice in chosen] if seasonal else climatology(series).above.tolist()
         )
-    return said
+    return forecasts
 
 
 def grid(
     source: Source, thin: int
 ) -> Iterator[tuple[str, np.datetime64, np.ndarray, np.ndarray, np.ndarray, list[float]]]:
-    """Every series on Sundays at a fixed distance, all horizons that end within the series."""
+    """Yield every series at a fixed distance of Sundays, with all horizons that end within the series."""
     for number, (id, (days, values)) in enumerate(read(source).items()):
         first = days[0] + source.history + (number * 11) % source.every
         first += 6 - (first.astype(int) + 3) % 7
@@ -116,12 +117,12 @@ def grid(
 
 
 def last_before(days: np.ndarray, day: np.ndarray | np.datetime64) -> np.ndarray:
-    """Places of the last observations on or before given days."""
+    """Return the positions of the last observations on or before the given days."""
     return np.searchsorted(days, day, side="right") - 1
 
 
 def rounds(source: Source) -> Iterator[tuple[str, np.datetime64, np.ndarray, np.ndarray, np.ndarray, list[float]]]:
-    """The resolved ForecastBench questions about series that are at hand."""
+    """Yield the resolved ForecastBench questions about available series."""
     sql = f"""select question_id, forecast_due_date, list(resolution_date order by resolution_date),
                      list(outcome order by resolution_date)
               from '{DATA}/resolutions.parquet' where resolved and source = '{source.name}' group by all order by all"""
@@ -131,21 +132,21 @@ def rounds(source: Source) -> Iterator[tuple[str, np.datetime64, np.ndarray, np.
             yield id, np.datetime64(due), np.array(ends, "M8[D]"), *series[id], outcomes
 
 
-def score(asked: Iterator, source: Source) -> Scores:
+def score(questions: Iterator, source: Source) -> Scores:
     scores = Scores([], [], [], [], {})
-    for id, due, ends, days, values, outcomes in asked:
+    for id, due, ends, days, values, outcomes in questions:
         scores.series += [id] * len(ends)
         scores.due += [due] * len(ends)
         scores.horizon += (ends - due).astype(int).tolist()
         scores.outcome += outcomes
-        for name, p in chances(AskedSeries(days, values, due, ends), source).items():
-            scores.said.setdefault(name, []).extend(p)
-    scores.said["always 0.5"] = [0.5] * len(scores.outcome)
+        for name, p in chances(SeriesQuery(days, values, due, ends), source).items():
+            scores.forecasts.setdefault(name, []).extend(p)
+    scores.forecasts["always 0.5"] = [0.5] * len(scores.outcome)
     return scores
 
 
 def own_prior(scores: Scores) -> list[float]:
-    """Pooled frequency of rises at the horizon among the events of the grid already over on the due date."""
+    """Return the pooled frequency of rises at the horizon among events of the grid that ended before the due date."""
     due, horizon = np.array(scores.due), np.array(scores.horizon)
     outcome, end = np.array(scores.outcome), np.array(scores.due) + np.array(scores.horizon)
     rate = np.empty(len(due))
@@ -153,13 +154,13 @@ def own_prior(scores: Scores) -> list[float]:
         rows = np.flatnonzero(horizon == h)
         order = rows[np.argsort(end[rows], kind="stable")]
         total = np.concatenate([[0.0], np.cumsum(outcome[order])])
-        known = np.searchsorted(end[order], due[rows], side="left")
-        rate[rows] = (total[known] + 5) / (known + 10)
+        resolved = np.searchsorted(end[order], due[rows], side="left")
+        rate[rows] = (total[resolved] + 5) / (resolved + 10)
     return rate.tolist()
 
 
 def published_prior(scores: Scores, source: Source) -> list[float]:
-    """Frequency of yes among all ForecastBench outcomes of the source known before the due date."""
+    """Return the frequency of yes among all ForecastBench outcomes of the source known before the due date."""
     sql = f"select resolution_date, horizon_days, outcome from '{DATA}/resolutions.parquet'"
     rows = duckdb.connect().execute(f"{sql} where resolved and source = '{source.name}'").fetchall()
     day, horizon, outcome = zip(*rows, strict=True)
@@ -171,27 +172,27 @@ def published_prior(scores: Scores, source: Source) -> list[float]:
         horizon_days=np.array(horizon),
         outcome=np.array(outcome, dtype=np.float64),
     )
-    rates, said = BaseRates(past=past, correlation=0.0, by_horizon=False), []
+    rates, forecasts = BaseRates(past=past, correlation=0.0, by_horizon=False), []
     for due, h in zip(scores.due, scores.horizon, strict=True):
         target = Target(id="t", resolves_at=str(due + h))
         question = Question(id="q", source=source.name, text="?", due=str(due), targets=(target,))
         rate = rates.rate(question, target, question.as_of)
-        said.append(0.5 if rate is None else rate)
-    return said
+        forecasts.append(0.5 if rate is None else rate)
+    return forecasts
 
 
 def tables(title: str, scores: Scores, rows: np.ndarray) -> list[str]:
-    """Brier index by model and horizon, and how far auto is ahead of each other model, with 95 % intervals."""
+    """Return the Brier index by model and horizon, and the lead of auto over each other model, with 95 % intervals."""
     horizon, outcome = np.array(scores.horizon), np.array(scores.outcome)
     series, due = np.array(scores.series), np.array(scores.due).astype(str)
-    losses = {name: (np.array(p) - outcome) ** 2 for name, p in scores.said.items()}
+    losses = {name: (np.array(p) - outcome) ** 2 for name, p in scores.forecasts.items()}
     used = [h for h in HORIZONS if (rows & (horizon == h)).sum() >= 100]
     lines = [f"### {title}", "", "| model | " + " | ".join(f"{h} d" for h in used) + " | all | auto ahead by |"]
     lines += ["|---|" + "---|" * (len(used) + 2)]
     for name in sorted(losses, key=lambda n: losses[n][rows].mean()):
-        cells = [f"{brier_index(float(losses[name][rows & (horizon == h)].mean())):.1f}" for h in used]
+        row = [f"{brier_index(float(losses[name][rows & (horizon == h)].mean())):.1f}" for h in used]
         whole = f"{brier_index(float(losses[name][rows].mean())):.2f}"
-        lines.append(f"| {name} | " + " | ".join(cells) + f" | {whole} | {lead(losses, name, rows, series, due)} |")
+        lines.append(f"| {name} | " + " | ".join(row) + f" | {whole} | {lead(losses, name, rows, series, due)} |")
     n = [str(int((rows & (horizon == h)).sum())) for h in used]
     lines.append("| events | " + " | ".join(n) + f" | {int(rows.sum())} | |")
     rates = [f"{outcome[rows & (horizon == h)].mean():.2f}" for h in used]
@@ -203,10 +204,10 @@ def lead(losses: dict[str, np.ndarray], name: str, rows: np.ndarray, series: np.
     if name == "auto":
         return ""
     design = ResamplingDesign(cluster=series[rows], crossed=due[rows])
-    found = compare_paired(
+    comparison = compare_paired(
         losses["auto"][rows], losses[name][rows], design, statistic=brier_index_from_sums, resampling=RESAMPLING
     )
-    return f"{found.diff:+.2f} [{found.low:+.2f}, {found.high:+.2f}]"
+    return f"{comparison.diff:+.2f} [{comparison.low:+.2f}, {comparison.high:+.2f}]"
 
 
 def main() -> None:
@@ -214,16 +215,16 @@ def main() -> None:
     lines: list[str] = []
     for source in SOURCES:
         scores = score(grid(source, thin), source)
-        scores.said["past frequency"] = own_prior(scores)
+        scores.forecasts["past frequency"] = own_prior(scores)
         due = np.array(scores.due)
         chosen = due < np.datetime64(source.split)
         lines += tables(f"{source.name}, grid before {source.split}", scores, chosen)
         lines += tables(f"{source.name}, grid from {source.split} on", scores, ~chosen)
         print("\n".join(lines[-40:]), flush=True)
         if source.name != "dbnomics":
-            asked = score(rounds(source), source)
-            asked.said["past frequency"] = published_prior(asked, source)
-            lines += tables(f"{source.name}, ForecastBench rounds", asked, np.ones(len(asked.outcome), bool))
+            measured = score(rounds(source), source)
+            measured.forecasts["past frequency"] = published_prior(measured, source)
+            lines += tables(f"{source.name}, ForecastBench rounds", measured, np.ones(len(measured.outcome), bool))
             print("\n".join(lines[-14:]), flush=True)
     if thin == 1:
         before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)

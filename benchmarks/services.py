@@ -1,8 +1,9 @@
-"""Fifty cells of several processes at stand-ins that enforce the published limits: how close to what the limits allow.
+"""Fifty trials of several processes against test servers that enforce the published limits, compared with the limits.
 
-The stand-ins count every arrival over a sliding span and block who goes over; a minute is run in twelve seconds.
-Printed are, for each service, requests over its limit and the time from the first to the last arrival as a ratio to the
-least that the limits allow; then what a turn costs, beside the same request without a limit and without any service.
+The servers count arrivals over a sliding window and block clients that exceed a limit; a minute is shortened to twelve
+seconds. Prints, for each service, the requests over its limit and the time from the first to the last arrival as a
+ratio to the minimum that the limits allow; then the CPU cost of a request with a limit, without one, and without a
+service.
 """
 
 import asyncio
@@ -12,17 +13,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from fakes.limited import CLIENT, LimitedService, limited_server, written_pace
-from foretell.data import AsyncHttpClient, ServiceAccess, ServiceLimit, at_once, parse_pace
-from foretell.practice import PracticeServer, ServerResponse
+from fakes.limited import CLIENT, LimitedService, at_once, limited_server, written_rate_limits
+from foretell.data.http import AsyncHttpClient
+from foretell.data.known_services import parse_rate_limits
+from foretell.data.service_limits import ServiceAccess
+from foretell.models.rate_limits import RateLimit
+from foretell.practice.server import PracticeServer, ServerResponse
 
 PROCESSES = 4
 ANSWER_SECONDS = 0.02
 CALLS = 1_000
 
 
-def limit(requests: int, seconds: float, what: str = "requests", path: str = "") -> ServiceLimit:
-    return ServiceLimit(what=what, requests=requests, seconds=seconds, path=path)
+def limit(requests: int, seconds: float, what: str = "requests", path: str = "") -> RateLimit:
+    return RateLimit(what=what, most=requests, seconds=seconds, path=path)
 
 
 LIMITS = {
@@ -35,7 +39,7 @@ LIMITS = {
     "manifold": (limit(500, 12.0), at_once(20)),
     "open_meteo": (limit(600, 12.0, "minute"), at_once(10)),
 }
-"""As in the table, with a minute in twelve seconds."""
+"""The limits of the table, with a minute shortened to twelve seconds."""
 CELLS = {
     "wayback/cdx/search": 24,
     "wayback/web/2026": 40,
@@ -47,18 +51,18 @@ CELLS = {
     "manifold/bets": 130,
     "open_meteo/v1": 160,
 }
-"""What the cells of each process ask, all at once."""
+"""The requests of the trials of each process, all at once."""
 
 
-def least_seconds(one: ServiceLimit, requests: int) -> float:
-    """From the first to the last of so many requests, where a limit is used to the full."""
-    return (requests - 1) // one.requests * one.seconds
+def least_seconds(limit: RateLimit, requests: int) -> float:
+    """Return the minimum seconds from the first to the last of these requests under a limit."""
+    return (requests - 1) // limit.most * limit.seconds
 
 
 async def run_cells(services: Sequence[LimitedService], home: str) -> float:
     calls = ",".join(f"{path}={times}" for path, times in CELLS.items())
     async with limited_server(services) as server:
-        command = [sys.executable, "-c", CLIENT, server.url, home, written_pace(LIMITS), calls]
+        command = [sys.executable, "-c", CLIENT, server.url, home, written_rate_limits(LIMITS), calls]
         begun = time.perf_counter()
         started = [await asyncio.create_subprocess_exec(*command) for _ in range(PROCESSES)]
         codes = [await process.wait() for process in started]
@@ -73,26 +77,26 @@ def show_limits() -> None:
     print(f"{'limit':20} {'requests':>8} {'over':>5} {'least':>7} {'took':>7} {'ratio':>6}")
     longest = 0.0
     for service in services:
-        for one in (one for one in service.limits if one.seconds):
-            asked = service.counts[one.what]
-            first, last = service.spans[one.what]
-            least = least_seconds(one, asked)
+        for limit in (limit for limit in service.limits if limit.seconds):
+            requests = service.counts[limit.what]
+            first, last = service.spans[limit.what]
+            least = least_seconds(limit, requests)
             ratio = f"{(last - first) / least:6.2f}" if least else "     -"
             longest = max(longest, least)
-            name = f"{service.name}/{one.what}"
-            print(f"{name:20} {asked:8} {len(service.over):5} {least:7.2f} {last - first:7.2f} {ratio}")
+            name = f"{service.name}/{limit.what}"
+            print(f"{name:20} {requests:8} {len(service.over):5} {least:7.2f} {last - first:7.2f} {ratio}")
     spans = [span for service in services for span in service.spans.values()]
     run = max(last for _, last in spans) - min(first for first, _ in spans)
     print(f"all together: {run:.2f} s, {longest:.2f} s at least: {run / longest:.2f}; {took:.2f} s with the start")
 
 
-async def seconds_for_one(pace: str, service: str | None) -> float:
+async def seconds_for_one(limits: str, service: str | None) -> float:
     server = PracticeServer()
     server.route("GET", "/", lambda _: ServerResponse(body=b"{}"))
     with tempfile.TemporaryDirectory() as home:
         async with server:
             addresses = {service: server.url} if service else {}
-            access = ServiceAccess(home=Path(home), addresses=addresses, pace=parse_pace(pace))
+            access = ServiceAccess(home=Path(home), addresses=addresses, rate_limits=parse_rate_limits(limits))
             async with AsyncHttpClient(access=access) as client:
                 await client.get(f"{server.url}/")
                 begun = time.process_time()

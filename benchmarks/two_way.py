@@ -1,7 +1,7 @@
 """Two-way fixed effects on a leaderboard of 1.67 million scores: exact elimination against pyfixest.
 
-Prints ratios and errors, not seconds: the ratio is what survives a change of machine. Both sides run on one
-BLAS thread, in turns: with more, neighbours on the machine slow down whoever uses threads.
+Prints ratios and errors, not seconds: ratios depend less on the machine. Both sides run on one
+BLAS thread, in turns, because other work on the machine slows down multi-threaded code.
 """
 
 import os
@@ -47,8 +47,8 @@ def pyfixest_effects(y: Floats, method: Ints, question: Ints) -> Floats:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         effects = pyfixest.feols("y ~ 1 | method + question", frame).fixef()
-    found = effects["C(method)"]
-    levels = np.array([found.get(str(i), 0.0) for i in range(int(method.max()) + 1)])
+    effect = effects["C(method)"]
+    levels = np.array([effect.get(str(i), 0.0) for i in range(int(method.max()) + 1)])
     return levels - levels.mean()
 
 

@@ -1,8 +1,8 @@
-"""How often a verdict is wrong when nothing differs, and how often intervals hold the truth.
+"""How often a verdict is wrong when nothing differs, and how often intervals cover the truth.
 
 Two forecasters of equal skill answer the same simulated questions, in clusters of related questions. For each number of
 clusters the study counts how often each outlet calls one of them better or worse. The outlets share one verdict, so
-their rates must be the same number, and at most 5 %. A second table measures how often 95 % intervals hold the truth.
+their rates must be the same number, and at most 5 %. A second table measures how often 95 % intervals cover the truth.
 
     PYTHONPATH=. python benchmarks/verdict_study.py [--worlds 400]
 """
@@ -21,16 +21,18 @@ from foretell.metrics.arrays import Floats
 from foretell.operations.compare import CompareResult, compare
 from foretell.operations.requests.scoring import CompareRequest, ScoreRequest
 from foretell.operations.score import ScoreResult, score
-from foretell.scoring import OVERALL, ScoredArena, Verdict, verdict_matrix
-from foretell.scoring.arena_leaderboard import compare_entries
+from foretell.scoring.arena_leaderboard import ScoredArena, compare_entries
+from foretell.scoring.breakdown import verdict_matrix
 from foretell.scoring.score import ScoringOptions
+from foretell.scoring.table import OVERALL
+from foretell.scoring.verdict import Verdict
 from foretell.studies.scores import brier_of, paired_verdict
 
 CLUSTERS = (3, 5, 10, 20, 50, 200)
 SIZE = 3
 """Questions in a cluster."""
 SHOCK = 1.0
-"""Standard deviation, in log-odds, of what makes the questions of a cluster, or of a day, turn out alike."""
+"""Standard deviation, in log-odds, of the shared effect of the questions of a cluster, or of a day."""
 
 
 def sigmoid(x: Floats) -> Floats:
@@ -51,9 +53,9 @@ class World:
         cluster = np.repeat(np.arange(clusters), SIZE)
         base = 0.5 + rng.normal(0, 1, len(cluster))
         common = rng.normal(0, SHOCK, (2, clusters))[:, cluster]
-        said = base + 0.5 * common + rng.normal(0, 0.3, (2, len(cluster)))
+        logits = base + 0.5 * common + rng.normal(0, 0.3, (2, len(cluster)))
         outcome = rng.random(len(cluster)) < sigmoid(base + rng.normal(0, SHOCK, clusters)[cluster])
-        return cls(cluster=cluster, outcome=outcome.astype(float), p={"a": sigmoid(said[0]), "b": sigmoid(said[1])})
+        return cls(cluster=cluster, outcome=outcome.astype(float), p={"a": sigmoid(logits[0]), "b": sigmoid(logits[1])})
 
     def rows(self) -> list[dict[str, object]]:
         """The world as a table, with its outcomes."""
@@ -86,11 +88,11 @@ class World:
     def arena(self) -> ScoredArena:
         """The world as an arena of events with one market each."""
         events = [f"e{i:04d}" for i in range(len(self.outcome))]
-        asked = [
+        arena_events = [
             Asked(event=event, taken_at=START, targets=("yes",), cluster=f"c{code:04d}")
             for event, code in zip(events, self.cluster, strict=True)
         ]
-        known = {
+        outcomes = {
             (event, "yes"): Known(outcome=int(yes), known_at=START + DAY)
             for event, yes in zip(events, self.outcome, strict=True)
         }
@@ -99,19 +101,19 @@ class World:
             for name, p in self.p.items()
             for i, event in enumerate(events)
         ]
-        return ScoredArena.of(table_of("simulated", asked, known, answers))
+        return ScoredArena.of(table_of("simulated", arena_events, outcomes, answers))
 
 
 def board_verdict(world: World, metric: str) -> Verdict:
-    found = score(ScoreRequest(forecasts=world.rows(), metric=metric, reference="b"))
-    assert isinstance(found, ScoreResult)
-    return next(one for one in found.board.verdicts if one.first == "a")
+    board = score(ScoreRequest(forecasts=world.rows(), metric=metric, reference="b"))
+    assert isinstance(board, ScoreResult)
+    return next(verdict for verdict in board.board.verdicts if verdict.first == "a")
 
 
 def command_verdict(world: World, metric: str) -> Verdict:
-    found = compare(CompareRequest(names=("a", "b"), forecasts=world.rows(), metric=metric))
-    assert isinstance(found, CompareResult)
-    return found.pairs[0].verdicts[0]
+    result = compare(CompareRequest(names=("a", "b"), forecasts=world.rows(), metric=metric))
+    assert isinstance(result, CompareResult)
+    return result.pairs[0].verdicts[0]
 
 
 def heat_map_verdict(world: World, metric: str) -> Verdict:
@@ -126,9 +128,9 @@ def python_verdict(world: World, metric: str) -> Verdict:
 def study_verdict(world: World, metric: str) -> Verdict:
     examples = world.examples()
     first, second = (brier_of(p, examples) for p in world.p.values())
-    found = paired_verdict(first, second, examples, ("a", "b"), OVERALL, Resampling())
-    assert found is not None
-    return found
+    verdict = paired_verdict(first, second, examples, ("a", "b"), OVERALL, Resampling())
+    assert verdict is not None
+    return verdict
 
 
 def arena_verdict(world: World, metric: str) -> Verdict:
@@ -147,7 +149,7 @@ OUTLETS: Mapping[str, tuple[str, Callable[[World, str], Verdict]]] = {
 
 
 def wrong_verdicts(worlds: int) -> None:
-    """Print, per outlet and number of clusters, the share of worlds in which equal forecasters are told apart."""
+    """Print, per outlet and number of clusters, the share of worlds in which equal forecasters get a verdict."""
     print(f"Called better or worse though equal, % of {worlds} worlds (95 % intervals; at most 5 is right)\n")
     print("| outlet | " + " | ".join(f"{n} clusters" for n in CLUSTERS) + " |\n|---|" + "---|" * len(CLUSTERS))
     called = {name: dict.fromkeys(CLUSTERS, 0) for name in OUTLETS}
@@ -157,11 +159,13 @@ def wrong_verdicts(worlds: int) -> None:
             world = World.draw(n, rng)
             for name, (metric, verdict) in OUTLETS.items():
                 called[name][n] += verdict(world, metric).decided
-    for name, found in called.items():
-        print(f"| {name} | " + " | ".join(f"{100 * hits / worlds:.1f}" for hits in found.values()) + " |", flush=True)
+    for name, verdicts in called.items():
+        print(
+            f"| {name} | " + " | ".join(f"{100 * hits / worlds:.1f}" for hits in verdicts.values()) + " |", flush=True
+        )
 
 
-# How often intervals hold the truth.
+# How often intervals cover the truth.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,9 +182,9 @@ class SimulatedTable:
         common = rng.normal(0, SHOCK, self.clusters)[cluster]
         if self.days:
             common = common + rng.normal(0, SHOCK, self.days)[day]
-        said = 1.0 + rng.normal(0, 0.5, (len(cluster), 2)) + np.array([0.0, 0.5])
+        errors = 1.0 + rng.normal(0, 0.5, (len(cluster), 2)) + np.array([0.0, 0.5])
         outcome = rng.random(len(cluster)) < sigmoid(1.0 + common)
-        return (sigmoid(said) - outcome[:, None]) ** 2, cluster, day
+        return (sigmoid(errors) - outcome[:, None]) ** 2, cluster, day
 
     def truth(self, rng: np.random.Generator) -> tuple[float, float]:
         """Return the true Brier index of the first and the true difference, from a very large table."""
@@ -196,20 +200,20 @@ TABLES = {
 
 
 def coverage(worlds: int) -> None:
-    """Print how often the interval of a score and of a difference holds the true value."""
+    """Print how often the interval of a score and of a difference covers the true value."""
     how = Resampling()
     print(f"\nIntervals that hold the truth, % of {worlds} tables\n")
     print("| table | score | difference |\n|---|---|---|")
     for name, table in TABLES.items():
         rng = np.random.default_rng([1, table.clusters, table.days or 0])
-        (score_truth, gap_truth), held = table.truth(rng), np.zeros(2)
+        (score_truth, gap_truth), covered = table.truth(rng), np.zeros(2)
         for _ in range(worlds):
             squared, cluster, day = table.draw(rng)
             design = ResamplingDesign(cluster=cluster, crossed=day if table.days else None)
             alone = bootstrap_score(squared[:, 0], design, statistic=brier_index_from_sums, resampling=how)
             pair = compare_paired(squared[:, 0], squared[:, 1], design, statistic=brier_index_from_sums, resampling=how)
-            held += (alone.low <= score_truth <= alone.high, pair.low <= gap_truth <= pair.high)
-        print(f"| {name} | {100 * held[0] / worlds:.1f} | {100 * held[1] / worlds:.1f} |", flush=True)
+            covered += (alone.low <= score_truth <= alone.high, pair.low <= gap_truth <= pair.high)
+        print(f"| {name} | {100 * covered[0] / worlds:.1f} | {100 * covered[1] / worlds:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

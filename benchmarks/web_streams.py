@@ -1,9 +1,9 @@
-"""What a server with many idle listeners costs: CPU of its process, beside the same server that nobody listens to.
+"""CPU use of a server with many idle event streams, compared with the same server without any.
 
     python benchmarks/web_streams.py [LISTENERS] [SECONDS]
 
-Listeners follow a run in which nothing happens. Printed are the share of a core that the server uses with none and with
-all of them, what one listener adds, and how long a page takes meanwhile, as a ratio to the same page without listeners.
+The streams follow a run in which nothing happens. Prints the share of a core that the server uses with none and with
+all of them, what one stream adds, and how long a page takes meanwhile, as a ratio to the same page without streams.
 """
 
 import os
@@ -18,7 +18,7 @@ import urllib.request
 from pathlib import Path
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs import RunStore
+from foretell.runs.store import RunStore
 
 TICKS = os.sysconf("SC_CLK_TCK")
 ROUNDS = 15
@@ -30,7 +30,7 @@ def _cpu_seconds(process: int) -> float:
 
 
 def _share(process: int, seconds: float) -> float:
-    """Of one core, over so many seconds."""
+    """Return the share of one core that a process used over a number of seconds."""
     before = _cpu_seconds(process)
     time.sleep(seconds)
     return (_cpu_seconds(process) - before) / seconds
@@ -66,9 +66,9 @@ def main(listeners: int, seconds: float) -> None:
         )
         try:
             assert server.stdout is not None
-            found = re.search(r"http://127\.0\.0\.1:(\d+)", server.stdout.readline())
-            assert found
-            port = int(found[1])
+            match = re.search(r"http://127\.0\.0\.1:(\d+)", server.stdout.readline())
+            assert match
+            port = int(match[1])
             base = f"http://127.0.0.1:{port}"
             page = _page_ms(base)
             alone = _share(server.pid, seconds)

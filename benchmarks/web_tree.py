@@ -1,4 +1,4 @@
-"""The page of a tree with 1,000 claims in a real Chromium: from an edit to the next repaint, against 50 ms.
+"""The page of a tree with 1,000 claims in a real Chromium: time from an edit to the next repaint, compared with 50 ms.
 
 Needs the extras `web` and `dev`, and a Chromium (FORETELL_CHROMIUM, else /usr/bin/chromium).
 """
@@ -16,9 +16,10 @@ from typing import Any
 import uvicorn
 from playwright.sync_api import sync_playwright
 
-from foretell.forecasters.tree import evaluated, write_tree
-from foretell.runs import Settings
-from foretell.web import create_app
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.tree_file import write_tree
+from foretell.runs.settings import Settings
+from foretell.web.app import create_app
 from what_if import make
 
 BUDGET = 50.0

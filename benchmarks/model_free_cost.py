@@ -1,7 +1,7 @@
-"""What a question costs the stack in processor time, beside the 15 ms that are allowed: prints a ratio.
+"""CPU time of the forecaster `model_free` for a question, as a ratio to the target of 15 ms.
 
 Made-up rounds in the shape of the public ones: ten of 250 data-set questions at four dates each, with fresh series for
-every second one. The first question of a round learns for all of it, so whole rounds are measured.
+every second one. The first question of a round fits the models for all of it, so whole rounds are measured.
 """
 
 import asyncio
@@ -10,18 +10,18 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from foretell.data.series import Series, SeriesInMemory
-from foretell.forecasters import Context
-from foretell.forecasters.base_rates import Past, PastAnswer
-from foretell.forecasters.stack import Stack
-from foretell.questions import LastValue, Question, SeriesRef, Target
+from foretell.data.series.series import Series, SeriesInMemory
+from foretell.forecasters.base_rates.past import Past, PastAnswer
+from foretell.forecasters.forecaster import Context
+from foretell.forecasters.model_free.model_free import ModelFree
+from foretell.questions.question import LastValue, Question, SeriesRef, Target
 
 ALLOWED = 0.015
 FIRST, ROUNDS, EACH = date(2025, 3, 2), 10, 50
 WORDS = ("the yield of bonds", "the 3-month treasury bill rate", "deposits in all US commercial banks")
 
 
-def asked(source: str, number: int, due: date) -> Question:
+def question_of(source: str, number: int, due: date) -> Question:
     """One question of a source."""
     station = f"m/TEMPERATURE/celsius.07{number:03}.D"
     id = {"fred": f"F{number}", "yfinance": f"Y{number}", "dbnomics": station}.get(source)
@@ -41,12 +41,12 @@ def asked(source: str, number: int, due: date) -> Question:
     )
 
 
-def made() -> tuple[list[Question], Past, SeriesInMemory]:
-    """Rounds, what came out of them, and series."""
+def synthetic_rounds() -> tuple[list[Question], Past, SeriesInMemory]:
+    """Return rounds, their outcomes, and series."""
     rng = np.random.default_rng(0)
     sources = ("fred", "yfinance", "dbnomics", "acled", "wikipedia")
     dues = [FIRST + timedelta(days=14 * n) for n in range(ROUNDS)]
-    questions = [asked(source, n, due) for due in dues for source in sources for n in range(EACH)]
+    questions = [question_of(source, n, due) for due in dues for source in sources for n in range(EACH)]
     answers = [
         PastAnswer(
             question_id=question.id,
@@ -61,19 +61,19 @@ def made() -> tuple[list[Question], Past, SeriesInMemory]:
     days = np.arange("2010-01-01", "2026-01-01", dtype="M8[D]")
     ids = ["DGS1", "EFFR", *(f"{letter}{n}" for letter in "FY" for n in range(0, EACH, 2))]
     ids += [f"m/TEMPERATURE/celsius.07{n:03}.D" for n in range(0, EACH, 2)]
-    found = {id: Series(id=id, days=days, values=20 + np.cumsum(rng.normal(0, 0.05, len(days)))) for id in ids}
-    return questions, Past.of(questions, answers), SeriesInMemory(series=found)
+    series = {id: Series(id=id, days=days, values=20 + np.cumsum(rng.normal(0, 0.05, len(days)))) for id in ids}
+    return questions, Past.of(questions, answers), SeriesInMemory(series=series)
 
 
 def main() -> None:
     """Measure and print."""
-    questions, past, series = made()
-    stack = Stack()
+    questions, past, series = synthetic_rounds()
+    model_free = ModelFree()
 
     async def answer() -> None:
         for question in questions:
             before = past.before(question.due.date())
-            await stack.forecast(question, Context(as_of=question.as_of, series=series, past=before))
+            await model_free.forecast(question, Context(as_of=question.as_of, series=series, past=before))
 
     start = time.process_time()
     asyncio.run(answer())
