@@ -13,15 +13,20 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from fakes.postgres import LocalPostgres, binaries
-from foretell.data import locked
+from foretell.questions.file_lock import locked
 
 collect_ignore = ["example_plugin"]
 """A package of its own, which tests install where they use it."""
 LONG = {"e2e", "golden", "web"}
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 LOGGERS = [logging.getLogger(name) for name in ("", "foretell")]
+
+# How long an example takes says something of the machine and nothing of the code.
+settings.register_profile("foretell", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("foretell")
 
 # A shell starts background jobs with interrupts ignored, and children inherit that. A handler of ours is reset to the
 # default in every child, so that a test can interrupt a command wherever the suite was started.
@@ -55,6 +60,14 @@ def fresh_logging() -> Iterator[None]:
         if (logger.level, logger.disabled, logger.propagate) != (level, disabled, propagate):
             logger.disabled, logger.propagate = disabled, propagate
             logger.setLevel(level)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def data_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A home that is not the user's, for tests that name none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data_home")))
+        yield
 
 
 @pytest.fixture
@@ -113,8 +126,8 @@ def made_example(tmp_path_factory: pytest.TempPathFactory) -> MadeExample:
 def _make_example(made: MadeExample) -> str:
     from click.testing import CliRunner
 
-    from foretell.cli import cli
-    from foretell.operations import ArenaSeason
+    from foretell.cli.main import cli
+    from foretell.practice.arena_demo import ArenaSeason
 
     words = ["demo", "--questions", "40", "--out", str(made.page), "--out", str(made.tables)]
     with ThreadPoolExecutor(1) as aside, pytest.MonkeyPatch.context() as patch:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -15,7 +16,8 @@ import yaml
 import foretell
 from foretell import plugins
 from foretell.arena.spec import ArenaSpec
-from foretell.cli import cli, commands
+from foretell.cli import commands
+from foretell.cli.main import cli
 from foretell.mcp.tools import TOOLS
 from foretell.models.names import MODEL_ROLES
 from foretell.questions.errors import InputError
@@ -27,7 +29,7 @@ from foretell.web.app import create_app
 HERE = Path(__file__).parent
 FEATURES: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "features.yaml").read_text(encoding="utf-8"))
 PLAN = HERE.parents[1] / "shared" / "spec" / "features.md"
-PLANNED_LATER = {f"N{number}" for number in range(5, 12)}
+PLANNED_LATER = {f"N{number}" for number in range(5, 12)} - {"N8"}
 
 
 class RequestRead(Exception):
@@ -64,7 +66,8 @@ def settings() -> Iterator[str]:
 
 
 def pages() -> set[str]:
-    routes = create_app(Settings(home=Path("home"))).router.routes
+    with TemporaryDirectory() as home:
+        routes = create_app(Settings(home=Path(home))).router.routes
     return {re.sub(r":path", "", getattr(route, "path", "")) for route in routes}
 
 

@@ -9,9 +9,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "scoring.md"
 
 
 def test_every_example_comes_out_as_written():
-    found = doctest.testfile(str(PAGE), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert found.attempted > 20
-    assert found.failed == 0
+    testfile = doctest.testfile(str(PAGE), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert testfile.attempted > 20
+    assert testfile.failed == 0
 
 
 def test_every_metric_is_explained():

@@ -1,8 +1,12 @@
 """The public names: all there, each in its home, and nothing loaded before it is used."""
 
+import inspect
+import pydoc
+import re
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 
 import pytest
 
@@ -17,13 +21,41 @@ print(sorted(heavy & set(sys.modules)), sum(name.startswith("foretell") for name
 """
 
 
-def test_every_name_leads_to_its_home():
+@pytest.mark.parametrize("module", ["foretell", "foretell.types", "foretell.metrics"])
+def test_every_public_name_can_be_imported_and_is_listed(module: str) -> None:
+    package = import_module(module)
+    for name in package.__all__:
+        assert getattr(package, name) is not None, name
+    assert set(package.__all__) <= set(dir(package))
+
+
+def test_every_name_is_documented() -> None:
+    text = pydoc.render_doc(foretell, renderer=pydoc.plaintext)
     for name in foretell.__all__:
-        found = getattr(foretell, name)
-        home = next(home for home, names in foretell.HOMES.items() if name in names.split())
-        assert found is getattr(import_module(home), name), name
-        assert found.__doc__, name
-    assert set(foretell.__all__) <= set(dir(foretell))
+        assert inspect.getdoc(getattr(foretell, name)), name
+        assert name in text, name
+
+
+def test_docstrings_speak_of_parameters() -> None:
+    for name in foretell.__all__:
+        written = inspect.getdoc(getattr(foretell, name)) or ""
+        assert not re.search(r"(?<!\w)--[a-z]|may be repeated|repeat for each", written), name
+
+
+def test_a_name_of_an_earlier_version_says_where_it_is_now() -> None:
+    with pytest.raises(AttributeError, match=r"it is now foretell\.types\.AskResult"):
+        foretell.AskResult  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert foretell.__version__ == version("foretell")
+
+
+def test_a_misspelt_keyword_names_the_nearest_parameter() -> None:
+    with pytest.raises(TypeError, match=r"score\(\) got an unexpected keyword argument 'metrik'; did you mean"):
+        foretell.score([], metrik="brier")  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError, match=r"compare\(\) got an unexpected keyword argument 'bogus'"):
+        foretell.compare([], None, "a", "b", bogus=3)  # pyright: ignore[reportCallIssue]
 
 
 def test_importing_costs_nothing():

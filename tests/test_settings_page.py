@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from foretell.arena.select import Schedule, SelectionRules
 from foretell.arena.spec import ArenaSpec, CollectSpec, ContextSpec, EntrySpec, ResolveSpec
 from foretell.data.clock import CLOCK_VARIABLE
 from foretell.data.datasets.question_files import FIELDS
+from foretell.forecasters.forecaster import make_forecaster
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin
 from foretell.models.names import MODEL_ROLES
 from foretell.operations.requests.tournaments import SETTINGS
@@ -21,7 +23,15 @@ from foretell.plugins import load, names
 from foretell.request import hints
 from foretell.runs.grid import GRID_FIELDS
 from foretell.runs.settings import KEYS, SETTINGS_TEMPLATE, read_settings_file
-from foretell.runs.spec import COMBINATIONS, FOUND_OUT, SAMPLING, BudgetSpec, QuestionsSpec, RunSpec
+from foretell.runs.spec import (
+    COMBINATIONS,
+    DERIVED_SETTINGS,
+    SAMPLING,
+    BudgetSpec,
+    QuestionsSpec,
+    RunSpec,
+    spec_from_mapping,
+)
 from foretell.scoring.columns import ROLES
 
 PAGE = (Path(__file__).parents[1] / "docs" / "settings.md").read_text(encoding="utf-8")
@@ -46,8 +56,8 @@ def option_names(forecaster: str) -> set[str]:
 
 
 RUN: Mapping[str, set[str]] = {
-    "run": field_names(RunSpec, FOUND_OUT),
-    "questions": field_names(QuestionsSpec, ["quarantined"]),  # Counted when a run is prepared.
+    "run": field_names(RunSpec, DERIVED_SETTINGS),
+    "questions": field_names(QuestionsSpec, ["excluded"]),  # Counted when a run is prepared.
     "budget": field_names(BudgetSpec),
     "sampling": set(SAMPLING),
     "roles": set(MODEL_ROLES),
@@ -67,6 +77,35 @@ TREE: Mapping[str, set[str]] = {
     "node": field_names(Proposition, ["id"]),  # The id is the key in `nodes`.
     "origin": field_names(TreeOrigin),
 }
+
+
+def defaults(heading: str) -> dict[str, Any]:
+    """Return the defaults that the table with this heading states in parentheses after its keys."""
+    table = PAGE.split(f"| {heading} | meaning |")[1].split("\n\n")[0]
+    found: dict[str, Any] = {}
+    for cell in (line.split("|")[1] for line in table.splitlines()[2:]):
+        keys, _, stated = cell.partition(" (")
+        names = re.findall(r"`([\w.]+)`", keys)
+        value = yaml.safe_load(stated.strip(" )`")) if stated else None
+        values = str(value).split(", ") if len(names) > 1 and isinstance(value, str) else [value] * len(names)
+        found |= {
+            name: yaml.safe_load(one) if isinstance(one, str) else one for name, one in zip(names, values, strict=True)
+        }
+    return found
+
+
+def test_the_defaults_of_a_run_are_those_of_the_code() -> None:
+    spec: Any = spec_from_mapping({"questions": "demo"})
+    stated = {name: value for name, value in defaults("key (default)").items() if value not in (None, "required")}
+    assert len(stated) >= 10
+    for name, value in stated.items():
+        default = getattr(spec, name)
+        assert value == (list(default) if isinstance(default, tuple) else default), name
+
+
+def test_the_defaults_of_the_agent_are_those_of_the_code() -> None:
+    stated = {**defaults("option of `agent` (default)"), "seconds": None}  # 600, and more for a slow model.
+    assert make_forecaster("agent", stated).build() == make_forecaster("agent", {}).build()
 
 
 @pytest.mark.parametrize("part", RUN)

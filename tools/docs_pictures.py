@@ -29,7 +29,7 @@ CLICKS: dict[str, tuple[str, ...]] = {
     "question": ("/runs", "main a:has-text('agent')", "main a[href*='/questions/'], main table a[href^='/runs/']"),
     "tree": ("/trees", "main a[href^='/trees/view/']"),
     "arena": ("/arena", "main a[href^='/arena/']"),
-    "event": ("/arena", "main a[href^='/arena/']", "a[href$='/events']", "main a[href*='/event/']"),
+    "event": ("/arena", "main a[href^='/arena/']", "a[href*='view=events']", "main a[href*='/event/']"),
 }
 """Picture → the page it begins at, and what is clicked from there."""
 FIGURES: dict[str, tuple[str, str]] = {
@@ -51,8 +51,8 @@ def example_site() -> Iterator[str]:
     server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         for line in server.stdout or ():
-            if found := re.search(r"http://127\.0\.0\.1:\d+/login\S+", line):
-                yield found[0]
+            if match := re.search(r"http://127\.0\.0\.1:\d+/login\S+", line):
+                yield match[0]
                 return
         raise SystemExit(f"the example could not be served (exit status {server.wait()})")
     finally:

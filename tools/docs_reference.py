@@ -10,7 +10,8 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 API_HEAD = """# Python reference
 
-Every public name of `foretell`, from its signature and docstring. [Python](python.md) shows how they work together.
+Every public name of `foretell` and `foretell.types`, with its signature. [Python](python.md) shows how they
+work together.
 """
 
 
@@ -29,10 +30,11 @@ def commands() -> str:
 
 def api() -> str:
     """The public names in alphabetical order, functions first."""
-    import foretell
+    import foretell.types
 
     names = sorted(foretell.__all__, key=lambda name: (name[0].isupper(), name.lower()))
-    return "\n".join([API_HEAD, *(f"::: foretell.{name}" for name in names), ""])
+    typed = [f"::: foretell.types.{name}" for name in foretell.types.__all__]
+    return "\n".join([API_HEAD, *(f"::: foretell.{name}" for name in names), "", *typed, ""])
 
 
 def conformance() -> str:

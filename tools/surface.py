@@ -30,7 +30,7 @@ LIMITS = {
     "tokens of MCP tools": 5_000,
     "metrics": 21,
     "environment variables": 7,
-    "names in foretell": 75,
+    "names in foretell": 46,
 }
 """The most of each."""
 NO_PAGES = ("/api", "/static", "/openapi")
@@ -68,9 +68,12 @@ def mcp_tokens() -> int:
     from foretell.models.budget import Budget
     from foretell.runs.settings import Settings
 
-    settings = Settings(home=Path("home"), budget=Budget("server", dollars=1.0))
-    server = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
-    tools = [{"name": tool.name, "description": tool.description, "inputSchema": tool.schema(server)} for tool in TOOLS]
+    with TemporaryDirectory() as home:
+        settings = Settings(home=Path(home), budget=Budget("server", dollars=1.0))
+        server = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
+        tools = [
+            {"name": tool.name, "description": tool.description, "inputSchema": tool.schema(server)} for tool in TOOLS
+        ]
     return len(json.dumps(tools, ensure_ascii=False)) // 4
 
 

@@ -1,43 +1,113 @@
-"""Forecast the future, see the reasons, and measure how good the forecasts are."""
+"""Forecast the future, see the reasons, and measure how good the forecasts are.
 
-# pyright: reportUnsupportedDunderAll=false
-from foretell.interface import offer, offered_names
+Forecast:         ask, run, grid, backtest, enter_tournament; Agent
+Score:            score, compare, read_table, score_arena, study, audit
+Look at runs:     list_runs, show, replay, stop_run, edit_run, resolve_run, delete_runs
+Work with trees:  grow_tree, read_tree, write_tree, show_tree, edit_tree, update_tree, what_if, tree_log, list_trees
+Tournaments:      enter_tournament, tournament_results, submit_forecasts
+Describe data:    Question, Target, Forecast, Resolution, AsOf; open_benchmark, combine_trials, read_inspect_log
 
-HOMES = {
-    "foretell.forecasters.forecaster": "build_forecaster",
-    "foretell.forecasters.tree.tree_file": "read_tree write_tree",
-    "foretell.inspect_tasks.logs": "read_inspect_log",
-    "foretell.operations.ask": "AskResult ask",
-    "foretell.operations.audit": "audit",
-    "foretell.operations.grid": "GridList GridResult grid",
-    "foretell.operations.requests.asking": "AskRequest",
-    "foretell.operations.requests.runs": "RunRequest ShowRequest",
-    "foretell.operations.requests.trees": "TreeRequest WhatIfRequest",
-    "foretell.operations.result": "Result",
-    "foretell.operations.run": "ReplayResult RunResult ShowResult replay run show",
-    "foretell.operations.run_plan": "RunPlan",
-    "foretell.operations.runs": (
-        "DeletedRuns ResolveResult RunLabels RunsResult StoppedRun delete_runs edit_run list_runs resolve_run stop_run"
-    ),
-    "foretell.operations.studies": "study",
-    "foretell.operations.submit": "SubmissionFile SubmitResult submit_forecasts",
-    "foretell.operations.tournament": "TournamentResult",
-    "foretell.operations.tournament_platforms": "enter_tournament",
-    "foretell.operations.tournament_results": "TournamentResults tournament_results",
-    "foretell.operations.tournament_round": "RoundResult",
-    "foretell.operations.tree": "ShownTree TreeResult TreesResult grow_tree list_trees show_tree",
-    "foretell.operations.tree_edit": "TreeEditResult TreeLog edit_tree tree_log",
-    "foretell.operations.tree_update": "update_tree",
-    "foretell.operations.what_if": "ScenarioComparison what_if",
-    "foretell.questions": "AsOf Forecast InputError Question Resolution Snapshot Target",
-    "foretell.report.arena_report": "score_arena",
-    "foretell.runs.backtest": "backtest",
-    "foretell.runs.combine": "CombinationSettings combine_trials",
-    "foretell.runs.question_sets": "open_benchmark",
-    "foretell.scoring.join": "ReadOptions read_table",
-    "foretell.scoring.score": "ScoringOptions compare compare_pair score score_table",
-}
-"""Module → its public names. They are loaded on first use, so importing foretell is cheap."""
+Functions that wait have a form with `a` before the name that is awaited, such as `await aask(…)`. The types of results
+and options are in `foretell.types`, metrics of arrays in `foretell.metrics`. Wrong input raises `InputError`.
+"""
 
-__all__ = sorted(offered_names(HOMES))
-__getattr__, __dir__ = offer(__name__, HOMES)
+from typing import TYPE_CHECKING
+
+from foretell.interface import lazy_imports
+
+if TYPE_CHECKING:
+    from foretell.agent import Agent
+    from foretell.api import (
+        aask,
+        aenter_tournament,
+        agrid,
+        agrow_tree,
+        arun,
+        ask,
+        audit,
+        aupdate_tree,
+        delete_runs,
+        edit_run,
+        edit_tree,
+        enter_tournament,
+        grid,
+        grow_tree,
+        list_runs,
+        list_trees,
+        replay,
+        resolve_run,
+        run,
+        show,
+        show_tree,
+        stop_run,
+        submit_forecasts,
+        tournament_results,
+        tree_log,
+        update_tree,
+        what_if,
+    )
+    from foretell.forecasters.tree.tree_file import read_tree, write_tree
+    from foretell.inspect_tasks.logs import read_inspect_log
+    from foretell.operations.studies import study
+    from foretell.questions.as_of import AsOf
+    from foretell.questions.errors import InputError
+    from foretell.questions.forecast import Forecast
+    from foretell.questions.question import Question, Target
+    from foretell.questions.resolution import Resolution
+    from foretell.report.arena_report import score_arena
+    from foretell.runs.backtest import abacktest, backtest
+    from foretell.runs.combine import combine_trials
+    from foretell.runs.question_sets import open_benchmark
+    from foretell.scoring.join import read_table
+    from foretell.scoring.sources import compare, score
+
+__version__ = "0.2.0"
+__all__ = [
+    "Agent",
+    "AsOf",
+    "Forecast",
+    "InputError",
+    "Question",
+    "Resolution",
+    "Target",
+    "aask",
+    "abacktest",
+    "aenter_tournament",
+    "agrid",
+    "agrow_tree",
+    "arun",
+    "ask",
+    "audit",
+    "aupdate_tree",
+    "backtest",
+    "combine_trials",
+    "compare",
+    "delete_runs",
+    "edit_run",
+    "edit_tree",
+    "enter_tournament",
+    "grid",
+    "grow_tree",
+    "list_runs",
+    "list_trees",
+    "open_benchmark",
+    "read_inspect_log",
+    "read_table",
+    "read_tree",
+    "replay",
+    "resolve_run",
+    "run",
+    "score",
+    "score_arena",
+    "show",
+    "show_tree",
+    "stop_run",
+    "study",
+    "submit_forecasts",
+    "tournament_results",
+    "tree_log",
+    "update_tree",
+    "what_if",
+    "write_tree",
+]
+__getattr__, __dir__ = lazy_imports(__name__, others="foretell.types")

@@ -1,38 +1,90 @@
-"""Lazy loading of the public names that a package exposes to the rest of foretell.
-
-A package's `__init__.py` lists its public names by module, and `tools/write_stub.py` generates the `__init__.pyi` that
-type checkers read. A listed name keeps its import path when code moves inside the package; a name that is not listed
-may change at any time.
-"""
+"""How public modules offer names: imported on first use, and with an error that suggests what was meant."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from functools import wraps
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import Any, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def offered_names(homes: Mapping[str, str]) -> dict[str, str]:
-    """Map every public name to its module, given the names listed by module.
+def lazy_imports(package: str, *, others: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a module that imports its names on first use.
 
-    >>> offered_names({"foretell.metrics.scores": "brier log_score"})
-    {'brier': 'foretell.metrics.scores', 'log_score': 'foretell.metrics.scores'}
+    The names are those of the module's imports under `if TYPE_CHECKING:`, so that type checkers and readers see
+    ordinary imports, and there is no second list of them. The error for a name that is in the module `others` says so.
     """
-    return {name: home for home, names in homes.items() for name in names.split()}
-
-
-def offer(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package whose names are defined in other modules.
-
-    Tab completion shows the public names and the loaded subpackages, but not the names that this mechanism itself uses.
-    """
-    offered = offered_names(homes)
+    module = sys.modules[package]
 
     def load(name: str) -> Any:
-        if name not in offered:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(offered[name]), name)
+        home = _homes(module).get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{_near(module, name, others)}")
+        value = getattr(import_module(home), name)
+        setattr(module, name, value)
+        return value
 
     def public() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *offered} - {"HOMES", "interface", "offer", "offered_names"})
+        hidden = {"TYPE_CHECKING", "annotations", "lazy_imports", "interface", "_homes"}
+        return sorted({*vars(module), *module.__all__} - hidden)
 
     return load, public
+
+
+def _homes(module: ModuleType) -> dict[str, str]:
+    """Return the module of every name that is imported for type checkers."""
+    if "_homes" not in vars(module):
+        assert module.__spec__ is not None
+        source: str = cast("Any", module.__spec__.loader).get_source(module.__name__)
+        vars(module)["_homes"] = dict(_typed_imports(source))
+    return vars(module)["_homes"]
+
+
+def _typed_imports(source: str) -> Iterator[tuple[str, str]]:
+    import ast
+
+    for block in ast.parse(source).body:
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            for node in block.body:
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    yield from ((alias.name, node.module) for alias in node.names)
+
+
+def _near(module: ModuleType, name: str, others: str) -> str:
+    """Return what was probably meant, as the end of a message."""
+    from difflib import get_close_matches
+
+    if others and name in import_module(others).__all__:
+        return f"; it is now {others}.{name}"
+    near = get_close_matches(name, module.__all__, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def suggesting(function: Callable[P, R]) -> Callable[P, R]:
+    """Make the TypeError for an unknown keyword name the nearest parameter.
+
+    >>> suggesting(lambda question, model="": question)("Will it rain?", modle="none")
+    Traceback (most recent call last):
+    TypeError: <lambda>() got an unexpected keyword argument 'modle'; did you mean 'model'?
+    """
+    inner: Any = function
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    code = inner.__code__
+    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @wraps(function)
+    def called(*positional: P.args, **fields: P.kwargs) -> R:
+        unknown = next((name for name in fields if name not in known), None)
+        if unknown is not None:
+            from difflib import get_close_matches
+
+            near = get_close_matches(unknown, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {unknown!r}; {hint}")
+        return function(*positional, **fields)
+
+    return called

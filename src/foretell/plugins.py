@@ -15,25 +15,28 @@ from typing import Any, overload
 
 from foretell.questions.errors import InputError
 
+NO_CHOICE = "none"
+"""Name that stands for no model or no search engine."""
 BUILT_IN: Mapping[str, Mapping[str, str]] = {
     "forecasters": {
-        "always": "foretell.forecasters.base_rates.baselines:ConstantForecaster",
-        "crowd": "foretell.forecasters.base_rates.baselines:CrowdForecaster",
+        "constant": "foretell.forecasters.base_rates.baselines:ConstantForecaster",
+        "market-price": "foretell.forecasters.base_rates.baselines:MarketPriceForecaster",
         "market": "foretell.forecasters.base_rates.baselines:MarketForecaster",
         "prior": "foretell.forecasters.base_rates.baselines:BaseRateForecaster",
-        "crowd-else-prior": "foretell.forecasters.base_rates.baselines:CrowdElseBaseRate",
+        "market-or-base-rate": "foretell.forecasters.base_rates.baselines:MarketOrBaseRate",
         "knn": "foretell.forecasters.series.forecasters:SeasonalKnn",
         "linear": "foretell.forecasters.series.forecasters:LinearTrend",
         "hybrid": "foretell.forecasters.series.forecasters:Hybrid",
         "climatology": "foretell.forecasters.series.forecasters:Climatology",
-        "walk": "foretell.forecasters.series.forecasters:Walk",
+        "random-walk": "foretell.forecasters.series.forecasters:Walk",
         "auto": "foretell.forecasters.series.forecasters:Auto",
-        "outside": "foretell.forecasters.base_rates.outside_view:OutsideView",
-        "stack": "foretell.forecasters.stack.stack:Stack",
-        "agent": "foretell.forecasters.agent.settings:AgentOptions",
-        "context": "foretell.forecasters.prompt.forecaster:PromptForecaster",
+        "outside-view": "foretell.forecasters.base_rates.outside_view:OutsideView",
+        "model_free": "foretell.forecasters.model_free.model_free:ModelFree",
+        "agent": "foretell.forecasters.agent.options:AgentOptions",
+        "prompt": "foretell.forecasters.prompt.forecaster:PromptForecaster",
         "tree": "foretell.runs.tree_runtime:TreeOptions",
         "thoughts": "foretell.runs.tree_runtime:ThoughtOptions",
+        "reason": "foretell.runs.tree_runtime:ReasonOptions",
         "tree-file": "foretell.forecasters.tree.forecaster:stored_trees",
     },
     "models": {
@@ -79,6 +82,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "prophet_arena": "foretell.data.markets.prophet_arena:MARKET",
     },
     "datasets": {
+        "arena": "foretell.arena.dataset:arena_questions",
         "demo": "foretell.data.datasets.demo:demo",
         "forecastbench": "foretell.data.datasets.forecastbench_download:forecastbench",
         "prophet_arena": "foretell.data.datasets.prophet_arena:prophet_arena",
@@ -89,7 +93,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "tables": "foretell.data.datasets.forecastbench_tables:tables",
     },
     "synthesis_rules": {
-        "linear": "foretell.forecasters.tree.grow.synthesize:LINEAR",
+        "analytica-linear": "foretell.forecasters.tree.grow.synthesize:ANALYTICA_LINEAR",
         "logic": "foretell.forecasters.tree.grow.synthesize:LOGIC",
         "product-logic": "foretell.forecasters.tree.grow.synthesize:PRODUCT_LOGIC",
         "vanilla": "foretell.forecasters.tree.grow.synthesize:VANILLA",
@@ -97,6 +101,8 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "random": "foretell.forecasters.tree.grow.synthesize:RANDOM",
         "noisy-or": "foretell.forecasters.tree.grow.synthesize:NOISY_OR",
         "inhibited-noisy-or": "foretell.forecasters.tree.grow.synthesize:INHIBITED",
+        "cases": "foretell.forecasters.tree.grow.case_rules:CASES",
+        "split": "foretell.forecasters.tree.grow.case_rules:SPLIT",
     },
     "grounders": {
         "search": "foretell.forecasters.tree.grounders.search:SearchGrounder",
@@ -131,7 +137,10 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "memorization": "foretell.studies.memorization:study",
     },
     "live_questions": {"arena": "foretell.arena.forecast:ArenaQuestions"},
-    "logs": {"inspect": "foretell.inspect_tasks.logs:read_inspect_log"},
+    "logs": {
+        "inspect": "foretell.inspect_tasks.logs:read_inspect_log",
+        "forecasting-tools": "foretell.forecasting_tools:read_reports",
+    },
 }
 """Kind → name → "module:attribute"."""
 KINDS = (
@@ -154,23 +163,52 @@ _TYPES: Mapping[str, tuple[str, ...]] = {
 _METHODS: Mapping[str, str] = {"search_engines": "search", "series": "fetch", "tools": "use", "grounders": "ground"}
 """Kinds whose plug-ins are classes, and the method that these must have."""
 _CALLED = ("forecasters", "combiners", "studies")
-"""Kinds whose plug-ins are called to make what is used."""
+"""Kinds whose plug-ins are called to create the object that is used."""
 _REGISTERED: dict[tuple[str, str], Any] = {}
 
 
 @cache
 def _announcements() -> Mapping[str, Mapping[str, EntryPoint]]:
     """Map group → name → entry point, reading all installed packages once instead of once per kind."""
-    found: dict[str, dict[str, EntryPoint]] = {}
+    announcements: dict[str, dict[str, EntryPoint]] = {}
     for package in distributions():
         for point in package.entry_points:
-            found.setdefault(point.group, {}).setdefault(point.name, point)
-    return found
+            announcements.setdefault(point.group, {}).setdefault(point.name, point)
+    return announcements
 
 
 def _announced(kind: str) -> Mapping[str, EntryPoint]:
     """Return the entry points that other packages announce for this kind; they cannot override a built-in name."""
     return _announcements().get(f"foretell.{kind}", {})
+
+
+FORMER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "forecasters": {
+        "always": "constant",
+        "context": "prompt",
+        "crowd": "market-price",
+        "crowd-else-prior": "market-or-base-rate",
+        "outside": "outside-view",
+        "stack": "model_free",
+        "walk": "random-walk",
+    },
+    "synthesis_rules": {"linear": "analytica-linear"},
+}
+"""Names of earlier versions, which stored runs and old files still use, and their current names."""
+
+
+def current_name(kind: str, name: str) -> str:
+    """Return the current name of a plug-in that may be given by a former one.
+
+    >>> current_name("forecasters", "stack"), current_name("forecasters", "agent")
+    ('model_free', 'agent')
+    """
+    return FORMER_NAMES.get(kind, {}).get(name, name)
+
+
+def former_name(kind: str, name: str) -> str:
+    """Return the name under which specs store a plug-in: that of earlier versions, so that run ids do not change."""
+    return next((old for old, new in FORMER_NAMES.get(kind, {}).items() if new == name), name)
 
 
 def places(kind: str) -> dict[str, str]:
@@ -191,6 +229,7 @@ def added(kind: str) -> list[str]:
 
 def exists(kind: str, name: str) -> bool:
     """Whether a plug-in of this name exists. Other packages are searched only if it is not built in or registered."""
+    name = current_name(kind, name)
     return name in BUILT_IN.get(kind, {}) or (kind, name) in _REGISTERED or name in _announced(kind)
 
 
@@ -215,26 +254,26 @@ def register(kind: str, name: str, plugin: Any) -> None:
     """Register an object under a name in this process; registering the name again replaces the object."""
     if kind not in KINDS:
         raise InputError(f"there is no kind of plug-in {kind!r}", hint=f"kinds are {', '.join(KINDS)}")
-    if name in places(kind):
+    if name in places(kind) or name in FORMER_NAMES.get(kind, {}):
         raise InputError(f"the name {name!r} is taken among {kind}", hint="register it under another name")
     _check_shape(kind, name, plugin)
     _REGISTERED[kind, name] = plugin
 
 
 def _check_shape(kind: str, name: str, plugin: Any) -> None:
-    """Raise an `InputError` if a plug-in is not what its kind needs, before anything is asked of it."""
+    """Raise an `InputError` if a plug-in is not what its kind needs, before it is used."""
     wanted = ""
     if kind in _TYPES:
         classes = tuple(load_object(place) for place in _TYPES[kind])
-        wanted = "" if isinstance(plugin, classes) else " or ".join(f"a {one.__name__}" for one in classes)
+        wanted = "" if isinstance(plugin, classes) else " or ".join(f"a {expected.__name__}" for expected in classes)
     elif kind in _METHODS:
         lacking = isinstance(plugin, type) and not hasattr(plugin, _METHODS[kind])
         wanted = f"a class with a method {_METHODS[kind]!r}" if lacking or not callable(plugin) else ""
     elif kind in _CALLED and not callable(plugin):
         wanted = "a class or a function"
     if wanted:
-        found = getattr(plugin, "__name__", None) or f"a {type(plugin).__name__}"
-        problem = f"the {describe(kind)} {name!r} must be {wanted}, not {found}"
+        actual = getattr(plugin, "__name__", None) or f"a {type(plugin).__name__}"
+        problem = f"the {describe(kind)} {name!r} must be {wanted}, not {actual}"
         raise InputError(problem, hint="docs/plugins.md has an example of each kind")
 
 
@@ -245,14 +284,19 @@ def unregister(kind: str, name: str) -> None:
 
 def load(kind: str, name: str) -> Any:
     """Load the plug-in of this name; an unknown name raises an `InputError` that suggests or lists known names."""
+    name = current_name(kind, name)
     if (kind, name) in _REGISTERED:
         return _REGISTERED[kind, name]
     if name in BUILT_IN.get(kind, {}):
         return load_object(BUILT_IN[kind][name])
     point = _announced(kind).get(name)
     if point is None:
-        near = get_close_matches(name, names(kind), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names(kind)) or 'none'}"
+        near = get_close_matches(name, [*names(kind), *FORMER_NAMES.get(kind, {})], n=1)
+        hint = (
+            f"did you mean {current_name(kind, near[0])!r}?"
+            if near
+            else f"there are {', '.join(names(kind)) or 'none'}"
+        )
         raise InputError(f"no {describe(kind)} is called {name!r}", hint=hint)
     try:
         plugin = point.load()
@@ -263,7 +307,7 @@ def load(kind: str, name: str) -> Any:
     except Exception as error:
         package = point.dist.name if point.dist is not None else point.module
         problem = f"the {describe(kind)} {name!r} of the package {package} cannot be loaded"
-        raise InputError(f"{problem}: {type(error).__name__}: {error}", hint=f"mend or uninstall {package}") from None
+        raise InputError(f"{problem}: {type(error).__name__}: {error}", hint=f"fix or uninstall {package}") from None
 
 
 def load_object(place: str) -> Any:
@@ -331,13 +375,13 @@ class KeyVariables(Mapping[str, tuple[str, ...]]):
 def takes_arguments(function: Callable[..., Any], *counts: int) -> bool:
     """Whether a function can be called with one of these numbers of positional arguments.
 
-    >>> [takes_arguments(one, 1, 2) for one in (lambda: 0, lambda a: a, lambda a, b, c: a, lambda a, *, b: a)]
+    >>> [takes_arguments(f, 1, 2) for f in (lambda: 0, lambda a: a, lambda a, b, c: a, lambda a, *, b: a)]
     [False, True, False, False]
     """
     try:
         parameters = signature(function)
     except (TypeError, ValueError):
-        return True  # A built-in function that does not say what it takes.
+        return True  # The signature of this built-in function is unknown.
     for count in counts:
         try:
             parameters.bind(*range(count))

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from foretell.plugins import load_object
-from foretell.questions.errors import InputError, known_names, plain_problem
+from foretell.plugins import NO_CHOICE, load_object
+from foretell.questions.errors import InputError, known_names, plain_problem, validator_error
 
 
 class OperationRequest(BaseModel):
@@ -30,11 +30,12 @@ class OperationRequest(BaseModel):
         arbitrary_types_allowed=True,
         str_strip_whitespace=True,
         allow_inf_nan=False,
+        defer_build=True,  # A module holds the requests of several commands, and only one of them is read.
     )
 
     ONLY_WITH: ClassVar[Mapping[str, str]] = {}
-    """Condition → the fields that have no effect unless it holds. Setting one of them all the same is refused, because
-    nothing that a user sets may be silently ignored. A condition is the name of another field or "field=value", or
+    """Condition → the fields that have no effect unless it holds. Setting one of them without it is an error, so that
+    nothing that a user sets is silently ignored. A condition is the name of another field or "field=value", or
     several of them separated by " or "."""
 
     @model_validator(mode="after")
@@ -63,8 +64,8 @@ class OperationRequest(BaseModel):
     def _is_set(self, name: str) -> bool:
         """Whether the user set a field, to something other than its default and not through the environment."""
         info = type(self).model_fields[name]
-        given = name in self.model_fields_set and getattr(self, name) != info.get_default(call_default_factory=True)
-        return given and not os.environ.get(hints(info).get("env", ""), "").strip()
+        changed = name in self.model_fields_set and getattr(self, name) != info.get_default(call_default_factory=True)
+        return changed and name not in environment_values(type(self))
 
     def _holds(self, condition: str) -> bool:
         for part in condition.split(" or "):
@@ -80,8 +81,8 @@ class OperationRequest(BaseModel):
         """Fill missing fields from their environment variables, and convert values that Python programs may pass."""
         if not isinstance(values, dict):
             return values
-        given = cast("dict[str, Any]", values)
-        return {**environment_values(cls), **{name: cls._as_written(name, value) for name, value in given.items()}}
+        passed = cast("dict[str, Any]", values)
+        return {**environment_values(cls), **{name: cls._as_written(name, value) for name, value in passed.items()}}
 
     @classmethod
     def _as_written(cls, name: str, value: Any) -> Any:
@@ -104,17 +105,21 @@ class OperationRequest(BaseModel):
         Args:
             values: Field → value. None means the field's default.
         """
-        given = {name: value for name, value in values.items() if value is not None}
+        present = {name: value for name, value in values.items() if value is not None}
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(present)
         except ValidationError as error:
-            found = error.errors(include_url=False)
-            first = found[0]
+            errors = error.errors(include_url=False)
+            if own := validator_error(errors):
+                raise own from None
+            first = errors[0]
             info = cls.model_fields.get(str(first["loc"][0])) if first["loc"] else None
             if info is not None and get_origin(plain_type(info)) is Union:
-                # One error for each type of the union, with the type's own name in its place.
+                # Pydantic reports one error per type of the union, located under the type's name.
                 reasons = [
-                    one["msg"].removeprefix("Input should be ") for one in found if one["loc"][0] == first["loc"][0]
+                    detail["msg"].removeprefix("Input should be ")
+                    for detail in errors
+                    if detail["loc"][0] == first["loc"][0]
                 ]
                 raise InputError(
                     f"should be {' or '.join(dict.fromkeys(reasons))}", column=str(first["loc"][0])
@@ -126,11 +131,11 @@ class OperationRequest(BaseModel):
             raise InputError(problem, column=column, hint=hint) from None
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any], **given: Any) -> Self:
+    def from_settings(cls, settings: Mapping[str, Any], **fixed: Any) -> Self:
         """Build a request from the KEY=VALUE pairs of `--set`; a list is written with commas.
 
-        Fields in `given` have another option and are no keys. Raises InputError that names the key, with the nearest
-        one if there is no such key.
+        Fields in `fixed` have their own options, so they are not keys. Raises InputError that names the key, and the
+        nearest known key if there is no such key.
 
         >>> class Drawing(OperationRequest):
         ...     seed: int = setting(0, "Seed.")
@@ -141,7 +146,7 @@ class OperationRequest(BaseModel):
         Traceback (most recent call last):
         foretell.questions.errors.InputError: --set sead: there is no such setting (did you mean seed?)
         """
-        values, keys = dict(given), [name for name in cls.model_fields if name not in given]
+        values, keys = dict(fixed), [name for name in cls.model_fields if name not in fixed]
         for name, value in settings.items():
             if name not in keys:
                 hint = known_names(name, keys) if keys else "there are no settings here"
@@ -156,13 +161,16 @@ class OperationRequest(BaseModel):
 
 
 def environment_values(request: type[OperationRequest]) -> dict[str, Any]:
-    """Return the values that environment variables set, by field; a list field is split at commas."""
-    found: dict[str, Any] = {}
+    """Return the values that environment variables set, by field; a list field is split at commas.
+
+    No model is the default, so `none` as the model is left out.
+    """
+    values: dict[str, Any] = {}
     for name, info in request.model_fields.items():
-        written = os.environ.get(hints(info).get("env", ""), "").strip()
-        if written:
-            found[name] = tuple(filter(None, written.split(","))) if is_list(info) else written
-    return found
+        text = os.environ.get(hints(info).get("env", ""), "").strip()
+        if text and (name, text) != ("model", NO_CHOICE):
+            values[name] = tuple(filter(None, text.split(","))) if is_list(info) else text
+    return values
 
 
 def is_list(info: FieldInfo) -> bool:
@@ -175,12 +183,12 @@ def is_list(info: FieldInfo) -> bool:
 def plain_type(info: FieldInfo) -> Any:
     """Return the type of a field without None."""
     if get_origin(info.annotation) in (Union, UnionType):
-        others = [one for one in get_args(info.annotation) if one is not NoneType]
-        return others[0] if len(others) == 1 else Union[tuple(others)]  # noqa: UP007 - made at run time
+        others = [arg for arg in get_args(info.annotation) if arg is not NoneType]
+        return others[0] if len(others) == 1 else Union[tuple(others)]  # noqa: UP007 - built at run time
     return info.annotation
 
 
-def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of a field
+def setting(  # noqa: PLR0913 - one parameter per property of a field
     default: Any = PydanticUndefined,
     help: str = "",
     *,
@@ -204,14 +212,14 @@ def setting(  # noqa: PLR0913 - one parameter for each thing that can be said of
         metavar: Placeholder for the value on the command line, such as DATE.
         env: Environment variable to use if no value is given, in every interface.
         group: Its group, such as "agent"; forms collapse groups, and `OperationRequest.changed` returns one of them.
-        alone: The value that a flag given without a value stands for.
+        alone: The value of a flag that is given without a value.
         names: "module:attribute" of the allowed names; help and schemas list them.
         interface: "api" if only programs set it (Python, web and MCP), so that it is no option of the command.
         limits: Arguments of `pydantic.Field`: ge, le, gt, min_length, pattern, …
     """
-    given = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group}
-    given |= {"alone": alone, "names": names, "interface": interface}
-    shown: Any = {name: value for name, value in given.items() if value}
+    properties = {"flag": flag, "argument": argument, "metavar": metavar, "env": env, "group": group}
+    properties |= {"alone": alone, "names": names, "interface": interface}
+    shown: Any = {name: value for name, value in properties.items() if value}
     return Field(default, description=help, json_schema_extra={"hints": shown}, **limits)
 
 
@@ -253,19 +261,19 @@ def name_fields(text: str, request: type[OperationRequest], *, titles: bool = Fa
 
     A whole command, such as `foretell doctor --repair`, stays as it is.
 
-    >>> class Asked(OperationRequest):
+    >>> class AskRequest(OperationRequest):
     ...     network: bool = setting(True, "Use the network.")
     ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
-    >>> name_fields("--run needs the network, so not with --no-network", Asked)
+    >>> name_fields("--run needs the network, so not with --no-network", AskRequest)
     '`runs` needs the network, so not with `network=False`'
-    >>> name_fields("--run needs the network, so not with --no-network", Asked, titles=True)
+    >>> name_fields("--run needs the network, so not with --no-network", AskRequest, titles=True)
     '“Runs” needs the network, so not with “Network” set to no'
     """
 
-    def respelled(found: re.Match[str]) -> str:
-        if not found[0].startswith("-"):
-            return found[0]
-        name, negated = _field_of(found[0], request)
+    def respelled(match: re.Match[str]) -> str:
+        if not match[0].startswith("-"):
+            return match[0]
+        name, negated = _field_of(match[0], request)
         if titles and name in request.model_fields:
             return f"“{title_of(name, request.model_fields[name])}”{' set to no' if negated else ''}"
         return f"`{name}=False`" if negated else f"`{name}`"
@@ -284,16 +292,16 @@ def _field_of(flag: str, request: type[OperationRequest]) -> tuple[str, bool]:
 def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, titles: bool = False) -> Generator[None]:
     """Name the fields of a request in the errors raised inside, for callers that do not type commands.
 
-    Errors name options as the command line spells them, because a flag can be told from any other word. With `titles`,
-    fields go by their label in forms. Without a request, `--as-of` is `as_of`.
+    Errors name options as the command line spells them, because flags are easy to recognise in a text. With `titles`,
+    fields are named by their label in forms. Without a request, `--as-of` becomes `as_of`.
 
-    >>> class Asked(OperationRequest):
+    >>> class AskRequest(OperationRequest):
     ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
-    >>> with errors_name_fields(Asked):
+    >>> with errors_name_fields(AskRequest):
     ...     raise InputError("is empty", column="--run", hint="foretell data pull")
     Traceback (most recent call last):
     foretell.questions.errors.InputError: field runs: is empty (foretell data pull)
-    >>> with errors_name_fields(Asked, titles=True):
+    >>> with errors_name_fields(AskRequest, titles=True):
     ...     raise InputError("is empty", column="--run")
     Traceback (most recent call last):
     foretell.questions.errors.InputError: Runs: is empty
@@ -304,8 +312,8 @@ def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, ti
         error.problem = name_fields(error.problem, request, titles=titles)
         error.hint = error.hint and name_fields(error.hint, request, titles=titles)
         error.table_problems = tuple(
-            replace(one, hint=one.hint and name_fields(one.hint, request, titles=titles))
-            for one in error.table_problems
+            replace(table_problem, hint=table_problem.hint and name_fields(table_problem.hint, request, titles=titles))
+            for table_problem in error.table_problems
         )
         if error.column and error.column.startswith("--"):
             flag, *rest = error.column.split()
@@ -326,8 +334,8 @@ def allowed_names(field: FieldInfo) -> tuple[str, ...]:
 
 def request_schema(request: type[OperationRequest]) -> dict[str, Any]:
     """Return a compact JSON schema of a request: no titles, and optional fields do not also allow null."""
-    made = cast("dict[str, Any]", _simplified(request.model_json_schema()))
-    return {name: part for name, part in made.items() if name != "description"}
+    schema = cast("dict[str, Any]", _simplified(request.model_json_schema()))
+    return {name: part for name, part in schema.items() if name != "description"}
 
 
 def _simplified(value: Any) -> Any:
@@ -335,16 +343,16 @@ def _simplified(value: Any) -> Any:
         return [_simplified(part) for part in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    found = cast("dict[str, Any]", value)
-    choices = [part for part in found.get("anyOf", ()) if part != {"type": "null"}]
+    schema = cast("dict[str, Any]", value)
+    choices = [part for part in schema.get("anyOf", ()) if part != {"type": "null"}]
     if len(choices) == 1:
-        rest = {name: part for name, part in found.items() if name not in ("anyOf", "default")}
-        found = {**choices[0], **rest}
+        rest = {name: part for name, part in schema.items() if name not in ("anyOf", "default")}
+        schema = {**choices[0], **rest}
     elif choices:
-        found = {**found, "anyOf": choices}
-    # A property may be called title or hints; those of a schema are a text and a mapping of our own.
+        schema = {**schema, "anyOf": choices}
+    # A property may also be called title or hints. The schema's own title is a text, and its own hints have no type.
     return {
         name: _simplified(part)
-        for name, part in found.items()
+        for name, part in schema.items()
         if not (name == "title" and isinstance(part, str)) and not (name == "hints" and "type" not in part)
     }

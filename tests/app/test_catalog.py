@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from foretell.data.datasets import DEMO
-from foretell.forecasters import build_forecaster, make_forecaster
+from foretell.data.datasets.demo import DEMO
+from foretell.forecasters.forecaster import build_forecaster, make_forecaster
 from foretell.plugins import BUILT_IN
-from foretell.questions import InputError
-from foretell.runs import open_benchmark
+from foretell.questions.errors import InputError
+from foretell.runs.question_sets import open_benchmark
 
 TREE = Path(__file__).parents[2] / "examples" / "trees" / "nvda.json"
 NEEDED = {"tree-file": {"file": str(TREE)}}
@@ -18,12 +18,12 @@ def test_every_name_in_the_table_builds(name: str):
 
 
 def test_options_are_read_and_checked():
-    assert build_forecaster("always:p=0.25").name == "always 0.25"
+    assert build_forecaster("constant:p=0.25").name == "always 0.25"
     for spec, word in {
-        "alwyas": "did you mean 'always'",
-        "always:q=1": "known: p",
-        "always:p": "cannot use",
-        "always:p=7": "outside",
+        "constnat": "did you mean 'constant'",
+        "constant:q=1": "known: p",
+        "constant:p": "cannot use",
+        "constant:p=7": "outside",
         "tree-file": "a folder or a file",
         "tree": "asks a model (write a spec with forecaster: tree",
         "thoughts": "foretell run",
@@ -33,7 +33,7 @@ def test_options_are_read_and_checked():
         assert word in str(error.value)
 
 
-def test_the_demo_asks_enough_and_keeps_its_rounds_apart():
+def test_demo_has_enough_questions_and_its_rounds_do_not_overlap():
     pytest.importorskip("statsmodels")
     benchmark = open_benchmark("demo")
     assert len(benchmark.questions.questions) >= 400
@@ -43,7 +43,7 @@ def test_the_demo_asks_enough_and_keeps_its_rounds_apart():
     assert 0.3 < sum(outcomes.values()) / len(outcomes) < 0.7
 
 
-def test_unknown_sets_are_told_what_there_is(tmp_path):
+def test_errors_for_unknown_sets_list_known_ones(tmp_path):
     with pytest.raises(InputError, match="demo, forecastbench"):
         open_benchmark("no-such-thing")
     with pytest.raises(InputError, match="foretell data pull"):

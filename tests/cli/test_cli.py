@@ -1,4 +1,4 @@
-"""The command line as a user meets it: its conventions, what it prints and writes, and what it refuses."""
+"""The command line: its conventions, what it prints and writes, and what it refuses."""
 
 import json
 import re
@@ -12,9 +12,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from foretell.cli import cli, moved
-from foretell.cli.main import COMMANDS, main
-from foretell.questions import InputError
+from foretell.cli import moved
+from foretell.cli.main import COMMANDS, cli, main
+from foretell.questions.errors import InputError
 
 DOCS = Path(__file__).parents[2] / "docs"
 SERVICES = {"serve", "mcp", "worker", "practice"}
@@ -32,7 +32,7 @@ class Ended:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Ended]:
-    """Calls the entry point as a shell would, in an empty folder."""
+    """Call the entry point as a shell would, in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str | Path) -> Ended:
@@ -70,7 +70,7 @@ def test_score_prints_and_writes(run: Callable[..., Ended], tables: tuple[Path, 
     f, o = tables
     result = run("score", "-f", f, "-o", o, "--out", tmp_path / "s.json", "--out", tmp_path / "s.html")
     assert result.returncode == 0, result.stderr
-    assert "crowd price" in result.stdout
+    assert "market price" in result.stdout
     data = json.loads((tmp_path / "s.json").read_text())
     best = data["scores"][0]
     assert best["forecaster"] == "A"
@@ -112,14 +112,14 @@ def test_compare_errors_and_power(run: Callable[..., Ended], tables: tuple[Path,
     assert run("compare", "--detect", "1").returncode == 2
 
 
-def test_wrong_words_are_told_what_is_right(run: Callable[..., Ended], tables: tuple[Path, Path]):
+def test_errors_for_wrong_names_list_valid_ones(run: Callable[..., Ended], tables: tuple[Path, Path]):
     assert run("scoer").returncode == 2
     result = run("score", "-f", tables[0], "-o", tables[1], "--by", "colour")
     assert result.returncode == 2
     assert "columns to group by" in result.stderr
 
 
-# One set of conventions for every command.
+# Conventions of all commands.
 
 
 def walk(
@@ -141,7 +141,7 @@ OWN = {path: command for path, command in LEAVES.items() if path.split()[0] != "
 
 
 def options(command: click.Command) -> Iterator[click.Option]:
-    return (one for one in command.params if isinstance(one, click.Option))
+    return (param for param in command.params if isinstance(param, click.Option))
 
 
 @pytest.mark.parametrize("path", OWN)
@@ -176,14 +176,14 @@ def refused(*words: str) -> str:
     return " ".join(result.output.split())
 
 
-def test_a_slip_is_answered_with_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_typo_gets_a_suggestion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert "Did you mean 'ask'?" in refused("aks", "Will it rain?")
     assert "--help lists all commands" in refused("zzz")
     assert "Put quotes around a text" in refused("ask", "Will", "it", "rain?")
     monkeypatch.chdir(tmp_path)
-    for text, told in (
+    for text, message in (
         ("questions: [", "is not YAML"),
-        ("", "bad.yaml: must hold fields, each written as NAME: VALUE"),
+        ("", "bad.yaml: must have fields, each written as NAME: VALUE"),
         ("questions: demo\ntrials: x", "field trials: must be a whole number, not x"),
         (None, "bad.yaml: no such file (foretell init run writes one)"),
     ):
@@ -192,10 +192,10 @@ def test_a_slip_is_answered_with_what_to_type(tmp_path: Path, monkeypatch: pytes
             Path("bad.yaml").write_text(text)
         with pytest.raises(InputError) as wrong:
             CliRunner().invoke(cli, ["run", "bad.yaml"], catch_exceptions=False)
-        assert told in str(wrong.value)
+        assert message in str(wrong.value)
 
 
-def test_an_old_spelling_is_answered_with_the_new_one():
+def test_a_former_spelling_names_the_new_one():
     assert "use --out x.json" in refused("score", "-f", "f.csv", "-o", "o.csv", "--json", "x.json")
     for old, new in moved.COMMANDS.items():
         assert f"`foretell {old}` is now `foretell {new}`" in refused(*old.split())

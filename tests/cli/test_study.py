@@ -1,4 +1,4 @@
-"""foretell study as a user runs it: list, run on own tables and on published ones, write every form."""
+"""`foretell study`: list studies, run them on own and published tables, write every format."""
 
 import json
 from pathlib import Path
@@ -9,10 +9,10 @@ from benchmarks.blf_study import TrialAssumptions, convert
 from click.testing import CliRunner, Result
 from tests.studies.made_trials import grown, made, write_long
 
-from foretell.cli import cli
+from foretell.cli.main import cli
 from foretell.plugins import names
-from foretell.questions import InputError
-from foretell.studies import read_forecaster_facts
+from foretell.questions.errors import InputError
+from foretell.scoring.forecaster_facts import read_forecaster_facts
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 
@@ -36,28 +36,28 @@ QUICK = ("--bootstrap", "draws=100")
 
 
 @pytest.mark.parametrize("name", ["trials", "calibration", "ensemble", "variance"])
-def test_own_tables(name: str, tables: tuple[Path, Path], tmp_path: Path):
+def test_studies_run_on_own_tables(name: str, tables: tuple[Path, Path], tmp_path: Path):
     f, o = tables
     out = tmp_path / "out"
     result = run(name, "-f", f, "-o", o, *QUICK, "--out", out)
     assert result.exit_code == 0, result.output
-    written = {path.name for path in out.iterdir()}
-    assert {f"{name}.html", f"{name}.md", f"{name}.json"} <= written
-    assert any(path.endswith(".svg") for path in written)
+    file_names = {path.name for path in out.iterdir()}
+    assert {f"{name}.html", f"{name}.md", f"{name}.json"} <= file_names
+    assert any(path.endswith(".svg") for path in file_names)
     assert json.loads((out / f"{name}.json").read_text())["settings"]["seed"] == 0
 
 
-def test_one_page_json_and_markdown(tables: tuple[Path, Path], tmp_path: Path):
+def test_a_study_is_written_as_page_json_markdown_and_tables(tables: tuple[Path, Path], tmp_path: Path):
     f, o = tables
     page = tmp_path / "t.html"
     result = run("trials", f, "-o", o, "--section", "number", *QUICK, "--out", page, "--json")
     assert json.loads(result.stdout)["settings"]["configurations"] == ["x", "y"]
     assert page.read_text().startswith("<!DOCTYPE html>")
-    text, cells, parquet = tmp_path / "t.md", tmp_path / "t.csv", tmp_path / "t.parquet"
-    outs = [part for path in (text, cells, parquet) for part in ("--out", path)]
+    text, csv_file, parquet = tmp_path / "t.md", tmp_path / "t.csv", tmp_path / "t.parquet"
+    outs = [part for path in (text, csv_file, parquet) for part in ("--out", path)]
     assert run("trials", f, "-o", o, *QUICK, *outs).exit_code == 0
-    assert text.read_text().startswith("## What several trials bring")
-    assert cells.read_text().startswith("table,row,column,value,low,high,text")
+    assert text.read_text().startswith("## The gain from several trials")
+    assert csv_file.read_text().startswith("table,row,column,value,low,high,text")
     assert parquet.read_bytes().startswith(b"PAR1")
     assert "should end in" in run("trials", f, "-o", o, "--out", "t.pdf").output
 
@@ -80,10 +80,12 @@ def test_columns_of_the_forecasts_are_factors_and_costs(tables: tuple[Path, Path
     rows = [f"{head},tools,dollars,seconds", *(f"{line},{facts[line[0]]}" for line in lines)]
     file = tmp_path / "described.csv"
     file.write_text("\n".join(rows) + "\n")
-    found = json.loads(run("ablation", file, "-o", o, *QUICK, "--json").stdout)
-    changes = next(table for table in found["tables"] if table["title"] == "One factor at a time")
+    report = json.loads(run("ablation", file, "-o", o, *QUICK, "--json").stdout)
+    changes = next(table for table in report["tables"] if table["title"] == "One factor at a time")
     assert [row["name"] for row in changes["rows"]] == ["tools: with → without"]
-    assert any(note.startswith("Section factorial was left out: no two factors are crossed") for note in found["notes"])
+    assert any(
+        note.startswith("Section factorial was left out: no two factors are crossed") for note in report["notes"]
+    )
     costs = json.loads(run("decisions", file, "-o", o, *QUICK, "--json").stdout)["tables"][0]["rows"]
     assert {row["name"]: row["Cost ×1k"] for row in costs} == {"x": pytest.approx(100), "y": pytest.approx(400)}
 
@@ -91,26 +93,26 @@ def test_columns_of_the_forecasts_are_factors_and_costs(tables: tuple[Path, Path
 def test_calibration_shows_what_every_protocol_gains_and_writes_a_page(tmp_path: Path):
     f, o = write_long({"bot": grown(made(rounds=4, size=24), 2.0)}, tmp_path)
     page, data = tmp_path / "r.html", tmp_path / "r.json"
-    asked = ("calibration", f, "-o", o, "--section", "gain", "--method", "default", "--method", "platt")
-    result = run(*asked, *QUICK, "--out", page, "--out", data)
+    arguments = ("calibration", f, "-o", o, "--section", "gain", "--method", "default", "--method", "platt")
+    result = run(*arguments, *QUICK, "--out", page, "--out", data)
     assert result.exit_code == 0, result.output
     assert "calibrated from the past alone" in result.output.replace("\n", " ")
     ElementTree.fromstring(page.read_text().partition("\n")[2])
-    found = json.loads(data.read_text())
-    grid = found["tables"][0]
+    report = json.loads(data.read_text())
+    grid = report["tables"][0]
     gains = [label for label in grid["columns"] if label.startswith("Δ")]
     assert gains == ["Δ past only", "Δ question out", "Δ event out", "Δ in-sample"]
     platt = next(row for row in grid["rows"] if row["name"] == "platt")
     assert platt["Δ in-sample"]["diff"] >= platt["Δ past only"]["diff"]
     assert {"low", "high", "n", "n_clusters"} <= set(platt["Δ past only"])
-    assert json.loads(run(*asked, *QUICK, "--json").stdout)["tables"] == found["tables"], "JSON alone is printed"
+    assert json.loads(run(*arguments, *QUICK, "--json").stdout)["tables"] == report["tables"], "JSON alone is printed"
 
 
-def test_the_same_seed_the_same_bytes(tables: tuple[Path, Path]):
+def test_the_same_seed_gives_the_same_bytes(tables: tuple[Path, Path]):
     f, o = tables
-    asked = ("trials", "-f", f, "-o", o, "--section", "number", "--json")
-    first, second = (run(*asked, *QUICK).stdout for _ in range(2))
-    other = run(*asked, "--bootstrap", "draws=100,seed=7").stdout
+    arguments = ("trials", "-f", f, "-o", o, "--section", "number", "--json")
+    first, second = (run(*arguments, *QUICK).stdout for _ in range(2))
+    other = run(*arguments, "--bootstrap", "draws=100,seed=7").stdout
     assert first == second != other
 
 
@@ -125,9 +127,9 @@ def test_an_unknown_name_and_missing_forecasts_are_refused(tables: tuple[Path, P
 def test_the_study_of_trees_needs_no_data(tmp_path: Path):
     result = run("tree-noise", "--worlds", "3", *QUICK, "--out", tmp_path)
     assert result.exit_code == 0, result.output
-    written = json.loads((tmp_path / "tree-noise.json").read_text())
-    assert written["settings"]["seed"] == 0
-    assert "Coverage of the error bar" in {table["title"] for table in written["tables"]}
+    report = json.loads((tmp_path / "tree-noise.json").read_text())
+    assert report["settings"]["seed"] == 0
+    assert "Coverage of the error bar" in {table["title"] for table in report["tables"]}
     assert (tmp_path / "tree-noise.html").read_text().startswith("<!DOCTYPE html>")
 
 
@@ -141,7 +143,7 @@ def test_folders_of_trees_are_arguments():
     ("arguments", "problem"),
     [
         (("trials", "-f", "f.csv", "--grid", "g.yaml"), "a study takes a grid, or runs and files"),
-        (("trials", "g.csv", "-f", "f.csv"), "g.csv is given beside --forecasts"),
+        (("trials", "g.csv", "-f", "f.csv"), "g.csv is given in addition to --forecasts"),
         (("trials",), "a study needs forecasts"),
         (("trials", "-f", "f.csv"), "f.csv: no such file"),
         (("tree-nose",), "did you mean 'tree-noise'"),
@@ -151,7 +153,7 @@ def test_folders_of_trees_are_arguments():
         (("trials", "-f", "f.csv", "--bootstrap", "cluster=source"), "a study chooses its own clusters"),
     ],
 )
-def test_what_does_not_go_together_is_refused(arguments: tuple[str | Path, ...], problem: str):
+def test_conflicting_options_are_refused(arguments: tuple[str | Path, ...], problem: str):
     result = run(*arguments)
     assert isinstance(result.exception, InputError)
     assert problem in str(result.exception)

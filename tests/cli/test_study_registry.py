@@ -1,4 +1,4 @@
-"""A study is one function: found by name, with options from its class, from the command line and Python."""
+"""A study is one function with a class of options. The command line and Python find it by name."""
 
 import json
 
@@ -7,12 +7,13 @@ from click.testing import CliRunner
 
 import foretell
 from foretell import plugins
-from foretell.cli import cli
-from foretell.questions import InputError
-from foretell.report import StudyResult, column, count
-from foretell.report import table as made_table
+from foretell.cli.main import cli
+from foretell.questions.errors import InputError
+from foretell.report.study import column, count
+from foretell.report.study import table as made_table
+from foretell.report.study_result import StudyResult
 from foretell.request import setting
-from foretell.studies import DataInputs, StudyOptions, TableOptions, load_study, study_questions
+from foretell.studies.inputs import DataInputs, StudyOptions, TableOptions, load_study, study_questions
 
 TWELVE = [
     "trials",
@@ -39,7 +40,7 @@ class CoinOptions(StudyOptions):
 def coin(inputs: DataInputs, options: CoinOptions) -> StudyResult:
     """How often does a coin show heads?
 
-    It is not thrown for real.
+    The coin is simulated.
     """
     table = made_table("Throws", "", [count("n")], {"coin": [options.throws]})
     return StudyResult(name="coin", title="Coins", sentences=("Half of them.",), tables=(table,), passed=False)
@@ -56,13 +57,14 @@ def test_a_function_is_a_study_everywhere():
     assert study_questions()["coin"] == "How often does a coin show heads?"
     assert "coin" in CliRunner().invoke(cli, ["study"]).output
     help_text = CliRunner().invoke(cli, ["study", "coin", "--help"]).output
-    assert "It is not thrown for real." in help_text
+    assert "The coin is simulated." in help_text
     assert "--throws" in help_text
     result = CliRunner().invoke(cli, ["study", "coin", "--throws", "5", "--json"])
     assert result.exit_code == 1, "an exam that was not passed"
     assert json.loads(result.stdout)["tables"][0]["rows"] == [{"name": "coin", "n": 5}]
     assert foretell.study("coin", throws=4).table("Throws").numbers("n") == {"coin": 4}
     assert foretell.study(coin).text == "Half of them."
+    assert foretell.study(lambda inputs: coin(inputs, CoinOptions(throws=2))).text == "Half of them."
     with pytest.raises(InputError, match="throws"):
         foretell.study("coin", throws=0)
 
@@ -75,6 +77,11 @@ def test_every_built_in_study_has_a_question_and_its_own_name():
         assert study.question == question
         assert 0 < len(question) <= 57, "one line of 80 characters"
         assert issubclass(study.options, StudyOptions)
+
+
+def test_every_study_is_a_command():
+    for name in study_questions():
+        assert CliRunner().invoke(cli, ["study", name, "--help"]).exit_code == 0, name
 
 
 def test_studies_of_forecasts_share_one_block_of_input_options():

@@ -1,4 +1,4 @@
-"""The commands of `foretell tree` as a user meets them."""
+"""The commands of `foretell tree`."""
 
 import json
 import shutil
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from foretell.cli import operation_command
-from foretell.questions import InputError
+from foretell.cli.commands import operation_command
+from foretell.questions.errors import InputError
 
 tree = operation_command("tree")
 whatif = operation_command("tree whatif")
@@ -40,7 +40,7 @@ def test_show_prints_every_claim_with_its_number():
     assert out.splitlines()[-1].startswith("+0.0090  P0 → P1 → P1.4 → P1.4.2")
 
 
-def test_a_word_that_is_no_command_is_refused():
+def test_an_unknown_command_is_refused():
     for words in (str(NVDA), "nothing of the kind"):
         result = run(tree, words)
         assert result.exit_code == 2
@@ -101,9 +101,9 @@ def test_a_tree_is_written_in_the_format_of_the_suffix(tmp_path: Path):
     assert "should end in" in run(tree, "show", BANK, "--out", tmp_path / "out.mmd").stderr
 
 
-def test_a_tree_that_is_no_bayes_net_is_refused_unless_scaled(tmp_path: Path):
+def test_a_tree_that_is_not_a_bayes_net_is_refused_unless_scaled(tmp_path: Path):
     out = tmp_path / "out.pl"
-    with pytest.raises(InputError, match=r"node P1\.1, link: is no conditional probability"):
+    with pytest.raises(InputError, match=r"node P1\.1, link: is not a conditional probability"):
         run(tree, "show", NVDA, "--out", out)
     scaled = run(tree, "show", NVDA, "--out", out, "--scaling", "min-max")
     assert "query(p0)." in out.read_text()
@@ -134,9 +134,9 @@ def test_whatif_as_json_with_spread_and_tornado():
     assert data["spread"]["p"] == scenario["p"]
     assert [bar["id"] for bar in data["tornado"]] == ["P1.1"]
     assert data == json.loads(run(whatif, *arguments).stdout)
-    told = run(whatif, BANK, "--sd", "P1.1=0.1", "--tornado").stdout
-    assert "nothing changes" in told
-    assert "answer 0.538 ± 0.0334" in told
+    stdout = run(whatif, BANK, "--sd", "P1.1=0.1", "--tornado").stdout
+    assert "nothing changes" in stdout
+    assert "answer 0.538 ± 0.0334" in stdout
 
 
 def test_scenarios_are_saved_and_compared(tmp_path: Path):
@@ -152,7 +152,7 @@ def test_scenarios_are_saved_and_compared(tmp_path: Path):
     assert run(tree, "show", path).exit_code == 0
 
 
-def test_overrides_are_cleared_and_limits_told():
+def test_overrides_are_cleared_and_limits_reported():
     assert "0.851" in run(whatif, NVDA, "--set", "P1.3=auto").stdout
     held = run(whatif, NVDA, *(x for id in ("P1.1.1", "P1.1.2", "P1.1.3") for x in ("--set", f"{id}=0")))
     assert "note: P1.1 leaves [0, 1]" in held.stderr
@@ -170,6 +170,6 @@ def test_overrides_are_cleared_and_limits_told():
         (("--sd", "P1=0.1"), "P1 is not an input of the tree"),
     ],
 )
-def test_what_does_not_fit_is_told(arguments: tuple[str, ...], problem: str):
+def test_invalid_whatif_options_are_refused(arguments: tuple[str, ...], problem: str):
     with pytest.raises(InputError, match=problem):
         run(whatif, BANK, *arguments)

@@ -2,10 +2,10 @@
 
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer
-from foretell.data.search import BraveSearch, brave_hits
-from foretell.questions import AsOf, instant
-from foretell.tools import SourceItem
-from foretell.tools.dates import date_refusal
+from foretell.data.search.web import BraveSearch, brave_hits
+from foretell.questions.as_of import AsOf, instant
+from foretell.tools.dates.refusal import date_refusal
+from foretell.tools.tool import SourceItem
 
 APRIL = AsOf(at=instant("2024-03-28T00:00:00Z"))
 
@@ -35,8 +35,8 @@ def _blu_tack() -> None:
 
 def _relative_ages() -> None:
     body = body_of("brave", "web_search_2024")
-    for one in body.value["web"]["results"]:
-        one.pop("page_age", None)
+    for result in body.value["web"]["results"]:
+        result.pop("page_age", None)
     hits = brave_hits(body)
     assert [hit.dating for hit in hits[:4]] == ["published", "relative", "published", "relative"]
     assert (hits[1].published, hits[3].published) == (None, None)
@@ -59,7 +59,7 @@ def _any(name: str) -> None:
         assert hits.notes == ()
         assert all(hit.url.startswith("http") for hit in hits)
     else:
-        # Suggestions, news, places: they are another kind of answer, and say so.
+        # Suggestions, news and places are other kinds of answers and are refused as such.
         assert body.optional_text("type")
 
 

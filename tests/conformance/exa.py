@@ -7,9 +7,9 @@ from jsonschema import Draft202012Validator
 
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer, spec_file
-from foretell.data.search import ExaSearch, exa_hits
-from foretell.outgoing import HttpRequest
-from foretell.questions import AsOf, instant
+from foretell.data.search.web import ExaSearch, exa_hits
+from foretell.outgoing.client import HttpRequest
+from foretell.questions.as_of import AsOf, instant
 
 NOW = instant("2026-11-15")
 TEXT = "Example Domain\n# Example Domain\nThis domain is for use in documentation examples"
@@ -23,13 +23,13 @@ async def _search() -> None:
 
 
 def _texts() -> None:
-    (found,) = exa_hits(body_of("exa", "search_and_contents"))
-    assert found.text is not None
-    assert found.text.startswith(TEXT)
-    assert found.snippet.endswith("Avoid use in operations.\nLearn more")
+    (hit,) = exa_hits(body_of("exa", "search_and_contents"))
+    assert hit.text is not None
+    assert hit.text.startswith(TEXT)
+    assert hit.snippet.endswith("Avoid use in operations.\nLearn more")
     (fetched,) = exa_hits(body_of("exa", "get_contents"))
-    assert (fetched.url, fetched.text) == ("https://example.com", found.text)
-    assert (found.published, fetched.text_as_of) == (None, None)
+    assert (fetched.url, fetched.text) == ("https://example.com", hit.text)
+    assert (hit.published, fetched.text_as_of) == (None, None)
 
 
 def _dates() -> None:
@@ -85,13 +85,13 @@ async def _requests() -> None:
 
 def _any(name: str) -> None:
     body = body_of("exa", name)
-    listed = [one for one in ("results", "citations") if isinstance(body.value.get(one), list)]
+    listed = [key for key in ("results", "citations") if isinstance(body.value.get(key), list)]
     if listed or body.get("error") is not None:
         hits = exa_hits(body)
         assert len(hits) == len(body.value[listed[-1]])
         assert hits.notes == ()
     else:
-        # An answer of something that we never ask, such as a research task.
+        # An answer to a request that the adapter never sends, such as a research task.
         assert "results" not in body.value
 
 

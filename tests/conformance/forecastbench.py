@@ -1,7 +1,7 @@
-"""ForecastBench: the rules by which its board takes a submission, with files that it takes and files that it refuses.
+"""ForecastBench: the rules for submissions, with files that are accepted and files that are refused.
 
 The rules are those that the board publishes and its upload runs (github.com/forecastingresearch/forecastbench, commit
-04e6117e of 2026), written down here a second time: whatever we hand in must pass both.
+04e6117e of 2026), implemented here a second time: every submission must pass both.
 """
 
 import json
@@ -15,9 +15,12 @@ from typing import Any
 import pytest
 
 from conformance.recordings import Check
-from foretell.data.datasets import read_question_set
-from foretell.questions import AsOf, Forecast, InputError, Question, instant
-from foretell.submit import (
+from foretell.data.datasets.forecastbench import read_question_set
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question
+from foretell.tournaments.forecastbench import (
     ForecastBenchSubmitter,
     ForecastBenchTeam,
     build_submission,
@@ -32,7 +35,7 @@ MARKETS = ("infer", "manifold", "metaculus", "polymarket")
 DATASETS = ("acled", "dbnomics", "fred", "wikipedia", "yfinance")
 HORIZONS = (7, 30, 90, 180, 365, 1095, 1825, 3650)
 EACH = 20
-"""Questions of every source: with one in twenty missing, just enough are there."""
+"""Number of questions of every source; with one in twenty missing, the coverage is just enough."""
 TEAM = ForecastBenchTeam(organization="Example A.I.", model="full", model_organization="Maker")
 NAME = TEAM.file_name(DUE)
 Body = dict[str, Any]
@@ -60,38 +63,38 @@ def question_set() -> Body:
     return {"forecast_due_date": DUE, "question_set": f"{DUE}-llm.json", "questions": questions}
 
 
-def published_problems(name: str, body: Any, asked: Body) -> list[str]:
-    """What the board finds wrong with a file; nothing where it takes it."""
-    found: list[str] = []
+def published_problems(name: str, body: Any, round_file: Body) -> list[str]:
+    """Return the problems that the board reports for a file; empty if it is accepted."""
+    problems: list[str] = []
     parts = re.fullmatch(r"(\d{4}-\d{2}-\d{2})\.(.+)\.(\d+)\.json", name)
-    if parts is None or parts[1] != asked["forecast_due_date"]:
-        found.append("file name")
-    found += [one for one in ("organization", "model", "model_organization") if not isinstance(body.get(one), str)]
-    if body.get("question_set") != asked["question_set"]:
-        found.append("question_set")
+    if parts is None or parts[1] != round_file["forecast_due_date"]:
+        problems.append("file name")
+    problems += [key for key in ("organization", "model", "model_organization") if not isinstance(body.get(key), str)]
+    if body.get("question_set") != round_file["question_set"]:
+        problems.append("question_set")
     rows: Any = body.get("forecasts")
     if not isinstance(rows, list) or not rows:
-        return [*found, "forecasts"]
-    known = {(one["id"], one["source"]) for one in asked["questions"]}
-    found += [problem for row in rows for problem in _row_problems(row)]
+        return [*problems, "forecasts"]
+    known = {(question["id"], question["source"]) for question in round_file["questions"]}
+    problems += [problem for row in rows for problem in _row_problems(row)]
     for kind, sources in (("market", MARKETS), ("dataset", DATASETS)):
-        total = sum(one["source"] in sources for one in asked["questions"])
+        total = sum(question["source"] in sources for question in round_file["questions"])
         covered = {(row.get("id"), row.get("source")) for row in rows if row.get("source") in sources} & known
-        found += [f"{kind} coverage"] if len(covered) < 0.95 * total else []
-    return found
+        problems += [f"{kind} coverage"] if len(covered) < 0.95 * total else []
+    return problems
 
 
 def _row_problems(row: Body) -> list[str]:
     if any(field not in row for field in ("id", "source", "forecast", "resolution_date")):
         return ["fields of a row"]
-    found: list[str] = []
+    row_problems: list[str] = []
     if not isinstance(row["forecast"], int | float) or not 0 <= row["forecast"] <= 1:
-        found.append("probability")
+        row_problems.append("probability")
     if row["source"] not in (*MARKETS, *DATASETS):
-        found.append("source")
+        row_problems.append("source")
     elif (row["resolution_date"] is None) != (row["source"] in MARKETS):
-        found.append("resolution_date")
-    return found
+        row_problems.append("resolution_date")
+    return row_problems
 
 
 def _round() -> tuple[Question, ...]:
@@ -104,13 +107,15 @@ def _round() -> tuple[Question, ...]:
 def _forecasts(questions: tuple[Question, ...], p: float = 0.3) -> list[Forecast]:
     now = AsOf(at=instant(f"{DUE}T12:00:00Z"), mode="live")
     return [
-        Forecast(question_id=one.id, forecaster="f", as_of=now, p={t.id: p for t in one.targets}, rationale="Why.")
-        for one in questions
+        Forecast(
+            question_id=question.id, forecaster="f", as_of=now, p={t.id: p for t in question.targets}, rationale="Why."
+        )
+        for question in questions
     ]
 
 
 def _ours(body: Any, questions: tuple[Question, ...]) -> str:
-    """Why we would not hand a file in; empty where we would."""
+    """Return why foretell would not submit a file; empty if it would."""
     try:
         require_coverage(check_submission(body, questions))
     except InputError as error:
@@ -118,7 +123,7 @@ def _ours(body: Any, questions: tuple[Question, ...]) -> str:
     return ""
 
 
-def _written() -> None:
+def _valid_file() -> None:
     questions = _round()
     assert len(questions) == EACH * 9
     for reasoning, p in ((False, 0.3), (True, 0.0), (True, 1.0)):
@@ -135,15 +140,15 @@ def _names() -> None:
         assert name == f"{DUE}.Example AI.{number}.json"
         assert not published_problems(name, {}, question_set()).count("file name")
     for wrong in ({"number": 4}, {"number": 0}, {"organization": "a/b"}, {"organization": "..."}, {"model": " "}):
-        given: Any = {"organization": "Example", "model": "m", **wrong}
+        fields: Any = {"organization": "Example", "model": "m", **wrong}
         with pytest.raises(InputError):
-            ForecastBenchTeam(**given)
+            ForecastBenchTeam(**fields)
     for name in (f"{DUE}.Example.json", f"{DUE}.Example.one.json", "2026-08-16.Example.1.json", f"{DUE}.Example.1.txt"):
         assert "file name" in published_problems(name, {}, question_set())
 
 
 def _verdicts(changes: Mapping[str, tuple[Callable[[Body], object], bool]]) -> None:
-    """Each change of a good file gets the board's verdict, and ours is the same."""
+    """Check that foretell and the board agree on each change of a valid file."""
     questions = _round()
     good = build_submission(_forecasts(questions), questions, TEAM, reasoning=True)
     for what, (change, taken) in changes.items():
@@ -196,7 +201,7 @@ def _rows() -> None:
             "no date at all": (lambda body: body["forecasts"][0].pop("resolution_date"), False),
         }
     )
-    # The board only warns of these; whoever sends them meant something else.
+    # The board only warns about these, but they are mistakes.
     questions = _round()
     for change in (_row("infer", id="nothing"), _row("acled", resolution_date="2026-08-10"), _row("infer", id=["a"])):
         body: Body = json.loads(file_bytes(build_submission(_forecasts(questions), questions, TEAM)))
@@ -228,7 +233,7 @@ def _times() -> None:
         assert problems(instant(now)) == ()
     for now in ("2026-08-01T23:59:59Z", "2026-08-03T00:00:00Z"):
         assert problems(instant(now)) != ()
-    # One file for a model; the same file again replaces it.
+    # Only one file per model is allowed; submitting it again replaces it.
     team = ForecastBenchTeam(organization="Example", model="full")
     before = {team.file_name(DUE): file_bytes(build_submission(_forecasts(questions), questions, team))}
     assert problems(instant(f"{DUE}T12:00:00Z"), found=before) == ()
@@ -236,7 +241,7 @@ def _times() -> None:
 
 
 CHECKS = [
-    Check(service=SERVICE, what="a whole round that we write passes every rule of the upload", function=_written),
+    Check(service=SERVICE, what="a whole round that we write passes every rule of the upload", function=_valid_file),
     Check(service=SERVICE, what="file names: due date, organization without dots, number 1 to 3", function=_names),
     Check(service=SERVICE, what="who sends it and for which set: 2 files taken, 6 refused, as there", function=_heads),
     Check(

@@ -7,10 +7,11 @@ import pytest
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer, recording
 from fakes.answers import respond
-from foretell.data.series import FredSeries, SeriesUnavailable
-from foretell.data.series.fred import ReleaseCalendar, first_values, fred_values, read_calendar
-from foretell.outgoing import HttpRequest
-from foretell.questions import AsOf, SeriesRef
+from foretell.data.series.fred import FredSeries, ReleaseCalendar, first_values, fred_values, read_calendar
+from foretell.data.series.series import SeriesUnavailable
+from foretell.outgoing.client import HttpRequest
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import SeriesRef
 
 GDP = SeriesRef(provider="fred", id="GDP")
 RECORDED = AsOf.day("2024-11-03", "live")
@@ -20,11 +21,11 @@ async def _current() -> None:
     seen: list[HttpRequest] = []
     source = FredSeries(config_on({"/series/observations": answer("fred", "get_series_pandas")}, seen, key=KEY))
     series = await source.fetch(GDP, RECORDED)
-    # Four quarters of 1946 are points, not values.
+    # Four quarters of 1946 have a dot instead of a value.
     assert (len(series), str(series.days[0]), float(series.values[0])) == (311, "1947-01-01", 243.164)
     assert (str(series.days[-1]), float(series.values[-1])) == ("2024-07-01", 29349.924)
-    asked = seen[0].url.query
-    assert (asked["series_id"], asked["file_type"], asked["observation_end"]) == ("GDP", "json", "2024-11-03")
+    query = seen[0].url.query
+    assert (query["series_id"], query["file_type"], query["observation_end"]) == ("GDP", "json", "2024-11-03")
 
 
 def _vintages() -> None:
@@ -32,11 +33,11 @@ def _vintages() -> None:
     latest, notes = fred_values(pages, known_by=date(2019, 1, 1))
     assert notes == ()
     assert latest[date(2018, 7, 1)] == 20658.204
-    # Given in 1992, taken back in 1996, given again in 1997, taken back in 1999.
+    # Published in 1992, withdrawn in 1996, published again in 1997, withdrawn in 1999.
     assert date(1946, 1, 1) not in latest
     first = date(1946, 1, 1)
-    told = [fred_values(pages, known_by=date(year, 12, 31))[0].get(first) for year in (1991, 1995, 1996, 1998, 2000)]
-    assert told == [None, 199.7, None, 210.4, None]
+    values = [fred_values(pages, known_by=date(year, 12, 31))[0].get(first) for year in (1991, 1995, 1996, 1998, 2000)]
+    assert values == [None, 199.7, None, 210.4, None]
     assert max(fred_values(pages, known_by=date(2018, 12, 20))[0]) == date(2018, 7, 1)
     assert fred_values(pages, known_by=date(2018, 12, 20))[0][date(2018, 7, 1)] == 20660.34
 
@@ -68,14 +69,14 @@ async def _calendar() -> None:
 
 
 def _vintage_days() -> None:
-    days = [one.day() for one in body_of("fred", "get_series_vintagedates").need("vintage_dates").items()]
+    days = [item.day() for item in body_of("fred", "get_series_vintagedates").need("vintage_dates").items()]
     assert (len(days), days[0], days[-1]) == (393, date(1991, 12, 4), date(2024, 10, 30))
     (category,) = body_of("fred", "get_category").need("categories").items()
     assert (category.need("name").text(), category.need("parent_id").name()) == ("Trade Balance", "13")
 
 
 async def _refusals() -> None:
-    # The words are those of the service, as users report them.
+    # Error messages of the service, as users report them.
     unlicensed = respond(404, json={"error_code": 404, "error_message": "Not Found.  The series does not exist."})
     unknown = respond(400, json={"error_code": 400, "error_message": "Bad Request.  The series does not exist."})
     for response, word in ((unlicensed, "licence"), (unknown, "no series 'GDP'")):
@@ -100,7 +101,7 @@ def _any(name: str) -> None:
         days = read_calendar(body, "", AsOf.day("2100-01-01", "live")).past
         assert days or not body.rows("release_dates")
     else:
-        # Categories, sources, tags, vintages: none of them holds values.
+        # Categories, sources, tags and vintages have no values.
         assert body.members()
 
 

@@ -13,22 +13,24 @@ from conformance.reading import ONCE, body_of
 from conformance.recordings import Check, answer, names, recording, replay, spec_file
 from fakes.answers import respond
 from fakes.market_reader import NOW, asked
-from foretell.data import AsyncHttpClient, Payload
-from foretell.data.markets import (
+from foretell.data.http import AsyncHttpClient
+from foretell.data.markets.kalshi import (
     KalshiClient,
     KalshiEvents,
     KalshiPrices,
-    ListedEvent,
-    ListingFilter,
-    ListingReport,
-    MarketRef,
-    PricesUnavailable,
-    UnsupportedEvent,
+    candle_price,
+    candles_by_ticker,
+    market_state,
+    series_filing,
+    whole_event,
 )
-from foretell.data.markets.kalshi import candle_price, candles_by_ticker, market_state, series_filing, whole_event
-from foretell.data.settlements import KalshiSettlements, SettledOutcome, SettlementTarget
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest
-from foretell.practice.markets import (
+from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport, UnsupportedEvent
+from foretell.data.markets.market import MarketRef, PricesUnavailable
+from foretell.data.payload import Payload
+from foretell.data.settlements.kalshi import KalshiSettlements
+from foretell.data.settlements.settlement import SettledOutcome, SettlementTarget
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
+from foretell.practice.markets.kalshi import (
     KalshiCatalogue,
     PracticeKalshi,
     SampleKalshiBook,
@@ -37,7 +39,7 @@ from foretell.practice.markets import (
     kalshi_event_body,
     kalshi_series_body,
 )
-from foretell.questions import AsOf, instant
+from foretell.questions.as_of import AsOf, instant
 
 MARS, NATO = "KXELONMARS-99", "KXNEXTNATOSECGEN-99"
 PREFIX = "/trade-api/v2"
@@ -60,8 +62,8 @@ def _quotes(market: Payload) -> Values:
 def _settled(market: Payload) -> SettledOutcome | None:
     question = asked(f"kalshi/{market.need('ticker').text()}")
     ref = MarketRef(platform="kalshi", id=market.need("ticker").text())
-    one = SettlementTarget(question=question, target=question.targets[0], ref=ref)
-    return KalshiSettlements(_client(replay({}))).outcome(market, one)
+    settlement_target = SettlementTarget(question=question, target=question.targets[0], ref=ref)
+    return KalshiSettlements(_client(replay({}))).outcome(market, settlement_target)
 
 
 async def _listed() -> None:
@@ -85,14 +87,14 @@ async def _listed() -> None:
 
 async def _single() -> None:
     client = _client(replay({f"/events/{MARS}": answer("kalshi", "k26jan_event_single")}))
-    found = await KalshiEvents(client).event(MARS, NOW)
-    (target,) = found.question.targets
+    event = await KalshiEvents(client).event(MARS, NOW)
+    (target,) = event.question.targets
     assert target.snapshot is not None
     assert (target.id, target.label, target.snapshot.yes_bid, target.snapshot.yes_ask) == (MARS, "Mars", 0.06, 0.07)
-    assert (target.snapshot.last_price, found.volume, found.open_interest) == (0.06, 35001, 13679)
-    assert found.liquidity == 68148.06
+    assert (target.snapshot.last_price, event.volume, event.open_interest) == (0.06, 35001, 13679)
+    assert event.liquidity == 68148.06
     metadata = body_of("kalshi", "k26jan_event_metadata")
-    assert [one.need("market_ticker").text() for one in metadata.rows("market_details")] == [MARS]
+    assert [row.need("market_ticker").text() for row in metadata.rows("market_details")] == [MARS]
     assert len(metadata.rows("settlement_sources")) == 17
 
 
@@ -100,13 +102,13 @@ def _markets() -> None:
     game = body_of("kalshi", "k26aug_market").need("market")
     assert _quotes(game) == (0.53, 0.54, 0.54, 10160.15)
     combo = body_of("kalshi", "k26jan_market_single").need("market")
-    # Nobody has bid for or offered it: 0 and 0 are no quotes, and a last price of 0 is no trade.
+    # No bids and no offers: 0 and 0 are not quotes, and a last price of 0 is not a trade.
     assert _quotes(combo) == (None, None, None, 0)
     coins = body_of("kalshi", "k26aug_markets").need("markets").items()
-    assert [_quotes(one) for one in coins] == [(0.0, 0.01, None, 0.0)] * 3
-    assert [one.need("floor_strike").number() for one in coins] == [74299.99, 74199.99, 74099.99]
-    # `result` is an empty text: not yet.
-    assert [_settled(one) for one in (game, combo, *coins)] == [None] * 5
+    assert [_quotes(coin) for coin in coins] == [(0.0, 0.01, None, 0.0)] * 3
+    assert [coin.need("floor_strike").number() for coin in coins] == [74299.99, 74199.99, 74099.99]
+    # `result` is an empty string while a market is unresolved.
+    assert [_settled(market) for market in (game, combo, *coins)] == [None] * 5
 
 
 def _series() -> None:
@@ -124,10 +126,10 @@ async def _candles() -> None:
 
 
 def _event_candles() -> None:
-    found = candles_by_ticker(body_of("kalshi", "k26jan_event_candlesticks"))
-    assert {ticker: len(rows) for ticker, rows in found.items()} == {MARS: 90}
-    rows = found[MARS]
-    # Twenty days without a trade: their closing price has no field in dollars; the book has one.
+    candles = candles_by_ticker(body_of("kalshi", "k26jan_event_candlesticks"))
+    assert {ticker: len(rows) for ticker, rows in candles.items()} == {MARS: 90}
+    rows = candles[MARS]
+    # Twenty days have no trade and no closing price in dollars, but quotes from the order book.
     untraded = [row for row in rows if not row.need("price").has("close_dollars")]
     assert len(untraded) == 20
     prices = [point.p for row in rows if (point := candle_price(row)) is not None]
@@ -135,7 +137,7 @@ def _event_candles() -> None:
     assert (prices[0], prices[1], prices[-2], prices[-1]) == pytest.approx((0.095, 0.105, 0.065, 0.07))
 
 
-# The official document: what may be asked, and what an answer looks like.
+# The official OpenAPI document: parameters of requests, and schemas of answers.
 
 
 @cache
@@ -146,16 +148,16 @@ def _document() -> dict[str, Any]:
 
 def _resolved(value: Any) -> Any:
     while isinstance(value, dict) and "$ref" in value:
-        found: Any = _document()
+        target: Any = _document()
         for step in cast("str", value["$ref"]).removeprefix("#/").split("/"):
-            found = found[step]
-        value = found
+            target = target[step]
+        value = target
     return cast("Any", value)
 
 
 def _operation(path: str) -> tuple[str, dict[str, Any]]:
-    """The declared path that this is an instance of; one without variables comes first."""
-    for template in sorted(_document()["paths"], key=lambda one: one.count("{")):
+    """Return the declared path that matches; paths without variables come first."""
+    for template in sorted(_document()["paths"], key=lambda declared: declared.count("{")):
         if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
             return template, _document()["paths"][template]["get"]
     raise AssertionError(f"no path of the specification: {path}")
@@ -167,22 +169,22 @@ STAMPS = {
     **dict.fromkeys(("min_settled_ts", "max_settled_ts"), (None, "settled")),
     "min_updated_ts": (None,),
 }
-"""Filters of `/markets` by time, and the states that they may be asked with."""
+"""Filters of `/markets` by time, and the states that they may be combined with."""
 
 
 def check_request(request: HttpRequest) -> str:
-    """Hold a request against the specification; the path it is an instance of."""
+    """Check a request against the specification, and return the declared path."""
     template, operation = _operation(request.url.path.removeprefix(PREFIX))
-    declared = {one["name"]: one for one in map(_resolved, operation.get("parameters", ())) if one["in"] == "query"}
+    declared = {item["name"]: item for item in map(_resolved, operation.get("parameters", ())) if item["in"] == "query"}
     sent = dict(request.url.query)
     assert set(sent) <= set(declared), f"{template}: {set(sent) - set(declared)} are no parameters"
-    assert {name for name, one in declared.items() if one.get("required")} <= set(sent), template
+    assert {name for name, item in declared.items() if item.get("required")} <= set(sent), template
     for name, value in sent.items():
         schema = _resolved(declared[name]["schema"])
         if schema["type"] == "integer":
             assert schema.get("minimum", 0) <= int(value) <= schema.get("maximum", 10**12), (name, value)
-        told = {str(one).lower() for one in schema.get("enum", ())}
-        assert not told or value in told, f"{template}: {name}={value} is none of {told}"
+        lowers = {str(value).lower() for value in schema.get("enum", ())}
+        assert not lowers or value in lowers, f"{template}: {name}={value} is none of {lowers}"
         assert schema["type"] != "boolean" or value in ("true", "false")
     if template == "/historical/markets":
         assert len(sent.keys() & {"tickers", "event_ticker", "series_ticker"}) <= 1
@@ -195,12 +197,12 @@ def check_request(request: HttpRequest) -> str:
 
 
 def _nullable(schema: Any) -> Any:
-    """A schema of OpenAPI 3.0 as one of today: what may be null says so by its type."""
+    """Convert a schema of OpenAPI 3.0 to JSON Schema, in which null is a type."""
     if isinstance(schema, list):
-        return [_nullable(one) for one in cast("list[Any]", schema)]
+        return [_nullable(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    inner = {name: _nullable(one) for name, one in cast("dict[str, Any]", schema).items() if name != "nullable"}
+    inner = {name: _nullable(item) for name, item in cast("dict[str, Any]", schema).items() if name != "nullable"}
     return {"anyOf": [inner, {"type": "null"}]} if schema.get("nullable") is True else inner
 
 
@@ -212,7 +214,7 @@ def _validator(template: str) -> Draft202012Validator:
 
 
 def check_body(template: str, body: Any) -> None:
-    """Hold an answer against the specification. The real exchange, too, leaves out prices that do not exist."""
+    """Check an answer against the specification; like the real exchange, it may leave out missing prices."""
     problems = [
         f"{problem.json_path}: {problem.message}"
         for problem in _validator(template).iter_errors(body)
@@ -248,7 +250,7 @@ SECOND = int(instant("2026-10-01").timestamp())
 
 
 def _practice(seen: list[tuple[HttpRequest, Any]]) -> FunctionTransport:
-    """The practice exchange as a network; requests and answers are remembered."""
+    """A transport to practice that records requests and answers."""
     catalogue = KalshiCatalogue(
         [kalshi_event_body(LIVE), kalshi_event_body(OLD)],
         series={"KXA": kalshi_series_body("KXA", "Who?", "Politics", tags=("Names",))},
@@ -270,7 +272,7 @@ def _practice(seen: list[tuple[HttpRequest, Any]]) -> FunctionTransport:
 
 
 async def _exchanges() -> list[tuple[HttpRequest, Any]]:
-    """All that the adapter ever asks, and what the practice exchange says to it."""
+    """Return all requests that the adapter sends, with the answers of practice."""
     seen: list[tuple[HttpRequest, Any]] = []
     client = _client(_practice(seen))
     events, settlements = KalshiEvents(client), KalshiSettlements(client)
@@ -279,7 +281,7 @@ async def _exchanges() -> list[tuple[HttpRequest, Any]]:
     for id in ("KXA-1", "KXB-1"):
         question = (await events.event(id, NOW)).question
         resolutions = await settlements.settlements([question])
-        assert [one.payoff for one in resolutions] == ([0.5] if id == "KXB-1" else [])
+        assert [resolution.payoff for resolution in resolutions] == ([0.5] if id == "KXB-1" else [])
     for ticker, p in (("KXA-1-B", 0.15), ("KXB-1-T3", 0.45)):
         ref = MarketRef(platform="kalshi", id=ticker)
         assert (await KalshiPrices(client).prices(ref, AsOf(at=NOW.at), 30))[-1].p == pytest.approx(p)
@@ -309,11 +311,11 @@ async def _answers() -> None:
         check_body(template, body)
 
 
-# Whatever lies in the folder.
+# All other recordings.
 
 
 async def _read(body: Payload) -> list[object]:
-    """By the shape of an answer, what the adapter makes of it; nothing where it never asks for such a thing."""
+    """Read an answer with the adapter, by its shape; empty if the adapter never requests it."""
     if not isinstance(body.value, dict):
         return []
     if body.get("events") is not None:
@@ -325,7 +327,7 @@ async def _read(body: Payload) -> list[object]:
     if body.get("markets") is not None:
         if any(row.has("candlesticks") for row in body.rows("markets")):
             return [candle_price(row) for rows in candles_by_ticker(body).values() for row in rows]
-        return [one for row in body.rows("markets") for one in (market_state(row, NOW.at), _settled(row))]
+        return [value for row in body.rows("markets") for value in (market_state(row, NOW.at), _settled(row))]
     if body.get("market") is not None:
         market = body.need("market")
         return [market_state(market, NOW.at), _settled(market)]
@@ -335,7 +337,7 @@ async def _read(body: Payload) -> list[object]:
 
 
 async def _event(row: Payload) -> ListedEvent | str:
-    """An event; a list that was asked for without markets, or one of scalar markets, has nothing to ask about."""
+    """Read an event; events without markets or with scalar markets have no question."""
     whole = Payload(url=row.url, path=row.path, value={"markets": [], **row.value})
     series = cast("Mapping[str, Any]", {"series": {"category": "", "tags": []}})
     client = _client(FunctionTransport(lambda _: respond(200, json=series)))

@@ -7,22 +7,16 @@ from conformance.recordings import Check, answer, names, recording, replay
 from fakes.answers import respond
 from fakes.market_reader import NOW, asked
 from fakes.samples import SampleManifoldAnswer, SampleManifoldMarket, manifold_market_body
-from foretell.data import AsyncHttpClient, Payload
-from foretell.data.markets import (
-    ListingFilter,
-    ListingReport,
-    ManifoldClient,
-    ManifoldEvents,
-    ManifoldPrices,
-    MarketRef,
-    UnsupportedEvent,
-)
-from foretell.data.markets.manifold import read_bet
-from foretell.data.settlements import ManifoldSettlements
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest
-from foretell.practice import ServerRequest
-from foretell.practice.markets import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
-from foretell.questions import AsOf, instant
+from foretell.data.http import AsyncHttpClient
+from foretell.data.markets.listing import ListingFilter, ListingReport, UnsupportedEvent
+from foretell.data.markets.manifold import ManifoldClient, ManifoldEvents, ManifoldPrices, read_bet
+from foretell.data.markets.market import MarketRef
+from foretell.data.payload import Payload
+from foretell.data.settlements.manifold import ManifoldSettlements
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
+from foretell.practice.markets.manifold import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
+from foretell.practice.server import ServerRequest
+from foretell.questions.as_of import AsOf, instant
 
 HOST = "https://manifold.example/v0"
 BETS = {"id", "userId", "username", "contractId", "contractSlug", "answerId", "limit", "before", "after", "beforeTime"}
@@ -30,7 +24,7 @@ PARAMETERS = {
     "bets": BETS | {"afterTime", "order", "kinds", "filterRedemptions", "commentRepliesOnly", "count", "points"},
     "search-markets": {"term", "filter", "sort", "contractType", "offset", "limit", "topicSlug", "creatorId", "token"},
 }
-"""Any other parameter is refused."""
+"""Other parameters are refused."""
 WORDS = {
     "filter": {"open", "closing-this-month", "closing-next-month", "closed", "resolved", "all"},
     "sort": {"newest", "score", "most-popular", "liquidity", "last-updated", "close-date", "resolve-date", "random"},
@@ -50,24 +44,24 @@ async def _history() -> None:
     assert (points[-1].at, points[-1].p) == (instant("2022-06-15T13:15:29.711Z"), pytest.approx(0.9911535861392651))
     assert (points[0].at.date().isoformat(), points[0].p) == ("2022-05-10", pytest.approx(0.46020045104189666))
     early = await prices.prices(ref, AsOf(at=instant("2022-05-10T05:21:00Z")), 60)
-    # The first bet of all, of 05:20:52.
+    # The first bet, at 05:20:52.
     assert [(point.at, point.p) for point in early] == [
         (instant("2022-05-10T05:20:52.796Z"), pytest.approx(0.29516966614915474))
     ]
 
 
 def _bets() -> None:
-    every = [read_bet(row) for row in body_of("manifold", "2022_bets_none").items()]
-    bets = {bet.id: bet for bet in every}
+    all_bets = [read_bet(row) for row in body_of("manifold", "2022_bets_none").items()]
+    bets = {bet.id: bet for bet in all_bets}
     # A bet and its sale share an id.
-    assert (len(every), len(bets)) == (45, 44)
+    assert (len(all_bets), len(bets)) == (45, 44)
     newest = bets["HE7RNOyhIYndGatXkRKB"]
     assert (newest.after, newest.answer) == (pytest.approx(0.30990456750677153), None)
-    # An order for 0.7 that nobody took and that was called off, and one for 0.28 that was taken in part.
+    # A limit order at 0.7 that was cancelled unfilled, and one at 0.28 that was partly filled.
     assert bets["OwRdCima5kUa4T8ZDbrk"].after is None
     assert bets["N5XYWFPTbOPWNfqoOgzo"].after == pytest.approx(0.28)
-    # Four are on one of several answers, which 2022 named by its number.
-    assert sorted(bet.answer for bet in every if bet.answer is not None) == ["4", "5", "5", "5"]
+    # Four bets are on one of several answers, which had numbers as ids in 2022.
+    assert sorted(bet.answer for bet in all_bets if bet.answer is not None) == ["4", "5", "5", "5"]
     own = [read_bet(row) for row in body_of("manifold", "2022_bets_username").items()]
     assert (len(own), sum(bet.answer is not None for bet in own), sum(bet.after is None for bet in own)) == (45, 23, 3)
 
@@ -107,9 +101,11 @@ async def _exchanges() -> list[tuple[HttpRequest, int]]:
             await ManifoldEvents(client).events(ListingFilter(as_of=NOW, status=status, **window)).all()
     ref = MarketRef(platform="manifold", id="choice0001#annanswer1")
     assert (await ManifoldPrices(client).prices(ref, AsOf(at=NOW.at)))[-1].p == 0.4
-    found = await ManifoldSettlements(client).settlements([asked("manifold/shared0001", "annanswer1", "bobanswer1")])
-    # Who got how much is told by nobody: a value, not an error.
-    assert [(one.outcome, one.payoff) for one in found] == [(None, None)] * 2
+    settlements = await ManifoldSettlements(client).settlements(
+        [asked("manifold/shared0001", "annanswer1", "bobanswer1")]
+    )
+    # The API does not have the shares of the answers: that is a value, not an error.
+    assert [(settlement.outcome, settlement.payoff) for settlement in settlements] == [(None, None)] * 2
     return seen
 
 
@@ -123,12 +119,12 @@ async def _requests() -> None:
 
 
 async def _read(body: Payload) -> list[object]:
-    """By the shape of an answer, what the adapter makes of it; nothing where it never asks for such a thing."""
+    """Read an answer with the adapter, by its shape; empty if the adapter never requests it."""
     rows = body.items() if isinstance(body.value, list) else []
     if any(isinstance(row.value, dict) and row.has("outcomeType") for row in rows):
         return await _listed(body)
     if rows:
-        return [one for row in rows for one in await _read(row)]
+        return [value for row in rows for value in await _read(row)]
     if not isinstance(body.value, dict):
         return []
     if body.has("probAfter") and body.has("contractId"):
@@ -142,12 +138,12 @@ async def _read(body: Payload) -> list[object]:
 
 
 async def _listed(body: Payload) -> list[object]:
-    """A list of markets, each of which the adapter would read whole: here there is nothing more to read."""
+    """Read a list of markets; the adapter would request each in full, which has no recording here."""
     transport = replay({"/search-markets": respond(200, json=body.value)})
     listing = ManifoldEvents(_client(transport)).events(ListingFilter(as_of=NOW, status="resolved", pages=1))
-    found = await listing.all()
-    assert [one.reason for one in listing.ledger.skipped if one.kind == "malformed"] == []
-    return [*found, *listing.ledger.skipped]
+    markets = await listing.all()
+    assert [entry.reason for entry in listing.ledger.skipped if entry.kind == "malformed"] == []
+    return [*markets, *listing.ledger.skipped]
 
 
 async def _sweep() -> None:

@@ -1,4 +1,4 @@
-"""Metaculus: recorded posts, its OpenAPI file, and the practice site held against both."""
+"""Metaculus: recorded posts, its OpenAPI file, and practice checked against both."""
 
 import json
 import re
@@ -13,25 +13,21 @@ from jsonschema import Draft202012Validator
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, recording, spec_file
 from fakes.answers import respond
-from foretell.data import AsyncHttpClient, Payload
-from foretell.data.markets import (
-    ListedEvent,
-    ListingFilter,
-    ListingReport,
-    MarketRef,
-    MetaculusClient,
-    MetaculusEvents,
-    MetaculusPrices,
-    UnsupportedEvent,
-)
-from foretell.data.markets.metaculus import split_post
-from foretell.data.settlements import MetaculusResolution, MetaculusSettlements
-from foretell.data.settlements.metaculus import resolution_of
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest
-from foretell.practice import ServerRequest, data_services
-from foretell.questions import AsOf, Numeric, NumericRange, Question, instant
-from foretell.submit import COMMENT, FORECAST, SEND_ONCE, MetaculusWriter, questions_in_post
-from foretell.submit.metaculus import continuous_cdf
+from foretell.data.http import AsyncHttpClient
+from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport, UnsupportedEvent
+from foretell.data.markets.market import MarketRef
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, MetaculusPrices, split_post
+from foretell.data.payload import Payload
+from foretell.data.settlements.metaculus import MetaculusResolution, MetaculusSettlements, resolution_of
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
+from foretell.practice.server import ServerRequest
+from foretell.practice.services import data_services
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Numeric
+from foretell.questions.question import NumericRange, Question
+from foretell.scoring.metaculus_cdf import continuous_cdf
+from foretell.tournaments.metaculus import COMMENT, FORECAST, MetaculusWriter, questions_in_post
+from foretell.tournaments.submission import SEND_ONCE
 
 SERVICE = "metaculus"
 NOW = AsOf(at=instant("2025-02-02T00:00:00Z"), mode="live")
@@ -50,7 +46,7 @@ async def _read(name: str) -> ListedEvent:
     return await MetaculusEvents(_client()).read(body_of(SERVICE, name), NOW, ListingReport())
 
 
-# Status, closing, range, and what the community thinks of each target; checked by hand on the recordings.
+# Status, closing, range, and the community prediction of each target; checked by hand on the recordings.
 
 POSTS: Mapping[str, tuple[str, str, NumericRange | None, Mapping[str, float | None]]] = {
     "post_30596_date_open": (
@@ -118,18 +114,18 @@ async def _posts() -> None:
 
 
 QUESTIONS = {"30596": 30372, "31656": 31207, "31858": 31365, "34278": 33775, "34516": 34031, "34666": 34180}
-"""The number of a question is not that of its post."""
+"""Question ids by post id; they differ."""
 
 
 def _to_submit() -> None:
     for name in POSTS:
-        (asked,) = questions_in_post(body_of(SERVICE, name))
+        (question,) = questions_in_post(body_of(SERVICE, name))
         post = name.split("_")[1]
-        assert asked.post == int(post)
-        assert asked.id == QUESTIONS.get(post, asked.id) != asked.post
-        assert asked.kind in name
-        # Filled with the scheduled time while a question is open: that does not close it.
-        assert (asked.closed(instant("2025-02-02T00:00:00Z")) == "") == name.endswith("_open"), name
+        assert question.post == int(post)
+        assert question.id == QUESTIONS.get(post, question.id) != question.post
+        assert question.kind in name
+        # The closing time of an open question is the scheduled one; the question is still open.
+        assert (question.closed(instant("2025-02-02T00:00:00Z")) == "") == name.endswith("_open"), name
     (lake,) = questions_in_post(body_of(SERVICE, "post_34278_numeric_closed"))
     assert lake.standing is not None
     assert (len(lake.standing.values), lake.standing.values[0], lake.standing.values[-1]) == (201, 0.05, 0.95)
@@ -147,11 +143,11 @@ async def _prices() -> None:
         number = post.partition("_")[0]
         client = _client(None, **{f"posts_{number}": answer(SERVICE, f"post_{post}")})
         ref = MarketRef(platform="metaculus", id=number)
-        found = await MetaculusPrices(client).prices(ref, AsOf(at=instant("2025-02-03T00:00:00Z")))
-        assert found[-1].p == points[-1][1], post
-        assert found[-1].at.timestamp() // 1 == points[-1][0], post
-        days = {point.at.date() for point in found}
-        assert len(days) == len(found) <= 2, post
+        prices = await MetaculusPrices(client).prices(ref, AsOf(at=instant("2025-02-03T00:00:00Z")))
+        assert prices[-1].p == points[-1][1], post
+        assert prices[-1].at.timestamp() // 1 == points[-1][0], post
+        days = {point.at.date() for point in prices}
+        assert len(days) == len(prices) <= 2, post
 
 
 async def _aggregations() -> None:
@@ -195,17 +191,17 @@ def _spec() -> dict[str, Any]:
 
 
 def _strict(schema: Any) -> Any:
-    """A schema of OpenAPI 3.0 as JSON schema: null is a type there, and `required` is a list."""
+    """Convert a schema of OpenAPI 3.0 to JSON Schema, in which null is a type and `required` a list."""
     if isinstance(schema, list):
-        return [_strict(one) for one in cast("list[Any]", schema)]
+        return [_strict(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    found = {name: _strict(value) for name, value in cast("dict[str, Any]", schema).items()}
-    if isinstance(found.get("required"), bool):
-        del found["required"]
-    if found.pop("nullable", False) is True and "type" in found:
-        found["type"] = [found["type"], "null"]
-    return found
+    strict = {name: _strict(value) for name, value in cast("dict[str, Any]", schema).items()}
+    if isinstance(strict.get("required"), bool):
+        del strict["required"]
+    if strict.pop("nullable", False) is True and "type" in strict:
+        strict["type"] = [strict["type"], "null"]
+    return strict
 
 
 def _problems(value: Any, schema: str) -> list[str]:
@@ -218,14 +214,14 @@ NOT_IN_SPEC = {"ids"}
 
 
 def _hold_against_spec(request: HttpRequest) -> str:
-    """The path of the specification that a request goes to; fails where it asks for what that does not take."""
+    """Return the path of the specification for a request; fail if a parameter is not declared."""
     path = next(
         path
         for path in _spec()["paths"]
         if re.fullmatch(re.sub(r"\{\w+\}", r"[^/]+", path), request.url.path) and "{" not in request.url.path
     )
     operation = _spec()["paths"][path][request.method.lower()]
-    known = {one["name"]: one["schema"] for one in operation.get("parameters", ()) if one["in"] == "query"}
+    known = {item["name"]: item["schema"] for item in operation.get("parameters", ()) if item["in"] == "query"}
     for name, value in request.url.query.items():
         if name in NOT_IN_SPEC:
             continue
@@ -239,9 +235,9 @@ def _fits(value: str, schema: Mapping[str, Any], name: str) -> None:
     schema = schema["items"] if schema["type"] == "array" else schema
     assert schema["type"] != "integer" or value.isdigit(), name
     assert schema["type"] != "boolean" or value in ("true", "false"), name
-    assert "enum" not in schema or value.removeprefix("-") in [str(one).removeprefix("-") for one in schema["enum"]], (
-        name
-    )
+    assert "enum" not in schema or value.removeprefix("-") in [
+        str(choice).removeprefix("-") for choice in schema["enum"]
+    ], name
     assert schema.get("format") != "date-time" or instant(value), name
 
 
@@ -283,13 +279,13 @@ def _accept(seen: list[HttpRequest]) -> Any:
 
 
 def _forecasts() -> None:
-    """What is sent for each kind of question; a choice and a number as the submitter makes them."""
+    """Check the request for each kind of question."""
     stated = Numeric.from_quantiles({0.1: 3.0, 0.5: 5.0, 0.9: 9.0})
     ranges = (NumericRange(minimum=0, maximum=10), NumericRange(minimum=-0.5, maximum=10.5, outcomes=11, whole=True))
     bodies = [
         {"question": 1, "probability_yes": 0.63},
         {"question": 2, "probability_yes_per_category": {"A": 0.5, "B": 0.5}},
-        *({"question": 3, "continuous_cdf": continuous_cdf(stated, one)} for one in ranges),
+        *({"question": 3, "continuous_cdf": continuous_cdf(stated, scale)} for scale in ranges),
     ]
     for body in bodies:
         assert _problems(body, "Forecast") == []
@@ -300,7 +296,7 @@ def _forecasts() -> None:
             assert _problems(body, "Forecast") == []
 
 
-# The practice site.
+# Practice.
 
 
 def _ask(
@@ -321,7 +317,7 @@ def _practice_posts() -> None:
         "group_of_questions",
         "conditional",
     }
-    # The site itself sends null where the file knows none, as recorded posts show.
+    # The real site sends null in fields that are not nullable in the file, as recorded posts show.
     for post in page["results"]:
         assert {problem for problem in _problems(post, "Post") if not problem.startswith("None is not")} == set()
     recorded = set(recording(SERVICE, "post_34278_numeric_closed")["body"]["question"])
@@ -346,7 +342,7 @@ def _practice_inbox() -> None:
     site = data_services(datetime.now(UTC), TOKEN)["metaculus"]
     assert _ask(site, "/api/posts/", token="another")[0] == 401
     flat = [0.0, *(round(n / 200 * 0.995, 10) for n in range(1, 201))]
-    for body, status, told in (
+    for body, status, message in (
         ([{"question": 9101, "probability_yes": 0.5}], 201, ""),
         ([{"question": 9101, "probability_yes": 0.9999}], 400, "between 0.001 and 0.999 (inclusive)"),
         ({"question": 9101, "probability_yes": 0.5}, 400, "Expected a list of items"),
@@ -357,12 +353,12 @@ def _practice_inbox() -> None:
         ([{"question": 9104, "continuous_cdf": flat}], 400, "must have 10 values"),
         ([{"question": 9131, "probability_yes": 0.5}, {"question": 9132, "probability_yes": 0.4}], 201, ""),
     ):
-        found = _ask(site, "/api/questions/forecast/", "POST", body)
-        assert found[0] == status, (body, found)
-        assert told in json.dumps(found[1])
+        answer = _ask(site, "/api/questions/forecast/", "POST", body)
+        assert answer[0] == status, (body, answer)
+        assert message in json.dumps(answer[1])
     comment = {"on_post": 9001, "text": "Why.", "is_private": True, "included_forecast": True}
-    status, made = _ask(site, "/api/comments/create/", "POST", comment)
-    assert (status, _problems(made, "Comment")) == (201, [])
+    status, created = _ask(site, "/api/comments/create/", "POST", comment)
+    assert (status, _problems(created, "Comment")) == (201, [])
     left = _ask(site, "/api/posts/", not_forecaster_id="7", limit="100")[1]["results"]
     assert not {9001, 9003, 9031} & {post["id"] for post in left}
     assert _ask(site, "/api/posts/", not_forecaster_id="8")[0] == 403
@@ -370,7 +366,7 @@ def _practice_inbox() -> None:
     assert mine["forecast_values"] == [0.5, 0.5]
 
 
-# Whatever else lies in the folder.
+# All other recordings.
 
 
 def _any(name: str) -> None:
@@ -385,12 +381,12 @@ def _any(name: str) -> None:
         for part in split_post(post):
             event = _finished(MetaculusEvents(_client()).read(part, NOW, ListingReport()))
             assert event is None or isinstance(event.question, Question)
-        for asked in questions_in_post(post):
-            assert asked.scale is None or len(asked.scale.edges()) == asked.scale.outcomes + 1
+        for question in questions_in_post(post):
+            assert question.scale is None or len(question.scale.edges()) == question.scale.outcomes + 1
 
 
 def _finished(reading: Any) -> ListedEvent | None:
-    """What a coroutine gives that waits for nothing; None for a sort of post that is left out with a reason."""
+    """Return the result of a coroutine that does not wait; None for posts that are left out with a reason."""
     try:
         reading.send(None)
     except StopIteration as done:

@@ -8,11 +8,13 @@ import pytest
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, spec_file
-from foretell.data import Payload, SourceError
-from foretell.data.series import OpenMeteoSeries, SeriesUnavailable
-from foretell.data.series.open_meteo import LEADS, read_weather
-from foretell.outgoing import HttpRequest
-from foretell.questions import AsOf, SeriesRef, instant
+from foretell.data.http import SourceError
+from foretell.data.payload import Payload
+from foretell.data.series.open_meteo import LEADS, OpenMeteoSeries, read_weather
+from foretell.data.series.series import SeriesUnavailable
+from foretell.outgoing.client import HttpRequest
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import SeriesRef
 
 NEW_YORK = "forecast_pi-inky-_ny_6pm_before_gmt_open_meteo_daily_forecast"
 SEATTLE = "forecast_pi-inky-_mixed_precip_open_meteo_daily_forecast"
@@ -59,7 +61,7 @@ async def _requests() -> None:
         "/v1/archive": answer("open_meteo", NEW_YORK),
         "/v1/forecast": answer("open_meteo", ALASKA.format("hourly")),
     }
-    source = OpenMeteoSeries(config_on(answers, seen))
+    source = OpenMeteoSeries(config_on(answers, seen), clock=lambda: instant("2026-01-20"))
     live, past = AsOf.day("2026-01-20", "live"), AsOf.day("2026-01-20")
     ref = SeriesRef(provider="open_meteo", id=f"observed/{OSLO}/temperature_2m_max")
     series = await source.fetch(ref, live)
@@ -83,8 +85,8 @@ async def _requests() -> None:
         for block in ("hourly", "daily"):
             for name in filter(None, request.url.query.get(block, "").split(",")):
                 assert name.partition("_previous_day")[0] in allowed[block]["values"]
-    asked = seen[3].url.query["hourly"].split(",")
-    assert asked == [f"temperature_2m_previous_day{lead}" for lead in LEADS]
+    variables = seen[3].url.query["hourly"].split(",")
+    assert variables == [f"temperature_2m_previous_day{lead}" for lead in LEADS]
 
 
 def _any(name: str) -> None:

@@ -11,25 +11,27 @@ from conformance.recordings import Check, answer, names, recording, replay
 from fakes.answers import respond
 from fakes.market_reader import NOW, asked
 from fakes.samples import SamplePolymarketEvent, SamplePolymarketMarket, polymarket_event_body, polymarket_tokens
-from foretell.data import AsyncHttpClient, Payload
-from foretell.data.markets import (
-    PART,
-    ListingFilter,
-    ListingReport,
-    MarketRef,
+from foretell.data.http import AsyncHttpClient
+from foretell.data.markets.listing import ListingFilter, ListingReport, UnsupportedEvent
+from foretell.data.markets.market import PART, MarketRef
+from foretell.data.markets.polymarket import (
     PolymarketClient,
     PolymarketEvents,
     PolymarketHosts,
     PolymarketPrices,
-    UnsupportedEvent,
+    clob_price,
+    data_price,
+    data_rows,
+    market_states,
 )
-from foretell.data.markets.polymarket import clob_price, data_price, data_rows, market_states
-from foretell.data.settlements import PolymarketSettlements, SettledOutcome, SettlementTarget
-from foretell.data.settlements.polymarket import book_pays, resolution_pays
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest
-from foretell.practice import POLYMARKET_ID, ServerRequest, data_services
-from foretell.practice.markets import PolymarketCatalogue, PracticePolymarket
-from foretell.questions import AsOf, instant
+from foretell.data.payload import Payload
+from foretell.data.settlements.polymarket import PolymarketSettlements, book_pays, resolution_pays
+from foretell.data.settlements.settlement import SettledOutcome, SettlementTarget
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
+from foretell.practice.markets.polymarket import PolymarketCatalogue, PracticePolymarket
+from foretell.practice.server import ServerRequest
+from foretell.practice.services import POLYMARKET_ID, data_services
+from foretell.questions.as_of import AsOf, instant
 
 HOST = "https://polymarket.example"
 HOSTS = PolymarketHosts(gamma=f"{HOST}/gamma", data=f"{HOST}/data", clob=f"{HOST}/clob")
@@ -68,12 +70,12 @@ async def _event(row: Payload) -> Any:
 
 async def _augmented() -> None:
     client = _client(replay({"/events": answer("polymarket", "gamma_events_fedchair_26jan")}))
-    # Asked the old way: this server knows no cursors.
+    # Requested with offsets, because this server does not support cursors.
     listing = PolymarketEvents(client).events(ListingFilter(as_of=NOW))
     (fed,) = await listing.all()
     targets = {target.label: target.snapshot for target in fed.question.targets}
     assert (fed.question.text, fed.question.id) == ("Who will Trump nominate as Fed Chair?", "polymarket/35908")
-    # 39 markets, of which 14 are places for names to come, copies put away, or "Other".
+    # 39 markets, of which 14 are placeholders, archived copies, or "Other".
     assert (len(targets), "Other" in targets, "Individual T" in targets) == (25, False, False)
     assert fed.question.exclusivity == "at most one"
     warsh, pulte = targets["Kevin Warsh"], targets["Bill Pulte"]
@@ -81,7 +83,7 @@ async def _augmented() -> None:
     assert pulte is not None
     assert (warsh.yes_bid, warsh.yes_ask, warsh.last_price, warsh.volume) == (0.44, 0.45, 0.45, 8895766.064146)
     assert (pulte.yes_bid, pulte.yes_ask, pulte.last_price) == (None, 0.001, 0.001)
-    # The first tag is "Jerome Powell": they have no order of rank, and no category is told.
+    # The first tag is "Jerome Powell": tags are not ordered, and there is no category.
     assert (fed.category, fed.tags[0], len(fed.tags)) == ("Politics", "Jerome Powell", 6)
     assert (fed.volume, fed.liquidity, fed.closes_at) == (244821858.203088, 7401351.26394, instant("2026-12-31"))
 
@@ -92,8 +94,8 @@ async def _open() -> None:
     assert state.target.snapshot is not None
     assert (state.status, state.target.label) == ("open", "August 31")
     assert (state.target.snapshot.last_price, state.target.snapshot.volume) == (0.06, 10590001.951022005)
-    found = body_of("polymarket", "n_gamma_market")
-    (coin,) = found.items() if isinstance(found.value, list) else [found]
+    body = body_of("polymarket", "n_gamma_market")
+    (coin,) = body.items() if isinstance(body.value, list) else [body]
     up, down = market_states(coin, NOW.at, alone=True)
     assert (up.target.label, down.target.label, up.status) == ("Up", "Down", "open")
     assert up.target.snapshot is not None
@@ -110,13 +112,17 @@ def _results() -> None:
     no = SettledOutcome(outcome=0, at=instant("2026-06-10T13:13:13Z"))
     batch = [_settled(row) for row in body_of("polymarket", "gamma_markets_closed_batch_26jun").items()]
     assert (len(batch), batch[0]["Yes"]) == (2, no)
-    assert [(one["Yes"].outcome, one["No"].outcome) for one in batch if one["Yes"] and one["No"]] == [(0, 1)] * 2
+    assert [(market["Yes"].outcome, market["No"].outcome) for market in batch if market["Yes"] and market["No"]] == [
+        (0, 1)
+    ] * 2
     katana = _settled(body_of("polymarket", "n_gamma_market_closed_binary_accepting_false"))
-    # It still says that it takes orders, and nobody says that it is resolved; but its shares were worth 1 and 0.
+    # It is still marked as accepting orders and not as resolved, but its shares are worth 1 and 0.
     ceasefire = _settled(body_of("polymarket", "n_gamma_market_closed_binary_accepting_true"))
     game = _settled(body_of("polymarket", "n_gamma_market_sports_market_map_handicap"))
-    found = [{name: one and one.outcome for name, one in verdict.items()} for verdict in (katana, ceasefire, game)]
-    assert found == [{"Yes": 0, "No": 1}, {"Yes": 1, "No": 0}, {"FaZe": 1, "illwill": 0}]
+    outcomes = [
+        {name: side and side.outcome for name, side in verdict.items()} for verdict in (katana, ceasefire, game)
+    ]
+    assert outcomes == [{"Yes": 0, "No": 1}, {"Yes": 1, "No": 0}, {"FaZe": 1, "illwill": 0}]
 
 
 def _legacy() -> None:
@@ -124,7 +130,7 @@ def _legacy() -> None:
     biden = _settled(body_of("polymarket", "n_gamma_market_closed_zero_zero_legacy"))
     assert biden == {"Yes": unknown, "No": unknown}
     locked = _settled(body_of("polymarket", "n_gamma_market_closed_nonbinary_legacy"))
-    paid = {name: (one.outcome, one.payoff) for name, one in locked.items() if one is not None}
+    paid = {name: (side.outcome, side.payoff) for name, side in locked.items() if side is not None}
     assert paid == {"Long": (None, pytest.approx(0.58433116690777)), "Short": (None, pytest.approx(0.41566883309223))}
 
 
@@ -135,13 +141,13 @@ def _books() -> None:
 
 def _data() -> None:
     points = [data_price(row) for row in data_rows(body_of("polymarket", "data_v2_prices_history"))]
-    # Stamped with the beginning of a minute, and known at its end.
+    # The timestamp is the start of a minute; the price is known at its end.
     assert [(point.at, point.p) for point in points] == [
         (instant("2026-09-07T17:05:00Z"), 0.955),
         (instant("2026-09-07T17:06:00Z"), 0.955),
     ]
     decided, posed = data_rows(body_of("polymarket", "data_v2_resolutions"))
-    # 69 says that the oracle has no price yet.
+    # 69 means that the oracle has no price yet.
     assert (resolution_pays(decided), resolution_pays(posed)) == ([0.0, 1.0], None)
     halves = Payload(url="", value={**decided.value, "payouts": ["500000", "500000"]})
     assert resolution_pays(halves) == [0.5, 0.5]
@@ -207,7 +213,7 @@ async def _requests() -> None:
 
 
 async def _envelopes() -> None:
-    """What the official client demands of an answer before it reads it."""
+    """Check the fields that the official client requires of an answer."""
     for request, body in await _exchanges():
         path = request.url.path
         if path.startswith("/data"):
@@ -224,7 +230,7 @@ async def _envelopes() -> None:
 
 
 def _official(url: str) -> Any:
-    """The official client, which asks only where we say."""
+    """The official client, connected only to this address."""
     from polymarket import AsyncPublicClient, environments
 
     public: Any = environments
@@ -234,12 +240,12 @@ def _official(url: str) -> Any:
     return AsyncPublicClient(public._create_environment(name="practice", config=config))
 
 
-async def _every(pages: Any) -> list[Any]:
-    return [one async for page in pages for one in page.items]
+async def _all_items(pages: Any) -> list[Any]:
+    return [item async for page in pages for item in page.items]
 
 
 async def _official_reads() -> None:
-    """The practice world's own server, read by the official client, and by ours to the same values."""
+    """Check that the official client and foretell's read the same values from practice."""
     now = NOW.at
     async with (
         data_services(now, "practice")["polymarket"].server() as server,
@@ -249,39 +255,39 @@ async def _official_reads() -> None:
         hosts = PolymarketHosts(gamma=f"{server.url}/gamma", data=f"{server.url}/data", clob=f"{server.url}/clob")
         ours = PolymarketClient(http=http, hosts=hosts)
         listed = await PolymarketEvents(ours).events(ListingFilter(as_of=NOW)).all()
-        theirs = await _every(client.list_events(closed=False))
-        assert {f"polymarket/{one.id}": one.title for one in theirs} == {
-            one.question.id: one.question.text for one in listed
+        theirs = await _all_items(client.list_events(closed=False))
+        assert {f"polymarket/{their.id}": their.title for their in theirs} == {
+            event.question.id: event.question.text for event in listed
         }
-        race = next(one for one in theirs if one.trading.neg_risk)
+        race = next(their for their in theirs if their.trading.neg_risk)
         assert (await client.get_event(id=race.id)) == race == (await client.get_event(slug=race.slug))
-        (event,) = [one for one in listed if one.question.id == f"polymarket/{race.id}"]
-        assert [one.condition_id for one in race.markets] == [target.id for target in event.question.targets]
+        (event,) = [item for item in listed if item.question.id == f"polymarket/{race.id}"]
+        assert [market.condition_id for market in race.markets] == [target.id for target in event.question.targets]
         for market, target in zip(race.markets, event.question.targets, strict=True):
             assert target.snapshot is not None
             assert (float(market.prices.best_bid), float(market.prices.best_ask)) == pytest.approx(
                 (target.snapshot.yes_bid, target.snapshot.yes_ask)
             )
             assert (await client.get_market(id=market.id)).condition_id == market.condition_id
-        (priced,) = await _every(client.list_markets(condition_ids=[POLYMARKET_ID]))
+        (priced,) = await _all_items(client.list_markets(condition_ids=[POLYMARKET_ID]))
         token = priced.outcomes.yes.token_id
         end = int(now.timestamp())
-        points = await _every(client.list_price_history(asset_id=token, start=end - 14 * 86_400, end=end))
-        (last,) = await _every(client.list_price_history(asset_id=token, as_of=end))
+        points = await _all_items(client.list_price_history(asset_id=token, start=end - 14 * 86_400, end=end))
+        (last,) = await _all_items(client.list_price_history(asset_id=token, as_of=end))
         known = await PolymarketPrices(ours).prices(
             MarketRef(platform="polymarket", id=POLYMARKET_ID), AsOf(at=now), 14
         )
         assert points
         assert {round(point.p, 6) for point in known} >= {round(float(point.price), 6) for point in points}
         assert float(last.price) == known[-1].p
-        (told,) = await client.get_resolutions(condition_ids=[POLYMARKET_ID])
-        assert (told.condition_id, told.price) == (POLYMARKET_ID, None), "69 is not a price"
+        (resolution,) = await client.get_resolutions(condition_ids=[POLYMARKET_ID])
+        assert (resolution.condition_id, resolution.price) == (POLYMARKET_ID, None), "69 is not a price"
 
 
 async def _read(body: Payload) -> list[object]:
-    """By the shape of an answer, what the adapter makes of it; nothing where it never asks for such a thing."""
+    """Read an answer with the adapter, by its shape; empty if the adapter never requests it."""
     if isinstance(body.value, list):
-        return [one for row in body.items() for one in await _read(row)]
+        return [value for row in body.items() for value in await _read(row)]
     if not isinstance(body.value, dict):
         return []
     if body.has("data"):
@@ -292,7 +298,7 @@ async def _read(body: Payload) -> list[object]:
         return [clob_price(row) for row in body.rows("history")]
     for name in ("events", "markets"):
         if body.get(name) is not None and not body.has("title") and not body.has("conditionId"):
-            return [one for row in body.rows(name) for one in await _read(row)]
+            return [value for row in body.rows(name) for value in await _read(row)]
     if body.has("tokens") and body.has("condition_id"):
         return [book_pays(body)]
     try:

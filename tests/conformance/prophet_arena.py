@@ -1,4 +1,4 @@
-"""Prophet Arena: answers made with its official client's own models, and that client against our practice server."""
+"""Prophet Arena: answers made with its official client's models, and that client against practice."""
 
 import asyncio
 import json
@@ -15,23 +15,22 @@ import pytest
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, recording, spec_file
 from fakes.answers import respond
-from foretell.data import AsyncHttpClient, NotFound, Payload
-from foretell.data.datasets import download_events, read_events_jsonl
-from foretell.data.markets import (
-    ListedEvent,
-    ListingFilter,
-    ListingReport,
+from foretell.data.datasets.prophet_arena import download_events, read_events_jsonl
+from foretell.data.http import AsyncHttpClient, NotFound
+from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport
+from foretell.data.markets.prophet_arena import (
     ProphetArenaClient,
     ProphetArenaListing,
     ProphetArenaWeekly,
     ProphetArenaWindows,
 )
-from foretell.data.settlements import ProphetArenaSettlements
-from foretell.outgoing import Answer, HttpRequest
-from foretell.practice import data_services
-from foretell.questions import AsOf, Forecast, instant
-from foretell.submit import (
-    SEND_ONCE,
+from foretell.data.payload import Payload
+from foretell.data.settlements.prophet_arena import ProphetArenaSettlements
+from foretell.outgoing.client import Answer, HttpRequest
+from foretell.practice.services import data_services
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Forecast
+from foretell.tournaments.prophet_arena import (
     ProphetArenaEvent,
     ProphetArenaOptions,
     ProphetArenaSubmitter,
@@ -39,6 +38,7 @@ from foretell.submit import (
     read_events,
     signature_fits,
 )
+from foretell.tournaments.submission import SEND_ONCE
 
 SERVICE = "prophet_arena"
 NOW = AsOf(at=instant("2026-11-15T12:00:00Z"), mode="live")
@@ -76,9 +76,9 @@ async def _resolved_event() -> None:
     event = await _event(body_of(SERVICE, RESOLVED))
     assert (event.status, event.question.criteria, event.question.exclusivity) == ("resolved", "", "exactly one")
     client = _client(events__done=answer(SERVICE, RESOLVED))
-    found = await ProphetArenaSettlements(client).settlements([event.question])
-    assert {one.target_id: one.outcome for one in found} == {"Yes": 1, "No": 0}
-    assert {one.resolved_at for one in found} == {instant("2026-11-01")}
+    settlements = await ProphetArenaSettlements(client).settlements([event.question])
+    assert {settlement.target_id: settlement.outcome for settlement in settlements} == {"Yes": 1, "No": 0}
+    assert {settlement.resolved_at for settlement in settlements} == {instant("2026-11-01")}
 
 
 async def _own_forecasts() -> None:
@@ -91,7 +91,7 @@ async def _own_forecasts() -> None:
     assert dict(seen[0].url.query) == {"agent": "me", "event": "fed-dec"}
 
 
-# What we ask for, and the arena's list of what there is to ask for.
+# Requests of the adapter, and the arena's list of endpoints.
 
 
 async def _requests() -> None:
@@ -109,23 +109,23 @@ async def _requests() -> None:
         with pytest.raises(NotFound):
             await client.release(week)
     endpoints = json.loads(spec_file(SERVICE, "endpoints.json").read_text())["endpoints"]
-    known = {path: told for line, told in endpoints.items() for path in line.removeprefix("GET ").split(", ")}
+    known = {path: endpoint for line, endpoint in endpoints.items() for path in line.removeprefix("GET ").split(", ")}
     for request in seen:
         path = request.url.path.removeprefix("/api/v1")
-        place = next(one for one in known if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", one), path))
-        told = known[place]
-        params = {name.partition("=")[0]: name.partition("=")[2].split("|") for name in _params(told)}
+        place = next(pattern for pattern in known if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), path))
+        endpoint = known[place]
+        params = {name.partition("=")[0]: name.partition("=")[2].split("|") for name in _params(endpoint)}
         for name, value in request.url.query.items():
             assert name in params, f"{place} has no parameter {name}"
             assert params[name] == [""] or value in params[name]
         assert request.headers["authorization"] == f"Bearer {KEY}"
 
 
-def _params(told: Any) -> list[str]:
-    return told["params"] if isinstance(told, dict) else []
+def _params(endpoint: Any) -> list[str]:
+    return endpoint["params"] if isinstance(endpoint, dict) else []
 
 
-# The official client and our practice server.
+# The official client and practice.
 
 
 def _served(use: Callable[[str], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
@@ -152,8 +152,8 @@ def _official_reads(url: str) -> None:
         assert (window.event, window.round, window.to_event().outcome_names) == ("cup-final", 1, ["Red", "Blue"])
         release = client.current_release()
         assert client.get_release(release.week) == release
-        assert [one.week for one in client.list_releases()] == [release.week]
-        assert [one.slug for one in release.open_events()] == ["weekly-rate", "weekly-snow"]
+        assert [listed.week for listed in client.list_releases()] == [release.week]
+        assert [event.slug for event in release.open_events()] == ["weekly-rate", "weekly-snow"]
         assert client.weekly_entry().agent == "practice-agent"
         with pytest.raises(ArenaAPIError, match="not_found"):
             client.get_event("nothing")
@@ -176,16 +176,16 @@ def _official_submits(url: str) -> None:
 
 
 def _official_signatures(url: str) -> None:
-    """Signed receipts of our practice server, checked by the official client and by us; forged ones too."""
+    """Check valid and forged receipts of practice with the official client and with foretell."""
     from arena.seals import check_signature
 
     from arena import Client
 
     key = httpx2.get(f"{url}/verify/key", headers={"Authorization": f"Bearer {KEY}"}).json()["public_key"]
     with Client(api_key=KEY, api_url=url) as client:
-        told = client.submit_forecast("me", "cup-final", {"Red": 0.7, "Blue": 0.2}).receipt
-    assert told is not None
-    good = told.model_dump(mode="json")
+        issued = client.submit_forecast("me", "cup-final", {"Red": 0.7, "Blue": 0.2}).receipt
+    assert issued is not None
+    good = issued.model_dump(mode="json")
     other = {**good, "seal": "0" * 64}
     later = {**good, "recorded_at": "2030-01-01T00:00:00Z"}
     forged = {**good, "signature": "A" * 86}
@@ -206,8 +206,8 @@ def _official_dataset(url: str) -> None:
     from arena import Client, datasets
 
     with TemporaryDirectory() as folder, Client(api_key=KEY, api_url=url) as client:
-        found = datasets.load("cups@1", client=client, cache_dir=folder)
-        (event,) = found.events
+        dataset = datasets.load("cups@1", client=client, cache_dir=folder)
+        (event,) = dataset.events
         assert (event.slug, event.resolutions) == ("cup-2025", {"Red": "yes", "Blue": "no"})
         ours = asyncio.run(_our_dataset(url, Path(folder)))
         assert ours == event.resolutions
@@ -217,11 +217,11 @@ async def _our_dataset(url: str, folder: Path) -> dict[str, str]:
     async with AsyncHttpClient() as http:
         path = await download_events(ProphetArenaClient(http=http, key=KEY, host=url), "cups", folder)
     words = {1: "yes", 0: "no", None: "void"}
-    return {one.target_id: words[one.outcome] for one in read_events_jsonl(path).resolutions}
+    return {resolution.target_id: words[resolution.outcome] for resolution in read_events_jsonl(path).resolutions}
 
 
 async def _we_submit(url: str) -> None:
-    """What we hand in, live and weekly, is found again by the official client."""
+    """Check that the official client reads back the forecasts that foretell submits, live and weekly."""
     stated = {"cup-final": {"Red": 0.7, "Blue": 0.2}, "weekly-rate": {"Yes": 0.3, "No": 0.7}}
     now = AsOf(at=datetime.now(UTC), mode="live")
     forecasts = [
@@ -235,7 +235,7 @@ async def _we_submit(url: str) -> None:
         submitter = ProphetArenaSubmitter(writer=writer, entrant=options, seen=seen, now=now.at)
         items = submitter.plan(forecasts, ()).ready
         sent = await submitter.send(items)
-        assert [one.fate for one in sent] == ["sent", "sent"]
+        assert [submission.fate for submission in sent] == ["sent", "sent"]
         assert (sent[0].answer["seal_fits"], sent[0].answer["signature_fits"]) == (True, True)
         assert await submitter.stands(items) == [True, True]
     await asyncio.to_thread(_official_finds, url, stated)
@@ -245,11 +245,11 @@ def _official_finds(url: str, stated: dict[str, dict[str, float]]) -> None:
     from arena import Client
 
     with Client(api_key=KEY, api_url=url) as client:
-        assert {one.event: one.probabilities for one in client.list_forecasts(agent="me")} == stated
+        assert {forecast.event: forecast.probabilities for forecast in client.list_forecasts(agent="me")} == stated
 
 
 async def _official_models() -> None:
-    """Our readers on what the official models write."""
+    """Read answers that are written by the official models."""
     from arena.client import WeeklyEvent, WeeklyRelease
     from arena.types import Event, Outcome
 
@@ -259,36 +259,36 @@ async def _official_models() -> None:
         event = await _event(Payload(url="", value=body))
         assert (event.status, event.question.exclusivity, event.closes_at) == ("open", "independent", closes)
     rules = [{"name": name, "criteria": "By the bank."} for name in ("Yes", "No")]
-    asked = WeeklyEvent(event="w", title="W?", close_at=closes + timedelta(days=9), window=2, outcomes=rules)
+    weekly = WeeklyEvent(event="w", title="W?", close_at=closes + timedelta(days=9), window=2, outcomes=rules)
     times: dict[str, Any] = {"opens_at": NOW.at, "closes_at": closes, "results_at": closes}
-    release = WeeklyRelease(week="2026-11-15", status="published", event_count=1, events=[asked], **times)
+    release = WeeklyRelease(week="2026-11-15", status="published", event_count=1, events=[weekly], **times)
     client = _client(releases__current=respond(200, json=release.model_dump(mode="json")))
     (listed,) = await ProphetArenaWeekly(client).events(ListingFilter(as_of=NOW)).all()
     assert (listed.question.criteria, listed.closes_at) == ("By the bank.", closes)
 
 
 def _any(name: str) -> None:
-    row = body_of(SERVICE, name)
+    body = body_of(SERVICE, name)
     if (recording(SERVICE, name)["status"] or 200) >= 400:
         return
-    rows = row.items() if isinstance(row.value, list) else row.rows("data") if row.has("data") else [row]
-    for one in rows:
-        if one.has("slug") and one.has("outcomes"):
-            event = asyncio.run(_event(one))
+    rows = body.items() if isinstance(body.value, list) else body.rows("data") if body.has("data") else [body]
+    for row in rows:
+        if row.has("slug") and row.has("outcomes"):
+            event = asyncio.run(_event(row))
             assert event.question.targets
-            assert ProphetArenaEvent.live(one).outcomes == tuple(t.id for t in event.question.targets)
-        elif one.has("events"):
-            client = _client(releases__current=respond(200, json=one.value))
+            assert ProphetArenaEvent.live(row).outcomes == tuple(t.id for t in event.question.targets)
+        elif row.has("events"):
+            client = _client(releases__current=respond(200, json=row.value))
             listing = ProphetArenaWeekly(client).events(ListingFilter(as_of=NOW))
             assert asyncio.run(listing.all()) is not None
-        elif one.has("probabilities"):
-            assert all(p.probability() >= 0 for p in one.need("probabilities").members().values())
-        elif one.has("round") and one.has("outcomes"):
-            window = asyncio.run(ProphetArenaWindows(_client()).read(one, NOW, ListingReport()))
-            assert [target.id for target in window.question.targets] == list(one.texts("outcomes"))
+        elif row.has("probabilities"):
+            assert all(p.probability() >= 0 for p in row.need("probabilities").members().values())
+        elif row.has("round") and row.has("outcomes"):
+            window = asyncio.run(ProphetArenaWindows(_client()).read(row, NOW, ListingReport()))
+            assert [target.id for target in window.question.targets] == list(row.texts("outcomes"))
         else:
-            # Shapes that nobody here reads, as histories of the crowd: objects at least.
-            assert one.members(), name
+            # Other answers, such as histories of market prices, must at least be objects.
+            assert row.members(), name
 
 
 OFFICIAL = "arena"

@@ -1,4 +1,4 @@
-"""Recorded answers of outside services, replayed to our adapters, and the claims that are checked on them."""
+"""Recorded answers of outside services, replayed to the adapters, and the claims that are checked on them."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fakes.answers import respond
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
 
 FOLDER = Path(os.environ.get("FORETELL_SERVICE_RECORDINGS", Path(__file__).parents[3] / "shared/data/wire/services"))
 
@@ -21,23 +21,23 @@ class Check:
 
     service: str
     what: str
-    """In plain words, as the table shows it."""
+    """The claim in words, as shown in the table."""
     function: Callable[[], None] | Callable[[], Awaitable[None]]
-    """Raises where the claim does not hold."""
+    """Raises if the claim is false."""
     recordings: tuple[str, ...] = ()
     """Names of files in the service's folder without their suffix; `*` stands for any text."""
     module: str = ""
-    """A package that the check needs, as an official client; without it the check skips."""
+    """A package that the check needs, such as an official client; without it the check is skipped."""
 
     @property
     def name(self) -> str:
-        """What it is called in test output."""
+        """Name in test output."""
         return f"{self.service}: {self.what}"
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The recordings that are here."""
-        return tuple(name for name in names(self.service) if any(fnmatch(name, one) for one in self.recordings))
+        """The recordings that exist."""
+        return tuple(name for name in names(self.service) if any(fnmatch(name, pattern) for pattern in self.recordings))
 
 
 @cache
@@ -52,13 +52,13 @@ def recording(service: str, name: str) -> dict[str, Any]:
 
 
 def spec_file(service: str, pattern: str) -> Path:
-    """The one file of a service's official specification that fits the pattern."""
+    """The file of a service's official specification that matches the pattern."""
     (file,) = (FOLDER / service / "spec").glob(pattern)
     return file
 
 
 def answer(service: str, name: str) -> Answer:
-    """The recorded answer, as it comes over the wire."""
+    """The recorded answer as an HTTP response."""
     exchange = recording(service, name)
     body = exchange["body"]
     dropped = {"content-encoding", "content-length", "transfer-encoding"}
@@ -72,7 +72,7 @@ def answer(service: str, name: str) -> Answer:
 
 
 def replay(answers: Mapping[str, Answer], seen: list[HttpRequest] | None = None) -> FunctionTransport:
-    """A network that knows these answers, by the end of an address's path; anything else is 404.
+    """A transport with these answers, by the end of the path; anything else is 404.
 
     Requests are appended to `seen`, so that they can be held against the official specification.
     """

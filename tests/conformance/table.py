@@ -1,4 +1,4 @@
-"""All checks, and the table they make."""
+"""All checks, and the Markdown table of them."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -28,11 +28,11 @@ def unread(checks: list[Check]) -> Mapping[str, list[str]]:
     """Recordings that no check reads, by service."""
     read = {(check.service, file) for check in checks for file in check.files}
     services = sorted({check.service for check in checks})
-    missing = {one: [name for name in names(one) if (one, name) not in read] for one in services}
+    missing = {service: [name for name in names(service) if (service, name) not in read] for service in services}
     return {service: files for service, files in missing.items() if files}
 
 
 def table(checks: list[Check]) -> str:
-    """The table as Markdown. Every claim holds, or the tests fail."""
+    """Return the table as Markdown."""
     rows = [f"| {check.service} | {check.what} | {len(check.files) or '–'} |" for check in checks]
     return HEAD + "\n".join(rows) + "\n"

@@ -2,9 +2,9 @@
 
 from conformance.reading import KEY, body_of, config_on, sweep
 from conformance.recordings import Check, answer
-from foretell.data.search import TavilySearch, tavily_hits
-from foretell.outgoing import HttpRequest
-from foretell.questions import AsOf
+from foretell.data.search.web import TavilySearch, tavily_hits
+from foretell.outgoing.client import HttpRequest
+from foretell.questions.as_of import AsOf
 
 
 async def _basic() -> None:
@@ -36,7 +36,7 @@ def _crawl_dates() -> None:
 
 def _any(name: str) -> None:
     body = body_of("tavily", name)
-    # Contents of pages that were asked for by address have a list of those that could not be had.
+    # Answers with the contents of pages also list the pages that failed.
     if body.get("failed_results") is None and body.get("base_url") is None:
         hits = tavily_hits(body)
         assert hits.notes == ()

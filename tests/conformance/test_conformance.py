@@ -15,7 +15,7 @@ needs_recordings = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the re
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=[check.name for check in CHECKS])
-def test_the_claim_holds(check: Check):
+def test_claim_about_the_service_is_true(check: Check):
     if check.recordings and not FOLDER.is_dir():
         pytest.skip(f"needs the recordings in {FOLDER}")
     if check.module and find_spec(check.module) is None:
@@ -38,6 +38,6 @@ def test_every_recording_is_read():
     assert unread(CHECKS) == {}
 
 
-def test_the_table_names_every_check():
+def test_the_table_lists_every_check():
     rows = [line for line in table(CHECKS).splitlines() if line.startswith("|")]
     assert len(rows) == len(CHECKS) + 2

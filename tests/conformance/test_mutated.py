@@ -1,7 +1,7 @@
-"""Recorded answers with one record spoilt: it is skipped, named and counted, its neighbours are read all the same.
+"""Recorded answers with one damaged record: it is skipped, named and counted, and the other records are read.
 
-Fields are left out, are null, are of another type, or say what nobody has said before. What is spoilt where is drawn
-from a fixed seed, over whatever recordings are in the folder.
+Fields are left out, null, of another type, or have an unknown value. Damage is drawn at random with a fixed seed, over
+all recordings.
 """
 
 import asyncio
@@ -21,52 +21,55 @@ from conformance.reading import ONCE, REFUSALS
 from conformance.recordings import FOLDER, names, recording
 from fakes.answers import respond
 from fakes.market_reader import NOW, READERS, asked, client
-from foretell.data import AsyncHttpClient, HttpResponse, Payload, read_captures
-from foretell.data.markets import ListingFilter, MarketRef, SkippedEntry
-from foretell.data.search import brave_hits, exa_hits, tavily_hits
+from foretell.data.http import AsyncHttpClient, HttpResponse
+from foretell.data.markets.listing import ListingFilter, SkippedEntry
+from foretell.data.markets.market import MarketRef
+from foretell.data.pages import read_captures
+from foretell.data.payload import Payload
+from foretell.data.search.web import brave_hits, exa_hits, tavily_hits
 from foretell.data.series.fred import first_values, fred_values
 from foretell.data.series.open_meteo import read_weather
 from foretell.data.series.yahoo import read_sessions
 from foretell.data.wikipedia import found_articles
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest
-from foretell.questions import AsOf, instant
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
+from foretell.questions.as_of import AsOf, instant
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the recordings in {FOLDER}")
 HOST = "https://market.example"
 MOST_RECORDS = 6
-SPOILT, WHOLE = 25, 12
-"""How often one record is spoilt, and how often anything else of an answer."""
+DAMAGED, WHOLE = 25, 12
+"""How often one record is damaged, and how often another part of an answer."""
 SEED = 7
 LATER = AsOf(at=instant("2026-11-14T00:00:00Z"))
 STRANGE = ("strange-new-word", "", None, [], {}, [[]], {"a": 1}, True, -1, 7.5, 10**400, "0.5", "9999-12-31T00:00:00Z")
 Keys = list[str]
 Read = tuple[Keys, list[str]]
-"""What was read, by the names of records; and what was said about the rest."""
+"""Names of the records that were read, and reasons for the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """Records of one kind that come in one answer, and the adapter that reads it."""
+    """Records of one kind in one answer, and the adapter that reads it."""
 
     name: str
     records: Callable[[], list[Any]]
     read: Callable[[list[Any]], Read | Awaitable[Read]]
     nothing: tuple[str, ...] = ()
-    """Fields that tell of no price where they are null or left out: nobody misses such a record."""
+    """Fields without which a record has no price; such a record is skipped without a reason."""
     names: tuple[str, ...] = ()
-    """Fields that say what a record is about: with another name it is good, and another's."""
+    """Fields that identify a record; with another value, it is a valid record of another question."""
 
     def read_now(self, records: list[Any]) -> Read:
-        found = self.read(records)
-        return asyncio.run(_wait(found)) if not isinstance(found, tuple) else found
+        result = self.read(records)
+        return asyncio.run(_wait(result)) if not isinstance(result, tuple) else result
 
 
-async def _wait(found: Awaitable[Read]) -> Read:
-    return await found
+async def _wait(result: Awaitable[Read]) -> Read:
+    return await result
 
 
 def bodies(service: str) -> Iterator[Any]:
-    """Every good answer that was recorded."""
+    """Yield every recorded answer that is not an error."""
     for name in names(service):
         exchange = recording(service, name)
         if int(exchange["status"] or 200) < 400:
@@ -75,11 +78,11 @@ def bodies(service: str) -> Iterator[Any]:
 
 def lists(service: str, field: str, has: str) -> list[Any]:
     """The records of all lists of this name, or of answers that are lists, that have a field."""
-    found: list[Any] = []
+    records: list[Any] = []
     for body in bodies(service):
         rows: Any = body if isinstance(body, list) else body.get(field) if isinstance(body, dict) else None
-        found += [row for row in cast("list[Any]", rows or []) if isinstance(row, dict) and has in row]
-    return found
+        records += [row for row in cast("list[Any]", rows or []) if isinstance(row, dict) and has in row]
+    return records
 
 
 def kalshi_events() -> list[Any]:
@@ -103,31 +106,33 @@ def arena_events() -> list[Any]:
 
 
 def listing(platform: str, answer: Callable[[list[Any]], Any], path: str) -> Callable[[list[Any]], Awaitable[Read]]:
-    """Everything that a platform lists, whatever its status."""
+    """Return a reader of all events that a platform lists, in every status."""
 
     async def read(records: list[Any]) -> Read:
         def handle(request: HttpRequest) -> Answer:
             if request.url.path.rstrip("/").endswith(path):
                 return _json(answer(records))
-            # Kalshi tells the category of an event with its series.
+            # On Kalshi, the category of an event is a field of its series.
             return _json({"series": {"category": "", "tags": []}})
 
-        found, told = list[str](), list[str]()
+        ids, reasons = list[str](), list[str]()
         async with AsyncHttpClient(limits=ONCE, transport=FunctionTransport(handle)) as http:
             source = READERS[platform][0](client(platform, http, HOST))
             for status in ("unopened", "open", "closed", "resolved"):
                 wanted: Any = {"as_of": NOW, "status": status, "pages": 1, "limit": 1000}
                 listed = source.events(ListingFilter(**wanted))
-                found += [event.question.id for event in await listed.all()]
-                told += [f"{one.platform} {one.id}: {one.reason}" for one in listed.ledger.skipped if one.reason]
-                told += [reason for reason in listed.ledger.left_out if not reason.endswith(f", not {status}")]
-        return found, told
+                ids += [event.question.id for event in await listed.all()]
+                reasons += [
+                    f"{entry.platform} {entry.id}: {entry.reason}" for entry in listed.ledger.skipped if entry.reason
+                ]
+                reasons += [reason for reason in listed.ledger.left_out if not reason.endswith(f", not {status}")]
+        return ids, reasons
 
     return read
 
 
 async def _settlements(records: list[Any]) -> Read:
-    """How closed markets of Polymarket came out, asked for all at once."""
+    """Read the outcomes of closed markets of Polymarket in one request."""
     wanted = [row["conditionId"] for row in lists("polymarket", "markets", "conditionId") if row.get("closed")]
     questions = [asked(f"polymarket/{condition}", condition) for condition in dict.fromkeys(wanted)]
 
@@ -137,8 +142,8 @@ async def _settlements(records: list[Any]) -> Read:
 
     async with AsyncHttpClient(limits=ONCE, transport=FunctionTransport(handle)) as http:
         source = READERS["polymarket"][1](client("polymarket", http, HOST))
-        found = await source.settlements(questions)
-        return [one.question_id for one in found], [one.reason for one in source.skipped]
+        settlements = await source.settlements(questions)
+        return [settlement.question_id for settlement in settlements], [entry.reason for entry in source.skipped]
 
 
 def history(platform: str, path: str, answer: Callable[[list[Any]], Any], id: str) -> Callable[[Any], Awaitable[Read]]:
@@ -150,15 +155,15 @@ def history(platform: str, path: str, answer: Callable[[list[Any]], Any], id: st
                 return _json({"market_settled_ts": "2020-01-01T00:00:00Z"})
             return _json(answer(records) if request.url.path.endswith(path) else {})
 
-        told: list[str] = []
+        reasons: list[str] = []
 
-        def noted(one: SkippedEntry) -> None:
-            told.append(one.reason)
+        def noted(entry: SkippedEntry) -> None:
+            reasons.append(entry.reason)
 
         async with AsyncHttpClient(limits=ONCE, transport=FunctionTransport(handle)) as http:
             source = READERS[platform][2](client(platform, http, HOST), tell=noted)
             points = await source.prices(MarketRef(platform=platform, id=id), LATER, 3000)
-        return [point.at.isoformat() for point in points], told
+        return [point.at.isoformat() for point in points], reasons
 
     return read
 
@@ -170,13 +175,13 @@ def _json(body: Any) -> Answer:
 def bets() -> list[Any]:
     rows = [row for row in lists("manifold", "bets", "probAfter") if row.get("contractId") and row.get("createdTime")]
     busiest = Counter(row["contractId"] for row in rows).most_common(1)[0][0]
-    # One a day at most is shown: of several the last.
+    # At most one bet a day is shown: the last.
     days = {row["createdTime"] // 86_400_000: row for row in rows if row["contractId"] == busiest}
     return list(days.values())
 
 
 def candles() -> list[Any]:
-    rows = [row for one in lists("kalshi", "markets", "candlesticks") for row in one["candlesticks"]]
+    rows = [row for market in lists("kalshi", "markets", "candlesticks") for row in market["candlesticks"]]
     return list({row["end_period_ts"]: row for row in rows}.values())
 
 
@@ -185,16 +190,16 @@ def candles_of_a(rows: list[Any]) -> Any:
 
 
 def hits(read: Callable[[Payload], Any], wrap: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Read]:
-    def found(records: list[Any]) -> Read:
+    def read_hits(records: list[Any]) -> Read:
         results = read(Payload(url="", value=wrap(records)))
         return [hit.url for hit in results], list(results.notes)
 
-    return found
+    return read_hits
 
 
 def web_results() -> list[Any]:
-    found = [body.get("web") or {} for body in bodies("brave") if isinstance(body, dict)]
-    return [row for web in found for row in web.get("results", [])]
+    results = [body.get("web") or {} for body in bodies("brave") if isinstance(body, dict)]
+    return [row for web in results for row in web.get("results", [])]
 
 
 def observations(records: list[Any]) -> Read:
@@ -210,11 +215,11 @@ def fred_rows() -> list[Any]:
 
 
 def sessions(records: list[Any]) -> Read:
-    """A chart is parallel lists: a record is what stands at one place of all."""
+    """Read a chart, which has parallel lists; a record is one index of all lists."""
     times, closes = ([row.get(name) for row in records] for name in ("time", "close"))
     table = {**daily_chart(), "timestamp": times, "indicators": {"quote": [{"close": closes}]}}
-    found, notes = read_sessions(Payload(url="", value=table))
-    return [day.isoformat() for day, _, _ in found], list(notes)
+    read, notes = read_sessions(Payload(url="", value=table))
+    return [day.isoformat() for day, _, _ in read], list(notes)
 
 
 def daily_chart() -> Any:
@@ -234,8 +239,8 @@ def chart_rows() -> list[Any]:
 
 def weather(records: list[Any]) -> Read:
     table = {"time": [row.get("time") for row in records], "temperature_2m_max": [row.get("value") for row in records]}
-    found = read_weather(Payload(url="", value={"utc_offset_seconds": 0, "daily": table}), "daily")
-    return [time.isoformat() for time in found.times], list(found.notes)
+    read = read_weather(Payload(url="", value={"utc_offset_seconds": 0, "daily": table}), "daily")
+    return [time.isoformat() for time in read.times], list(read.notes)
 
 
 def weather_rows() -> list[Any]:
@@ -250,21 +255,21 @@ def weather_rows() -> list[Any]:
 
 
 def articles(records: list[Any]) -> Read:
-    found, notes = found_articles(Payload(url="", value={"query": {"search": records}}))
-    return [title for title, _, _ in found], list(notes)
+    read, notes = found_articles(Payload(url="", value={"query": {"search": records}}))
+    return [title for title, _, _ in read], list(notes)
 
 
 def wiki_rows() -> list[Any]:
-    found = [(body.get("query") or {}).get("search") for body in bodies("wikipedia") if isinstance(body, dict)]
-    return list({row["title"]: row for rows in found for row in rows or []}.values())
+    searches = [(body.get("query") or {}).get("search") for body in bodies("wikipedia") if isinstance(body, dict)]
+    return list({row["title"]: row for rows in searches for row in rows or []}.values())
 
 
 def captures(records: list[Any]) -> Read:
-    """The index as a table: its lines are lists, of which one is spoilt."""
+    """Read the index, whose rows are lists, of which one is damaged."""
     lines = [[record.get(name) for name in CAPTURE] for record in records]
-    found = read_captures(HttpResponse(status=200, body=json.dumps([list(CAPTURE), *lines]).encode()))
-    # Whoever asks wants the newest capture: lines that cannot be read are not told one by one.
-    return [one.url for one in found], ["lines are left out"]
+    read = read_captures(HttpResponse(status=200, body=json.dumps([list(CAPTURE), *lines]).encode()))
+    # Only the newest capture is needed, so unreadable rows are not reported one by one.
+    return [capture.url for capture in read], ["lines are left out"]
 
 
 CAPTURE = ("timestamp", "original", "statuscode")
@@ -343,8 +348,8 @@ BATCHES = [
 PARALLEL = ("yahoo sessions", "open_meteo days", "wayback captures")
 
 
-def spoil(value: Any, chance: random.Random) -> str:
-    """Change one place anywhere in a value, and say what was done."""
+def damage(value: Any, chance: random.Random) -> str:
+    """Change one field anywhere in a value, and return what was changed."""
     places: list[tuple[Any, Any, str]] = []
 
     def walk(inside: Any, path: str) -> None:
@@ -354,7 +359,7 @@ def spoil(value: Any, chance: random.Random) -> str:
             walk(inside[key], f"{path}.{key}")
 
     walk(value, "")
-    # Fields of the record itself are what adapters rely on; of what lies deeper there is much more.
+    # Prefer top-level fields, which adapters rely on; there are many more nested ones.
     shallow = [place for place in places if place[2].count(".") == 1]
     container, key, path = chance.choice(shallow if chance.random() < 0.6 else places)
     if isinstance(container, dict) and chance.random() < 0.25:
@@ -365,11 +370,11 @@ def spoil(value: Any, chance: random.Random) -> str:
 
 
 @pytest.mark.parametrize("batch", BATCHES, ids=[batch.name for batch in BATCHES])
-def test_one_spoilt_record_costs_only_itself(batch: Batch):
-    every = batch.records()
-    # What is recorded twice is read once; what is left out by itself can tell nothing.
+def test_one_damaged_record_does_not_affect_the_others(batch: Batch):
+    recorded = batch.records()
+    # Duplicate records are read once; records that are skipped anyway are not tested.
     distinct: dict[tuple[str, ...], Any] = {}
-    for record in every[:: max(1, len(every) // (5 * MOST_RECORDS))]:
+    for record in recorded[:: max(1, len(recorded) // (5 * MOST_RECORDS))]:
         with contextlib.suppress(*REFUSALS):
             if keys := batch.read_now([record])[0]:
                 distinct[tuple(keys)] = record
@@ -378,22 +383,22 @@ def test_one_spoilt_record_costs_only_itself(batch: Batch):
     records, alone = list(distinct.values()), [Counter(keys) for keys in distinct]
     assert len(records) >= 2
     chance = random.Random(f"{batch.name} {SEED}")
-    for _ in range(SPOILT):
+    for _ in range(DAMAGED):
         place = chance.randrange(len(records))
-        spoilt: list[Any] = copy.deepcopy(records)
-        done = spoil(spoilt[place], chance)
-        keys, told = batch.read_now(spoilt)
+        damaged: list[Any] = copy.deepcopy(records)
+        done = damage(damaged[place], chance)
+        keys, reasons = batch.read_now(damaged)
         others = sum((alone[n] for n in range(len(records)) if n != place), Counter[str]())
         assert not others - Counter(keys), f"record {place}, {done}: lost {others - Counter(keys)}"
         field = done.split()[0].split(".")[1]
         silent = done.endswith(("left out", "= None", "= {}", "= {'a': 1}")) and field in batch.nothing
         fine = Counter(keys) - others or field in batch.names or silent
-        assert told or fine, f"record {place}, {done}: it is gone and nobody says so"
-        assert all(told), f"record {place}, {done}: a reason without words"
+        assert reasons or fine, f"record {place}, {done}: it is missing without a reason"
+        assert all(reasons), f"record {place}, {done}: an empty reason"
 
 
 @pytest.mark.parametrize("batch", BATCHES, ids=[batch.name for batch in BATCHES])
-def test_whatever_is_no_record_is_refused_with_a_reason(batch: Batch):
+def test_values_that_are_not_records_are_refused_with_a_reason(batch: Batch):
     chance = random.Random(f"{batch.name} {SEED} whole")
     records = batch.records()[:3]
     for _ in range(WHOLE):
@@ -402,6 +407,6 @@ def test_whatever_is_no_record_is_refused_with_a_reason(batch: Batch):
         if chance.random() < 0.3:
             rows = [chance.choice(STRANGE) for _ in rows]
         if batch.name in PARALLEL and not all(isinstance(row, dict) for row in rows):
-            continue  # Such records are put together here, from what stands at one place of several lists.
+            continue  # Such records are composed here from parallel lists.
         with contextlib.suppress(*REFUSALS):
             batch.read_now(rows)

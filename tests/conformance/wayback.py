@@ -8,25 +8,17 @@ import pytest
 from conformance.reading import ONCE, response_of, sweep
 from conformance.recordings import Check, answer, names, recording
 from fakes.answers import respond
-from foretell.data import (
-    REDIRECT_STATUS,
-    AsyncHttpClient,
-    Page,
-    PageUnavailable,
-    WaybackPages,
-    read_captures,
-    read_page,
-    stored_at,
-)
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest
-from foretell.questions import AsOf, instant
+from foretell.data.http import REDIRECT_STATUS, AsyncHttpClient
+from foretell.data.pages import Page, PageUnavailable, WaybackPages, read_captures, read_page, stored_at
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
+from foretell.questions.as_of import AsOf, instant
 
 PAGE = "<html><head><title>T</title></head><body><article>" + "<p>Words of the page as it stood then.</p>" * 5
 STORED = {"content-type": "text/html", "memento-datetime": "Sat, 01 Feb 2020 02:37:58 GMT"}
 
 
 class Archive:
-    """An archive that knows some captures and answers, by the end of their address."""
+    """An archive with some captures and answers, by the end of their address."""
 
     def __init__(self, captures: list[list[str]], answers: Mapping[str, Answer]) -> None:
         self.captures = captures
@@ -34,12 +26,12 @@ class Archive:
         self.asked: list[HttpRequest] = []
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
-        """A page through our adapter."""
+        """Fetch a page through the adapter."""
         async with AsyncHttpClient(limits=ONCE, transport=FunctionTransport(self._handle)) as client:
             return await WaybackPages(client).fetch(url, as_of)
 
     async def refusal(self, url: str, as_of: AsOf) -> str:
-        """Why there is no page."""
+        """Return why there is no page."""
         with pytest.raises(PageUnavailable) as refusal:
             await self.fetch(url, as_of)
         return str(refusal.value)
@@ -48,9 +40,9 @@ class Archive:
         self.asked.append(request)
         if "/cdx/" in request.url.path:
             return respond(200, json=[["timestamp", "original", "statuscode"], *self.captures])
-        for end, found in self.answers.items():
+        for end, handle in self.answers.items():
             if str(request.url).endswith(end):
-                return found
+                return handle
         return respond(404, text="The Wayback Machine has not archived that URL.")
 
 
@@ -61,15 +53,15 @@ def _index() -> None:
         if "search" in name and "blocked" not in name
     }
     first = captures["search_1"]
-    assert [(one.stamp, one.url, one.status) for one in first] == [
+    assert [(capture.stamp, capture.url, capture.status) for capture in first] == [
         ("19961231235847", "http://www.nasa.gov:80/", "200")
     ] * 3
     assert first[0].at == instant("1996-12-31T23:58:47Z")
-    assert [one.status for one in captures["search_with_filter_1"]].count("301") == 4
+    assert [capture.status for capture in captures["search_with_filter_1"]].count("301") == 4
     for name in ("search_with_filter_1", "search_with_filter_list_1"):
         assert (len(captures[name]), captures[name][-1].at) == (10, instant("2022-01-01T01:39:52Z"))
     for name in ("search_with_filter_list_2", "search_with_filter_tuple_1"):
-        assert {one.status for one in captures[name]} == {"404"}
+        assert {capture.status for capture in captures[name]} == {"404"}
         assert captures[name][0].at == instant("2022-01-19T14:14:46Z")
     assert captures["search_multipage_2"][-1].at == instant("2001-05-03T21:26:18Z")
     assert (len(captures["search_with_timezone_1"]), captures["search_with_timezone_2"][0].at) == (
@@ -87,8 +79,8 @@ async def _unchanged_captures() -> None:
     )
     page = await archive.fetch(url, AsOf.day("2020-03-01"))
     assert page.captured == instant("2020-02-01T02:37:58Z")
-    asked = archive.asked[0].url.query
-    assert (asked["resolveRevisits"], asked["filter"], asked["to"]) == ("true", "statuscode:200|-", "20200301235959")
+    query = archive.asked[0].url.query
+    assert (query["resolveRevisits"], query["filter"], query["to"]) == ("true", "statuscode:200|-", "20200301235959")
 
 
 async def _excluded() -> None:
@@ -123,7 +115,7 @@ async def _redirects() -> None:
         "https://www.epa.gov/sites/production/files/signpost/cc.html",
         "https://www.epa.gov/cc.html",
     )
-    # Half an hour earlier the same way leads past the cutoff.
+    # Half an hour earlier, the same redirects lead past the cutoff.
     early = await archive.refusal(url, AsOf(at=instant("2020-02-01T02:30:00Z")))
     assert "2020-02-01, after the cutoff" in early
 
@@ -138,7 +130,7 @@ async def _neighbours() -> None:
     }
     archive = Archive([["20171101000000", url, "200"]], answers)
     assert "2017-11-24, after the cutoff" in await archive.refusal(url, AsOf.day("2017-11-10"))
-    # What cannot be replayed leads to an earlier capture, which is as good.
+    # If a capture cannot be replayed, an earlier one is used.
     earlier = answer("wayback", "get_memento_should_fail_for_non_playbackable_mementos_1")
     stored = {**STORED, "memento-datetime": "Sun, 03 May 2015 09:01:25 GMT"}
     answers = {
@@ -166,7 +158,7 @@ async def _archived_errors() -> None:
     ):
         archive = Archive([[stamp, url, "-"]], {f"{stamp}id_/{url}": answer("wayback", name)})
         assert f"status {status}" in await archive.refusal(url, AsOf.day("2020-11-01"))
-        # A stored 429 is no word of the archive: nobody waits and nobody asks again.
+        # A stored 429 is not the archive's own status: the adapter does not wait or retry.
         assert len(archive.asked) == 2
     url = "http://www.reddit.com/r/PokemonGiveaway"
     older = respond(200, text=PAGE, headers={**STORED, "memento-datetime": "Thu, 01 Jan 2015 00:00:00 GMT"})
@@ -177,15 +169,15 @@ async def _archived_errors() -> None:
 
 def _any(name: str) -> None:
     exchange: dict[str, Any] = recording("wayback", name)
-    found = response_of("wayback", name)
+    response = response_of("wayback", name)
     if "/cdx/" in exchange["url"]:
-        if found.status < 400:
-            read_captures(found)
-    elif found.status in REDIRECT_STATUS:
-        assert "/web/" in found.headers.get("location", "/web/")
-    elif found.status < 400 or "memento-datetime" in found.headers:
-        assert stored_at(found, exchange["url"]) <= instant("2026-11-15")
-        read_page(found.body, found.headers.get("content-type", ""), exchange["url"])
+        if response.status < 400:
+            read_captures(response)
+    elif response.status in REDIRECT_STATUS:
+        assert "/web/" in response.headers.get("location", "/web/")
+    elif response.status < 400 or "memento-datetime" in response.headers:
+        assert stored_at(response, exchange["url"]) <= instant("2026-11-15")
+        read_page(response.body, response.headers.get("content-type", ""), exchange["url"])
 
 
 CHECKS = [

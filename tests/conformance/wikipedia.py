@@ -4,10 +4,10 @@ import pytest
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer, names
-from foretell.data import PageUnavailable, Wikipedia
-from foretell.data.wikipedia import check_refusal, found_articles, found_page
-from foretell.outgoing import HttpRequest
-from foretell.questions import AsOf, instant
+from foretell.data.pages import PageUnavailable
+from foretell.data.wikipedia import Wikipedia, check_refusal, found_articles, found_page
+from foretell.outgoing.client import HttpRequest
+from foretell.questions.as_of import AsOf, instant
 
 LIVE = AsOf(at=instant("2026-03-30"), mode="live")
 
@@ -24,7 +24,7 @@ async def _search() -> None:
     assert hits[0].published == instant("2026-03-25T15:46:00Z")
     assert hits[0].url == "https://en.wikipedia.org/wiki/Python_(programming_language)"
     assert hits[0].snippet.startswith("Python is a high-level, general-purpose programming language. Its design")
-    # One request is enough live: every result says when it was changed last.
+    # One request is enough for live questions: every result has the time of its last change.
     assert len(seen) == 1
     assert seen[0].url.query["srlimit"] == "3"
 
@@ -32,14 +32,17 @@ async def _search() -> None:
 def _all_searches() -> None:
     for name in names("wikipedia"):
         if name.startswith("WikiSearch"):
-            found, notes = found_articles(body_of("wikipedia", name))
-            assert (found[0][0], found[0][2]) == ("Python (programming language)", instant("2026-03-25T15:46:00Z"))
-            assert (notes, len(found)) == ((), 3 if name == "WikiSearch_test_limit" else 10)
+            articles, notes = found_articles(body_of("wikipedia", name))
+            assert (articles[0][0], articles[0][2]) == (
+                "Python (programming language)",
+                instant("2026-03-25T15:46:00Z"),
+            )
+            assert (notes, len(articles)) == ((), 3 if name == "WikiSearch_test_limit" else 10)
 
 
 async def _missing() -> None:
     config = config_on({"/w/api.php": answer("wikipedia", "PageExistence_test_exists_false")})
-    with pytest.raises(PageUnavailable, match="is not there"):
+    with pytest.raises(PageUnavailable, match="does not exist"):
         await Wikipedia(config.http).revision("NonExistentPage WikiAPI Test 12345", LIVE)
 
 

@@ -4,11 +4,11 @@ import pytest
 
 from conformance.reading import body_of, config_on, sweep
 from conformance.recordings import Check, answer
-from foretell.data import SourceError
-from foretell.data.series import YahooSeries
-from foretell.data.series.yahoo import read_sessions
-from foretell.outgoing import HttpRequest
-from foretell.questions import AsOf, SeriesRef, instant
+from foretell.data.http import SourceError
+from foretell.data.series.yahoo import YahooSeries, read_sessions
+from foretell.outgoing.client import HttpRequest
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import SeriesRef
 
 
 async def _microsoft() -> None:
@@ -18,7 +18,7 @@ async def _microsoft() -> None:
     whole = await source.fetch(ref, AsOf.day("2025-10-29"))
     assert (len(whole), str(whole.days[0]), str(whole.days[-1])) == (127, "2025-04-30", "2025-10-29")
     assert round(float(whole.values[-1]), 2) == 541.55
-    # At noon of the last day its session was not over.
+    # At noon of the last day, the session was not over.
     noon = await source.fetch(ref, AsOf(at=instant("2025-10-29T19:59:59Z")))
     assert (str(noon.days[-1]), round(float(noon.values[-1]), 2)) == ("2025-10-28", 542.07)
     assert seen[0].url.query["interval"] == "1d"
@@ -27,7 +27,7 @@ async def _microsoft() -> None:
 async def _frankfurt() -> None:
     source = YahooSeries(config_on({"/chart/GS2C.DE": answer("yahoo", "chart_GS2C.DE")}))
     series = await source.fetch(SeriesRef(provider="yahoo", id="GS2C.DE"), AsOf.day("2025-10-28"))
-    # Clocks went back on 26 October: the days are those of Frankfurt all the same.
+    # Clocks went back on 26 October; the days are those of Frankfurt.
     assert series.days.astype(str).tolist() == ["2025-10-23", "2025-10-24", "2025-10-27", "2025-10-28"]
     assert [round(float(value), 3) for value in series.values] == [19.738, 20.17, 20.4, 20.08]
 
@@ -42,7 +42,7 @@ def _granularity() -> None:
 def _any(name: str) -> None:
     body = body_of("yahoo", name)
     if body.get("chart") is None:
-        # Quotes, options and the like, which we never ask for.
+        # Quotes, options and other answers that the adapter never requests.
         assert body.members()
         return
     results = body.need("chart").rows("result")

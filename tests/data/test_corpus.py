@@ -1,4 +1,4 @@
-"""The local corpus: what is imported from where, with which date, and what a backtest may find."""
+"""The local corpus: imported files, their dates, and what a backtest may find."""
 
 import asyncio
 import gzip
@@ -11,10 +11,11 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.cli import operation_command
-from foretell.data import Corpus, CorpusDocument, read_documents
-from foretell.data.search import CannotSearch, CorpusSearch
-from foretell.questions import AsOf, InputError, instant
+from foretell.cli.commands import operation_command
+from foretell.data.corpus import Corpus, CorpusDocument, CorpusSearch, read_documents
+from foretell.data.search.engine import CannotSearch
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.errors import InputError
 
 corpus_command = operation_command("corpus")
 
@@ -33,18 +34,18 @@ def corpus() -> Corpus:
     return Corpus(":memory:")
 
 
-def found(corpus: Corpus, query: str, as_of: AsOf = JULY, limit: int = 10) -> list[str]:
-    return [one.document.title for one in corpus.search(query, as_of, limit)]
+def found_titles(corpus: Corpus, query: str, as_of: AsOf = JULY, limit: int = 10) -> list[str]:
+    return [hit.document.title for hit in corpus.search(query, as_of, limit)]
 
 
-def test_a_backtest_sees_only_what_is_dated_by_the_cutoff(corpus: Corpus) -> None:
+def test_a_backtest_sees_only_documents_dated_by_the_cutoff(corpus: Corpus) -> None:
     corpus.add([document("old", "2026-06-01"), document("new", "2026-07-01T12:00:01Z"), document("undated", None)])
     corpus.add([document("at the cutoff", "2026-07-01T12:00:00Z")])
-    assert sorted(found(corpus, "rate")) == ["at the cutoff", "old"]
-    assert len(found(corpus, "rate", LIVE)) == 4
+    assert sorted(found_titles(corpus, "rate")) == ["at the cutoff", "old"]
+    assert len(found_titles(corpus, "rate", LIVE)) == 4
 
 
-def test_a_capture_stands_in_for_a_missing_date_and_says_so(corpus: Corpus) -> None:
+def test_the_capture_time_replaces_a_missing_date_and_is_marked(corpus: Corpus) -> None:
     seen, later = instant("2026-05-01"), instant("2026-08-01")
     corpus.add([document("seen", None, captured=seen), document("seen later", None, captured=later)])
     (hit,) = asyncio.run(CorpusSearch(corpus).search("rate", JULY))
@@ -56,18 +57,18 @@ def test_importing_again_changes_nothing(corpus: Corpus) -> None:
     first, second = corpus.add(documents), corpus.add(documents)
     assert (first.added, first.known, first.undated) == (2, 0, 1)
     assert (second.added, second.known, len(corpus)) == (0, 2, 2)
-    assert len(found(corpus, "rate", LIVE)) == 2
+    assert len(found_titles(corpus, "rate", LIVE)) == 2
 
 
 def test_the_later_of_two_dates_of_the_same_text_is_kept(corpus: Corpus) -> None:
     for day in (None, "2026-06-01", "2026-08-01", "2026-06-15", None):
         corpus.add([document("a", day)])
     assert len(corpus) == 1
-    assert found(corpus, "rate") == []
+    assert found_titles(corpus, "rate") == []
     assert corpus.search("rate", LIVE)[0].document.published == instant("2026-08-01")
 
 
-def test_ranking_phrases_stems_and_accents(corpus: Corpus) -> None:
+def test_search_supports_ranking_phrases_stems_and_accents(corpus: Corpus) -> None:
     corpus.add(
         [
             document("Rates", "2026-06-01", "something about a bank"),
@@ -77,29 +78,29 @@ def test_ranking_phrases_stems_and_accents(corpus: Corpus) -> None:
             document("e", "2026-06-01", "the central bank"),
         ]
     )
-    assert found(corpus, "rate")[0] == "Rates"
-    assert found(corpus, '"central bank"') == ["e"]
-    assert found(corpus, "uber gesla") == ["c"]
-    assert found(corpus, "中文") == ["c"]
-    assert found(corpus, "bank", limit=2).__len__() == 2
-    assert found(corpus, "zebra") == []
+    assert found_titles(corpus, "rate")[0] == "Rates"
+    assert found_titles(corpus, '"central bank"') == ["e"]
+    assert found_titles(corpus, "uber gesla") == ["c"]
+    assert found_titles(corpus, "中文") == ["c"]
+    assert found_titles(corpus, "bank", limit=2).__len__() == 2
+    assert found_titles(corpus, "zebra") == []
 
 
 @pytest.mark.parametrize("query", ["", "?!", '"', '""', "*", "a OR", "NEAR(", "title:", "(", "-", 'x" OR "1'])
-def test_no_query_breaks_the_index(corpus: Corpus, query: str) -> None:
+def test_no_query_causes_a_syntax_error(corpus: Corpus, query: str) -> None:
     corpus.add([document("a", "2026-06-01")])
     corpus.search(query, JULY)
 
 
 @given(st.text(max_size=40))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_any_query_is_answered(query: str) -> None:
     corpus = Corpus(":memory:")
     corpus.add([document("a", "2026-06-01")])
     corpus.search(query, JULY)
 
 
-def test_as_an_engine_it_gives_text_and_refuses_nothing_to_look_for(corpus: Corpus) -> None:
+def test_as_a_search_engine_it_returns_text_and_refuses_an_empty_query(corpus: Corpus) -> None:
     corpus.add([document("a", "2026-06-01", "the bank rate " * 100)])
     engine = CorpusSearch(corpus)
     (hit,) = asyncio.run(engine.search("rate", JULY))
@@ -110,7 +111,7 @@ def test_as_an_engine_it_gives_text_and_refuses_nothing_to_look_for(corpus: Corp
         asyncio.run(engine.search(" ", JULY))
 
 
-def test_files_of_a_folder_with_their_dates(tmp_path: Path) -> None:
+def test_files_of_a_folder_are_read_with_their_dates(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "2026-06-01-note.txt").write_text("A note\nabout rates", encoding="utf-8")
     (tmp_path / "sub" / "front.md").write_text(
@@ -127,8 +128,8 @@ def test_files_of_a_folder_with_their_dates(tmp_path: Path) -> None:
     (tmp_path / "undated.md").write_text("# No date\ntext")
     (tmp_path / "empty.html").write_text("<html><body><script>x()</script></body></html>")
     (tmp_path / "image.png").write_bytes(b"\x89PNG")
-    by_title = {one.title: one for one in read_documents(tmp_path)}
-    assert {title: str(one.published)[:16] for title, one in by_title.items()} == {
+    by_title = {document.title: document for document in read_documents(tmp_path)}
+    assert {title: str(document.published)[:16] for title, document in by_title.items()} == {
         "A note": "2026-06-01 00:00",
         "Ærlig talt": "2026-06-02 10:00",
         "Page": "2026-06-03 00:00",
@@ -140,7 +141,7 @@ def test_files_of_a_folder_with_their_dates(tmp_path: Path) -> None:
     assert by_title["A note"].url.startswith("file://")
 
 
-def test_json_lines(tmp_path: Path) -> None:
+def test_json_lines_are_read(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     rows = [
         {"url": "u", "title": "t", "text": "å", "published": "2026-06-01T10:00:00Z", "captured": "2026-06-02"},
@@ -157,7 +158,7 @@ def test_json_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("{", "row 2: is not JSON"),
         ("[]", "row 2: expected an object"),
@@ -168,21 +169,21 @@ def test_json_lines(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_line_is_told_with_its_place(tmp_path: Path, line: str, told: str) -> None:
+def test_a_malformed_line_raises_with_row_and_column(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "d.jsonl"
     path.write_text('{"url": "u", "title": "t", "text": "x"}\n' + line)
     with pytest.raises(InputError) as caught:
         list(read_documents(path))
-    assert f"d.jsonl, {told}" in str(caught.value)
+    assert f"d.jsonl, {message}" in str(caught.value)
 
 
-def test_a_bad_front_matter_is_told(tmp_path: Path) -> None:
+def test_malformed_front_matter_raises(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
-    for front, told in (("date: soon", "column date: 'soon' is not a date"), ("a: [", "not YAML")):
+    for front, message in (("date: soon", "column date: 'soon' is not a date"), ("a: [", "not YAML")):
         path.write_text(f"---\n{front}\n---\nx")
         with pytest.raises(InputError, match=r"a\.md") as caught:
             list(read_documents(path))
-        assert told in str(caught.value)
+        assert message in str(caught.value)
 
 
 def record(kind: str, block: bytes, url: str = "https://x.example/a", date: str = "2026-06-01T10:00:00Z") -> bytes:
@@ -204,7 +205,7 @@ def chunked(body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
-def test_web_archives(tmp_path: Path, name: str) -> None:
+def test_web_archives_are_read(tmp_path: Path, name: str) -> None:
     records = [
         record("warcinfo", b"software: x"),
         record("request", b"GET / HTTP/1.1\r\n\r\n"),
@@ -218,19 +219,21 @@ def test_web_archives(tmp_path: Path, name: str) -> None:
         record("response", answer(b"\x89PNG\0", kind="image/png")),
         record("conversion", "Wet title\nÆ text".encode()),
     ]
-    body = b"".join(gzip.compress(one) for one in records) if name.endswith("gz") else b"".join(records)
+    body = (
+        b"".join(gzip.compress(record_bytes) for record_bytes in records) if name.endswith("gz") else b"".join(records)
+    )
     (tmp_path / name).write_bytes(body)
     documents = list(read_documents(tmp_path / name))
-    titles = [one.title for one in documents]
+    titles = [document.title for document in documents]
     assert titles == ["Plain", "Chunked", "Packed", "Deflated", "Already unpacked", "Wet title"]
     assert documents[0].published == instant("2026-05-05")
-    assert {one.captured for one in documents} == {instant("2026-06-01T10:00:00Z")}
+    assert {document.captured for document in documents} == {instant("2026-06-01T10:00:00Z")}
     assert documents[1].published is None
-    assert all("kept the rate" in one.text for one in documents[:5])
+    assert all("kept the rate" in document.text for document in documents[:5])
 
 
 @pytest.mark.parametrize(
-    ("name", "body", "told"),
+    ("name", "body", "message"),
     [
         ("a.warc", b"not an archive\n", "not a WARC file"),
         ("a.warc", record("conversion", b"text")[:-6], "cut off"),
@@ -240,13 +243,13 @@ def test_web_archives(tmp_path: Path, name: str) -> None:
         ("a.docx", b"", "cannot be imported"),
     ],
 )
-def test_damaged_and_unknown_files_are_told(tmp_path: Path, name: str, body: bytes, told: str) -> None:
+def test_damaged_and_unknown_files_raise(tmp_path: Path, name: str, body: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(body)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         list(read_documents(tmp_path / name))
 
 
-def test_a_missing_or_foreign_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_or_one_of_another_program_raises(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         list(read_documents(tmp_path / "nothing"))
     with pytest.raises(InputError, match="no corpus here"):
@@ -256,7 +259,7 @@ def test_a_missing_or_foreign_file_is_told(tmp_path: Path) -> None:
         Corpus(tmp_path / "x.sqlite")
 
 
-def test_the_commands_add_and_search(tmp_path: Path) -> None:
+def test_the_commands_add_and_search_documents(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "2026-06-01-a.txt").write_text("Rates held\nThe bank held its rate.")
     (tmp_path / "in" / "2026-09-01-b.txt").write_text("Rates cut\nThe bank cut its rate.")

@@ -1,4 +1,4 @@
-"""Dates as engines write them."""
+"""Dates as search engines write them."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.data import parse_stated_date
+from foretell.data.dates import parse_stated_date
 
 
 @pytest.mark.parametrize(
@@ -21,30 +21,30 @@ from foretell.data import parse_stated_date
         ("Tue, 03 Mar 2026 07:00:00 GMT", datetime(2026, 3, 3, 7, tzinfo=UTC)),
     ],
 )
-def test_stated_dates_are_read(text: str, expected: datetime) -> None:
+def test_stated_dates_are_parsed(text: str, expected: datetime) -> None:
     assert parse_stated_date(text) == (expected, "published")
 
 
 @pytest.mark.parametrize("text", ["2 days ago", "1 hour ago", "an hour ago", "3 months ago", "5 mins ago", "Yesterday"])
-def test_ages_give_no_date(text: str) -> None:
+def test_relative_ages_give_no_date(text: str) -> None:
     assert parse_stated_date(text) == (None, "relative")
 
 
 @pytest.mark.parametrize(
     "text", [None, "", "soon", "0001-01-01T00:00:00Z", "2026", "Feb 31, 2026", "Foo 3, 2026", "03/04/2026"]
 )
-def test_what_is_not_understood_is_not_guessed(text: str | None) -> None:
+def test_unknown_formats_give_no_date(text: str | None) -> None:
     assert parse_stated_date(text) == (None, "none")
 
 
 @given(st.integers(0, 4_000_000_000).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)))
-@settings(deadline=None, max_examples=50)
-def test_an_iso_moment_comes_back_as_it_was(moment: datetime) -> None:
-    assert parse_stated_date(moment.isoformat()) == (moment, "published")
+@settings(max_examples=50)
+def test_an_iso_time_is_parsed_exactly(time: datetime) -> None:
+    assert parse_stated_date(time.isoformat()) == (time, "published")
 
 
 @given(st.text())
-@settings(deadline=None, max_examples=200)
-def test_any_text_is_read_or_left_undated(text: str) -> None:
-    moment, dating = parse_stated_date(text)
-    assert (moment is None) == (dating != "published")
+@settings(max_examples=200)
+def test_any_text_is_parsed_or_left_undated(text: str) -> None:
+    parsed, dating = parse_stated_date(text)
+    assert (parsed is None) == (dating != "published")

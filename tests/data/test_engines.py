@@ -1,4 +1,4 @@
-"""Every engine against a server that speaks its format: dates, filters, limits, failures, and keys that never show."""
+"""Every search engine against a server with its format: dates, filters, limits, failures and hidden keys."""
 
 import asyncio
 import json
@@ -12,31 +12,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from fakes.faults import busy, failing, garbled, inject
-from foretell.data import AsyncHttpClient, HttpLimits, ServiceAccess, ServiceAddresses, ServiceConfig, SourceError
-from foretell.data.search import (
-    ASKNEWS_URL,
-    GDELT_URL,
-    AskNewsSearch,
-    BraveSearch,
-    CannotSearch,
-    ExaSearch,
-    GdeltSearch,
-    PerplexitySearch,
-    SearchEngine,
-    SearchHit,
-    SerperSearch,
-    TavilySearch,
-)
-from foretell.practice import (
-    PracticeServer,
-    SampleWebPage,
-    SampleWorld,
-    ServerResponse,
-    json_response,
-    search_server,
-    small_world,
-)
-from foretell.questions import AsOf, instant
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit
+from foretell.data.search.news import ASKNEWS_URL, GDELT_URL, AskNewsSearch, GdeltSearch
+from foretell.data.search.web import BraveSearch, ExaSearch, PerplexitySearch, SerperSearch, TavilySearch
+from foretell.data.service import ServiceConfig
+from foretell.data.service_limits import ServiceAccess, ServiceAddresses
+from foretell.practice.server import PracticeServer, ServerResponse, json_response
+from foretell.practice.web import SampleWebPage, SampleWorld, search_server, small_world
+from foretell.questions.as_of import AsOf, instant
 
 KEY = "canary-key/9+9"
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=10.0)
@@ -89,7 +73,7 @@ def failed(name: str, meddle: Meddle) -> SourceError:
 
 
 def answering(data: Any) -> Meddle:
-    """The server gives this answer, whatever it is asked."""
+    """Make the server respond with this to every request."""
     return lambda server: inject(server, lambda _: data if isinstance(data, ServerResponse) else json_response(data))
 
 
@@ -99,7 +83,7 @@ def sent(server: PracticeServer) -> dict[str, Any]:
 
 
 @every_engine
-def test_nothing_later_than_the_cutoff_comes_back_in_a_backtest(name: str) -> None:
+def test_a_backtest_gets_no_result_after_the_cutoff(name: str) -> None:
     hits, _ = searched(name)
     assert HELD in [hit.url for hit in hits]
     assert CUT not in [hit.url for hit in hits]
@@ -109,14 +93,14 @@ def test_nothing_later_than_the_cutoff_comes_back_in_a_backtest(name: str) -> No
 def test_live_search_sends_no_date_filter(name: str) -> None:
     hits, server = searched(name, LIVE)
     assert CUT in [hit.url for hit in hits]
-    told = json.dumps(sent(server))
+    body = json.dumps(sent(server))
     assert not any(
-        word in told for word in ("2026", "Date", "_date", "freshness", "timestamp", "cdr", "before:", "AsOf")
+        word in body for word in ("2026", "Date", "_date", "freshness", "timestamp", "cdr", "before:", "AsOf")
     )
 
 
 @every_engine
-def test_unicode_goes_out_and_comes_back_whole(name: str) -> None:
+def test_unicode_is_sent_and_received_unchanged(name: str) -> None:
     page = SampleWebPage(
         url="https://news.example/ü",
         title="Zażółć 中文 🎉",
@@ -142,24 +126,24 @@ def test_no_result_is_an_empty_list(name: str) -> None:
 
 
 @every_engine
-def test_busy_then_well(name: str) -> None:
+def test_a_busy_engine_is_retried(name: str) -> None:
     hits, server = searched(name, meddle=lambda server: inject(server, busy(), failing(500)))
     assert hits
     assert len(server.requests) == 3
 
 
 @every_engine
-def test_an_answer_that_does_not_parse(name: str) -> None:
+def test_a_response_that_is_not_json_raises(name: str) -> None:
     assert "not JSON" in str(failed(name, lambda server: inject(server, garbled())))
 
 
 SHAPES: list[Any] = [[], {"unexpected": 1}, {"web": {}, "results": 3, "organic": None, "articles": 7}]
-# GDELT tells "no article" by leaving the field out.
+# Without articles, GDELT leaves the field out.
 STRANGE = [(name, data) for name in ENGINES for data in SHAPES if (name, data) != ("gdelt", SHAPES[1])]
 
 
 @pytest.mark.parametrize(("name", "data"), STRANGE)
-def test_an_answer_of_another_shape_names_the_field(name: str, data: Any) -> None:
+def test_an_error_about_a_changed_response_names_the_field(name: str, data: Any) -> None:
     assert "field" in str(failed(name, answering(data)))
 
 
@@ -179,12 +163,12 @@ MISSING = [
 
 
 @pytest.mark.parametrize(("name", "data", "field"), MISSING)
-def test_a_missing_field_is_named(name: str, data: Any, field: str) -> None:
+def test_an_error_about_a_missing_field_names_it(name: str, data: Any, field: str) -> None:
     assert f"field {field}" in str(failed(name, answering(data)))
 
 
 @pytest.mark.parametrize("name", [name for name in ENGINES if name != "gdelt"])
-def test_a_wrong_key_is_told_without_the_key(name: str) -> None:
+def test_an_error_about_a_wrong_key_does_not_show_the_key(name: str) -> None:
     def meddle(server: PracticeServer) -> None:
         other = search_server(small_world(), "another key")
         server._routes = other._routes
@@ -211,7 +195,7 @@ def test_an_empty_query_is_refused(name: str, query: str) -> None:
 
 
 @every_engine
-def test_engines_say_that_they_filter_and_what_they_are_called(name: str) -> None:
+def test_engines_state_their_name_and_that_they_filter_dates(name: str) -> None:
     async def run() -> None:
         async with AsyncHttpClient() as client:
             engine = ENGINES[name](client, "http://127.0.0.1:1")
@@ -220,7 +204,7 @@ def test_engines_say_that_they_filter_and_what_they_are_called(name: str) -> Non
     asyncio.run(run())
 
 
-def test_brave_sends_its_range_and_tells_how_pages_are_dated() -> None:
+def test_brave_sends_a_date_range_and_states_how_pages_are_dated() -> None:
     hits, server = searched("brave")
     assert server.requests[0].query["freshness"] == "2000-01-01to2026-07-01"
     assert server.requests[0].query["extra_snippets"] == "true"
@@ -253,18 +237,18 @@ def test_many_results_take_several_pages(name: str, limit: int, pages: int) -> N
 @pytest.mark.parametrize(
     ("name", "field", "most"), [("exa", "numResults", 100), ("tavily", "max_results", 20), ("gdelt", "maxrecords", 250)]
 )
-def test_no_more_is_asked_for_than_an_engine_gives(name: str, field: str, most: int) -> None:
+def test_the_requested_limit_is_at_most_the_maximum_of_the_engine(name: str, field: str, most: int) -> None:
     _, server = searched(name, query="rate", limit=1_000, world=many_pages(3))
     assert int(sent(server)[field]) == most
 
 
 @pytest.mark.parametrize(("name", "query"), [("brave", "x" * 401), ("brave", "w " * 51), ("tavily", "x" * 401)])
-def test_a_query_too_long_is_refused_with_what_to_do(name: str, query: str) -> None:
+def test_a_query_that_is_too_long_is_refused_with_advice(name: str, query: str) -> None:
     with pytest.raises(CannotSearch, match="shorten it"):
         searched(name, query=query)
 
 
-def test_exa_sends_the_instant_and_leaves_undated_pages_out() -> None:
+def test_exa_sends_the_exact_cutoff_and_leaves_out_undated_pages() -> None:
     hits, server = searched("exa")
     assert sent(server)["endPublishedDate"] == "2026-07-01T12:00:00.000Z"
     assert sent(server)["contents"] == {"text": {"maxCharacters": 10_000}, "maxAgeHours": -1}
@@ -280,7 +264,7 @@ def snapshots(now: str) -> Build:
     )
 
 
-def test_exa_snapshots_bring_the_text_of_that_day() -> None:
+def test_exa_snapshots_have_the_text_of_the_cutoff() -> None:
     hits, server = searched(snapshots("2026-10-01"))
     assert sent(server)["contents"]["snapshotAsOf"] == "2026-07-01T12:00:00.000Z"
     by_url = {hit.url: hit for hit in hits}
@@ -289,7 +273,7 @@ def test_exa_snapshots_bring_the_text_of_that_day() -> None:
     assert (by_url[AGED].text, by_url[AGED].text_as_of) == (None, None)
 
 
-def test_exa_snapshots_are_not_asked_for_beyond_their_window_or_live() -> None:
+def test_exa_snapshots_are_requested_only_in_recent_backtests() -> None:
     assert "snapshotAsOf" not in sent(searched(snapshots("2027-06-01"))[1])["contents"]
     assert "snapshotAsOf" not in sent(searched(snapshots("2026-10-01"), LIVE)[1])["contents"]
 
@@ -312,11 +296,15 @@ def test_serper_sends_the_range_twice_and_reads_googles_dates() -> None:
     assert (by_url[UNDATED].published, by_url[UNDATED].dating) == (None, "none")
 
 
-def test_asknews_asks_its_archive_by_crawl_date() -> None:
+def test_asknews_filters_its_archive_by_crawl_date() -> None:
     hits, server = searched("asknews")
-    asked = sent(server)
-    assert (asked["historical"], asked["time_filter"], asked["end_timestamp"]) == ("true", "crawl_date", "1782907200")
-    assert int(asked["end_timestamp"]) - int(asked["start_timestamp"]) == 60 * 86_400
+    params = sent(server)
+    assert (params["historical"], params["time_filter"], params["end_timestamp"]) == (
+        "true",
+        "crawl_date",
+        "1782907200",
+    )
+    assert int(params["end_timestamp"]) - int(params["start_timestamp"]) == 60 * 86_400
     held = next(hit for hit in hits if hit.url == HELD)
     assert (held.published, held.dating) == (instant("2026-06-18T09:30:00Z"), "published")
 
@@ -344,20 +332,23 @@ def test_gdelt_refusing_a_query_in_html_with_status_200_is_an_error() -> None:
     assert "the query was refused: Your query was too short." in str(failed("gdelt", answering(page)))
 
 
-def test_gdelt_gets_words_and_not_operators() -> None:
+def test_gdelt_gets_words_without_operators() -> None:
     _, server = searched("gdelt", query='Will (the bank) "cut its rate"? Norway\'s: a/b')
     assert sent(server)["query"] == 'Will the bank "cut its rate" Norway s a b sourcelang:english'
     with pytest.raises(CannotSearch, match="three letters"):
         searched("gdelt", query="a? b!")
 
 
-def test_gdelt_and_asknews_are_asked_slowly_by_default() -> None:
+def test_gdelt_and_asknews_have_slow_default_rate_limits() -> None:
     known = ServiceAddresses(ServiceAccess())
-    found = {one: known.find(urlsplit(one).netloc, urlsplit(one).path) for one in (GDELT_URL, ASKNEWS_URL)}
-    assert [one and [str(limit) for limit in one.limits] for one in found.values()] == [["1/5 s"], ["1/10 s"]]
+    services = {url: known.find(urlsplit(url).netloc, urlsplit(url).path) for url in (GDELT_URL, ASKNEWS_URL)}
+    assert [service and [str(limit) for limit in service.limits] for service in services.values()] == [
+        ["1/5 s"],
+        ["1/10 s"],
+    ]
 
 
-def test_a_client_with_id_and_secret_gets_one_token_and_another_when_it_is_refused() -> None:
+def test_a_token_is_requested_once_and_again_when_it_is_refused() -> None:
     async def run() -> PracticeServer:
         server = search_server(small_world(), KEY)
         async with server, AsyncHttpClient(limits=QUICK) as client:
@@ -378,14 +369,14 @@ def test_a_client_with_id_and_secret_gets_one_token_and_another_when_it_is_refus
     assert paths[0] == "/asknews/oauth2/token"
 
 
-def test_one_result_that_cannot_be_read_costs_only_itself_and_is_named() -> None:
+def test_one_unreadable_result_is_left_out_and_noted() -> None:
     rows = [{"title": "a", "url": HELD, "description": "x", "page_age": "2026-06-18T09:30:00"}, {"title": "no address"}]
     hits, _ = searched("brave", meddle=answering({"type": "search", "web": {"results": rows}}))
     assert [hit.url for hit in hits] == [HELD]
     assert getattr(hits, "notes", ()) == ("1 of 2 rows cannot be read: field web.results[1].url is missing",)
 
 
-def test_a_page_of_perplexity_counts_as_of_its_last_change() -> None:
+def test_perplexity_results_are_dated_by_their_last_change() -> None:
     row = {"title": "t", "url": HELD, "snippet": "s", "date": "2026-06-01", "last_updated": "2026-09-20"}
     hits, server = searched("perplexity", meddle=answering({"results": [row]}))
     assert [hit.published for hit in hits] == [instant("2026-09-20")]

@@ -1,4 +1,4 @@
-"""The client over real sockets and a scripted transport: patience, limits, redirects, and keys that never show."""
+"""The HTTP client over real sockets and a scripted transport: retries, limits, redirects and hidden keys."""
 
 import asyncio
 import logging
@@ -13,16 +13,16 @@ import pytest
 
 from fakes.answers import respond
 from fakes.faults import busy, cut_off, failing, inject, slow
-from foretell.data import AsyncHttpClient, HttpLimits, HttpResponse, SourceError
-from foretell.outgoing import Answer, ConnectionBroke, FunctionTransport, HttpRequest, NotConnected
-from foretell.practice import PracticeServer, ServerRequest, ServerResponse, json_response
+from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, SourceError
+from foretell.outgoing.client import Answer, ConnectionBroke, FunctionTransport, HttpRequest, NotConnected
+from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=100_000)
 CANARY = "sk-canary/7+7"
 
 
 def served(use: Callable[[PracticeServer, AsyncHttpClient], Awaitable[object]], **options: object) -> PracticeServer:
-    """Run something against a server that says ok, and hand the server back."""
+    """Run `use` against a server that responds with ok, and return the server."""
 
     async def run() -> PracticeServer:
         server = PracticeServer()
@@ -44,7 +44,7 @@ def failure(use: Callable[[PracticeServer, AsyncHttpClient], Awaitable[object]],
     return caught.value
 
 
-def test_get_and_post_with_params_headers_and_our_name() -> None:
+def test_get_and_post_send_params_headers_and_the_user_agent() -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         answer = await client.get(f"{server.url}/ok", params={"q": "ø å"}, headers={"X-Key": "k"})
         assert (answer.status, answer.body, answer.hops) == (
@@ -61,7 +61,7 @@ def test_get_and_post_with_params_headers_and_our_name() -> None:
 
 
 @pytest.mark.parametrize("fault", [busy(), busy("soon"), failing(500), failing(503), cut_off()])
-def test_a_busy_or_broken_server_is_asked_again(fault: Callable[[ServerResponse], ServerResponse]) -> None:
+def test_a_busy_or_failing_server_is_retried(fault: Callable[[ServerResponse], ServerResponse]) -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         inject(server, *[fault, fault])
         assert (await client.get(f"{server.url}/ok")).status == 200
@@ -69,7 +69,7 @@ def test_a_busy_or_broken_server_is_asked_again(fault: Callable[[ServerResponse]
     assert len(served(use).requests) == 3
 
 
-def test_after_the_last_attempt_the_reason_is_told_with_the_servers_words() -> None:
+def test_after_the_last_attempt_the_error_quotes_the_server() -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         inject(server, *[failing(503)] * 3)
         await client.get(f"{server.url}/ok", params={"api_key": CANARY})
@@ -89,7 +89,7 @@ def test_after_the_last_attempt_the_reason_is_told_with_the_servers_words() -> N
         (lambda good: good, "http://127.0.0.1:1/", "connect"),
     ],
 )
-def test_what_ends_at_once(fault: Any, path: str, problem: str) -> None:
+def test_permanent_failures_are_not_retried(fault: Any, path: str, problem: str) -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         server.route("GET", "/big", lambda _: ServerResponse(body=b"x" * 100_001))
         inject(server, fault)
@@ -109,13 +109,13 @@ SENT_AGAIN = [
 
 
 def scripted(answers: list[Any], limits: HttpLimits = QUICK, **options: Any) -> HttpResponse:
-    """What the client makes of answers that come in turn; an exception is raised instead of answering."""
+    """Return the client's response to these scripted answers; an exception among them is raised instead."""
 
     def answer(request: HttpRequest) -> Answer:
-        one = answers.pop(0)
-        if isinstance(one, Exception):
-            raise one
-        return one
+        scripted_answer = answers.pop(0)
+        if isinstance(scripted_answer, Exception):
+            raise scripted_answer
+        return scripted_answer
 
     async def ask() -> HttpResponse:
         async with AsyncHttpClient(limits=limits, transport=FunctionTransport(answer)) as client:
@@ -125,11 +125,11 @@ def scripted(answers: list[Any], limits: HttpLimits = QUICK, **options: Any) -> 
 
 
 @pytest.mark.parametrize("first", SENT_AGAIN, ids=str)
-def test_it_is_asked_again_after_every_passing_trouble(first: Any) -> None:
+def test_every_temporary_failure_is_retried(first: Any) -> None:
     assert scripted([first, respond(200, content=b"ok")]).body == b"ok"
 
 
-def test_an_answer_that_drips_on_is_cut_off() -> None:
+def test_a_response_that_never_ends_times_out() -> None:
     async def drips() -> AsyncIterator[bytes]:
         while True:
             yield b"x"
@@ -139,11 +139,11 @@ def test_an_answer_that_drips_on_is_cut_off() -> None:
         scripted([respond(200, content=drips())], HttpLimits(total_seconds=0.1))
 
 
-def test_progress_is_told_with_the_total_and_an_unchanged_page_is_no_error() -> None:
-    told: list[tuple[int, int | None]] = []
+def test_progress_is_reported_with_the_total_and_status_304_is_not_an_error() -> None:
+    reported: list[tuple[int, int | None]] = []
     answer = respond(200, content=b"hello")
-    scripted([answer], progress=lambda size, total: told.append((size, total)))
-    assert told[-1] == (5, 5)
+    scripted([answer], progress=lambda size, total: reported.append((size, total)))
+    assert reported[-1] == (5, 5)
     assert scripted([respond(304)]).status == 304
 
 
@@ -161,7 +161,7 @@ def test_a_refusal_is_final_and_never_echoes_the_key(status: int) -> None:
     assert "bad key •••" in str(error)
 
 
-def test_redirects_leave_their_trail() -> None:
+def test_redirects_are_recorded_as_hops() -> None:
     answers: list[HttpResponse] = []
 
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
@@ -176,7 +176,7 @@ def test_redirects_leave_their_trail() -> None:
 
 
 @pytest.mark.parametrize("location", ["/loop", "ftp://example.org/", ""])
-def test_redirects_that_lead_nowhere(location: str) -> None:
+def test_invalid_redirects_raise(location: str) -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         headers = {"Location": location} if location else {}
         server.route("GET", "/loop", lambda _: ServerResponse(status=302, headers=headers))
@@ -212,7 +212,7 @@ def test_keys_are_hidden_in_logs_and_hops(caplog: pytest.LogCaptureFixture) -> N
     assert "7%2B7" not in caplog.text
 
 
-def test_an_error_of_the_connection_hides_keys() -> None:
+def test_connection_errors_hide_keys() -> None:
     def refuse(request: HttpRequest) -> Answer:
         raise NotConnected(f"cannot reach {request.url}")
 
@@ -228,7 +228,7 @@ def test_an_error_of_the_connection_hides_keys() -> None:
     assert "key=•••" in shown
 
 
-def test_requests_to_one_host_keep_its_pace() -> None:
+def test_requests_to_one_host_keep_its_rate_limit() -> None:
     times: list[float] = []
 
     def note(request: ServerRequest) -> ServerResponse:
@@ -237,22 +237,22 @@ def test_requests_to_one_host_keep_its_pace() -> None:
 
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         server.route("GET", "/noted", note)
-        client.pace(server.url, per_second=5.0)
+        client.limit_rate(server.url, per_second=5.0)
         for _ in range(3):
             await client.get(f"{server.url}/noted")
-        client.pace(server.url, per_second=5.0, burst=3)
+        client.limit_rate(server.url, per_second=5.0, burst=3)
         await asyncio.gather(*(client.get(f"{server.url}/noted") for _ in range(8)))
         with pytest.raises(ValueError, match="per_second"):
-            client.pace(server.url, per_second=0.0)
+            client.limit_rate(server.url, per_second=0.0)
 
     served(use)
-    # One that was refused and sent again counts too. A busy machine may note an arrival some hundredths late.
+    # A request that was refused and sent again counts too. A busy machine may record an arrival slightly late.
     assert len(times) == 12
     assert all(later - earlier >= 0.14 for earlier, later in pairwise(times[:4]))
     assert all(later - earlier >= 0.54 for earlier, later in zip(times[4:], times[7:], strict=False))
 
 
-def test_an_address_that_was_checked_is_the_one_connected_to() -> None:
+def test_the_connection_goes_to_the_address_that_was_checked() -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         async def admit(url: str) -> str:
             return "127.0.0.1"
@@ -264,10 +264,10 @@ def test_an_address_that_was_checked_is_the_one_connected_to() -> None:
     assert served(use).requests[0].headers["host"].startswith("nowhere.invalid")
 
 
-def test_a_body_in_an_encoding_nobody_asked_for_is_refused_and_not_read_as_text() -> None:
+def test_a_body_in_an_encoding_that_was_not_requested_is_refused() -> None:
     async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
         inject(server, lambda good: replace(good, headers={**good.headers, "Content-Encoding": "br-2"}))
-        with pytest.raises(SourceError, match="packed with br-2, which was not asked for"):
+        with pytest.raises(SourceError, match="compressed with br-2, which was not requested"):
             await client.get(f"{server.url}/ok")
 
     served(use)

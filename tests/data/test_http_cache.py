@@ -1,4 +1,4 @@
-"""Answers that are kept: as long as their server allows, never with a key, never across a cutoff."""
+"""The HTTP cache: as long as the server allows, never with a key, never across cutoffs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -6,17 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from foretell.data import AsyncHttpClient, HttpLimits, ServiceAccess, Wikipedia
-from foretell.data.http_cache import FOLDER, HttpCache, fresh_seconds, may_be_kept
-from foretell.practice import PageVersion, PracticeServer, SampleWorld, ServerRequest, ServerResponse, wikipedia_server
-from foretell.questions import AsOf, instant
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.http_cache import FOLDER, HttpCache, fresh_seconds, is_cacheable
+from foretell.data.service_limits import ServiceAccess
+from foretell.data.wikipedia import Wikipedia
+from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse
+from foretell.practice.web import PageVersion, SampleWorld, wikipedia_server
+from foretell.questions.as_of import AsOf, instant
 
 QUICK = HttpLimits(attempts=1, total_seconds=5.0)
 KEY = "sk-canary"
 
 
 class Source:
-    """Serves a body that changes when it is told to, with the headers it is given."""
+    """Serves a body that can be changed, with the given headers."""
 
     def __init__(self, **headers: str) -> None:
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -50,7 +53,7 @@ async def body(client: AsyncHttpClient, url: str, **headers: str) -> str:
     return (await client.get(url, headers=headers)).body.decode()
 
 
-def test_a_fresh_answer_is_not_asked_for_again_and_another_request_is_another_answer(tmp_path: Path) -> None:
+def test_a_fresh_response_is_reused_only_for_the_same_request(tmp_path: Path) -> None:
     source = Source(cache_control="max-age=600")
 
     async def use(client: AsyncHttpClient, url: str) -> None:
@@ -63,7 +66,7 @@ def test_a_fresh_answer_is_not_asked_for_again_and_another_request_is_another_an
     assert len(reading(tmp_path, source, use)) == 3
 
 
-def test_a_stale_answer_is_asked_for_with_its_validator(tmp_path: Path) -> None:
+def test_a_stale_response_is_revalidated(tmp_path: Path) -> None:
     source = Source(cache_control="no-cache", etag="yes")
 
     async def use(client: AsyncHttpClient, url: str) -> None:
@@ -74,7 +77,7 @@ def test_a_stale_answer_is_asked_for_with_its_validator(tmp_path: Path) -> None:
         assert [await body(client, url) for _ in range(3)] == ["version 2"] * 3
 
     seen = reading(tmp_path, source, use)
-    assert [one.headers.get("if-none-match", "") for one in seen] == ["", '"1"', '"1"', '"2"']
+    assert [request.headers.get("if-none-match", "") for request in seen] == ["", '"1"', '"1"', '"2"']
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_a_stale_answer_is_asked_for_with_its_validator(tmp_path: Path) -> None:
         ({}, {}),
     ],
 )
-def test_what_is_not_kept(headers: dict[str, str], sent: dict[str, str], tmp_path: Path) -> None:
+def test_uncacheable_responses_are_not_stored(headers: dict[str, str], sent: dict[str, str], tmp_path: Path) -> None:
     async def use(client: AsyncHttpClient, url: str) -> None:
         for _ in range(2):
             await body(client, url, **sent)
@@ -98,7 +101,7 @@ def test_what_is_not_kept(headers: dict[str, str], sent: dict[str, str], tmp_pat
     assert not any((tmp_path / FOLDER).glob("*"))
 
 
-def test_an_address_with_a_key_and_a_service_without_use_for_it_are_not_kept(tmp_path: Path) -> None:
+def test_requests_with_a_key_and_uncached_services_are_not_stored(tmp_path: Path) -> None:
     async def use(client: AsyncHttpClient, url: str) -> None:
         client.keep_secret(KEY)
         for _ in range(2):
@@ -109,7 +112,7 @@ def test_an_address_with_a_key_and_a_service_without_use_for_it_are_not_kept(tmp
     assert not any((tmp_path / FOLDER).glob("*"))
 
 
-def test_a_backtest_is_never_served_what_another_cutoff_was_answered(tmp_path: Path) -> None:
+def test_a_backtest_never_gets_the_cached_response_of_another_cutoff(tmp_path: Path) -> None:
     world = SampleWorld(now=instant("2026-11-01"), articles={"A": [PageVersion(at=instant("2026-01-01"), text="old")]})
 
     async def run() -> list[str]:
@@ -128,37 +131,37 @@ def test_a_backtest_is_never_served_what_another_cutoff_was_answered(tmp_path: P
             access = ServiceAccess(home=tmp_path, addresses={"wikipedia": server.url}, contact="me@example.org")
             async with AsyncHttpClient(limits=QUICK, access=access) as client:
                 wiki = Wikipedia(client, server.url)
-                found = [(await wiki.revision("A", AsOf.day("2026-02-01"))).wikitext]
+                texts = [(await wiki.revision("A", AsOf.day("2026-02-01"))).wikitext]
                 world.articles["A"].append(PageVersion(at=instant("2026-03-01"), text="new"))
                 for day in ("2026-04-01", "2026-02-01", "2026-02-02"):
-                    found.append((await wiki.revision("A", AsOf.day(day))).wikitext)
-                return [*found, str(len(server.requests))]
+                    texts.append((await wiki.revision("A", AsOf.day(day))).wikitext)
+                return [*texts, str(len(server.requests))]
 
     assert asyncio.run(run()) == ["old", "new", "old", "old", "3"]
 
 
-def test_how_long_answers_are_good() -> None:
+def test_freshness_follows_the_cache_headers() -> None:
     date = "Wed, 21 Oct 2026 07:28:00 GMT"
     assert fresh_seconds({"expires": "Wed, 21 Oct 2026 08:28:00 GMT", "date": date}) == 3600
     assert fresh_seconds({"expires": "0", "date": date}) == 0
     assert fresh_seconds({"cache-control": "max-age=nonsense"}) == 0
     assert fresh_seconds({"cache-control": "no-cache, max-age=9"}) == 0
-    assert not may_be_kept({"cache-control": "max-age=0"})
-    assert may_be_kept({"last-modified": date})
+    assert not is_cacheable({"cache-control": "max-age=0"})
+    assert is_cacheable({"last-modified": date})
 
 
-def test_the_folder_stays_within_its_bounds_and_damage_is_as_good_as_nothing(tmp_path: Path) -> None:
+def test_the_cache_stays_within_its_size_and_ignores_damaged_files(tmp_path: Path) -> None:
     now = [1_000.0]
     cache = HttpCache(tmp_path, max_bytes=20_000, clock=lambda: now[0])
     headers = {"cache-control": "max-age=60"}
     for number in range(60):
         cache.keep(f"{number:064}", b"x" * 1_000, headers)
-    sizes = [one.stat().st_size for one in tmp_path.iterdir()]
+    sizes = [file.stat().st_size for file in tmp_path.iterdir()]
     assert sum(sizes) <= 20_000
     assert len(sizes) > 5
     newest = tmp_path / f"{59:064}"
-    found = cache.find(newest.name)
-    assert found is not None
-    assert (found.fresh(1_059.0), found.fresh(1_061.0), found.fresh(900.0)) == (True, False, False)
+    cached = cache.find(newest.name)
+    assert cached is not None
+    assert (cached.fresh(1_059.0), cached.fresh(1_061.0), cached.fresh(900.0)) == (True, False, False)
     newest.write_bytes(newest.read_bytes()[:-1])
     assert cache.find(newest.name) is None

@@ -1,4 +1,4 @@
-"""Every way out for strangers' words: terminals, print, notes, tracebacks, tables, JSON, figures and streams."""
+"""Every output of untrusted text: terminals, print, notes, tracebacks, tables, JSON, figures and streams."""
 
 import csv
 import io
@@ -16,24 +16,15 @@ from click.testing import CliRunner
 from markdown_it import MarkdownIt
 
 import foretell
-from foretell.cli import cli
-from foretell.cli.main import NoteHandler
-from foretell.data import UNSAFE, for_log
-from foretell.operations import Result
-from foretell.report import (
-    StudyColumn,
-    StudyResult,
-    StudyRow,
-    StudyTable,
-    TournamentDay,
-    TournamentRow,
-    console,
-    element,
-    markdown_summary,
-    markdown_text,
-    show_exception,
-)
-from foretell.scoring import rows_as_html, rows_as_text
+from foretell.cli.main import NoteHandler, cli
+from foretell.data.untrusted import UNSAFE, for_log
+from foretell.report.markup import element, markdown_text
+from foretell.report.result import Result
+from foretell.report.study import StudyColumn, StudyRow, StudyTable
+from foretell.report.study_result import StudyResult
+from foretell.report.terminal import console, show_exception
+from foretell.report.tournament_page import TournamentDay, TournamentRow, markdown_summary
+from foretell.scoring.scoreboard import rows_as_html, rows_as_text
 
 HOSTILE = (
     "\x1b]52;c;ZWNobw==\x07 \x1b[2J\x9b1;1H\x9d0;owned\x9c \u202egnp.exe [link=https://evil.example]x[/link] <b>|`"
@@ -42,11 +33,13 @@ SOURCE = Path(foretell.__file__).parent
 
 
 def colourless(text: str) -> str:
-    """Without the colours that are ours."""
+    """Remove our own colours."""
     return re.sub(r"\x1b\[[\d;]*m", "", text)
 
 
-def test_questions_of_strangers_steer_nothing_on_any_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrusted_questions_do_not_control_the_terminal_in_any_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
     row = {
@@ -57,9 +50,9 @@ def test_questions_of_strangers_steer_nothing_on_any_way_out(tmp_path: Path, mon
         "due": "2024-04-01",
     }
     Path("mine.jsonl").write_text(f"{json.dumps(row)}\n", encoding="utf-8")
-    told = CliRunner().invoke(cli, ["data", "show", "mine.jsonl", "--out", "set"], catch_exceptions=False)
-    assert "quarantined" in told.output
-    assert not UNSAFE.search(told.output)
+    result = CliRunner().invoke(cli, ["data", "show", "mine.jsonl", "--out", "set"], catch_exceptions=False)
+    assert "excluded" in result.output
+    assert not UNSAFE.search(result.output)
     line, _ = csv.DictReader(Path("set/outcomes.csv").read_text(encoding="utf-8").splitlines())
     assert line["question"].startswith("'=cmd|")
     assert not any(UNSAFE.search(cell) for cell in line.values())
@@ -70,16 +63,16 @@ def test_questions_of_strangers_steer_nothing_on_any_way_out(tmp_path: Path, mon
         wrong = CliRunner().invoke(cli, [command, HOSTILE])
         assert isinstance(wrong.exception, foretell.InputError)
     for typed in (["serve", HOSTILE], [HOSTILE], ["runs", HOSTILE], [f"--{HOSTILE}"]):
-        told = CliRunner().invoke(cli, typed)
-        assert told.exit_code == 2
-        assert not UNSAFE.search(told.output)
+        result = CliRunner().invoke(cli, typed)
+        assert result.exit_code == 2
+        assert not UNSAFE.search(result.output)
     assert not UNSAFE.search(str(foretell.ask(HOSTILE, criteria=HOSTILE, price=0.4, model="none")))
 
 
-def test_printing_a_result_in_python_steers_nothing() -> None:
+def test_printing_a_result_in_python_does_not_control_the_terminal() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Own(Result):
-        """Has words of its own."""
+        """A result with its own text."""
 
         text: str
 
@@ -98,7 +91,7 @@ def test_printing_a_result_in_python_steers_nothing() -> None:
     assert "<b>" not in study.to_markdown().replace("\\<b\\>", "")
 
 
-def test_brackets_of_strangers_are_no_markup() -> None:
+def test_untrusted_brackets_are_not_markup() -> None:
     out = io.StringIO()
     console(file=out, force_terminal=True, width=200).print(f"{HOSTILE} :bomb:")
     assert "[link=https://evil.example]x[/link]" in colourless(out.getvalue())
@@ -106,21 +99,21 @@ def test_brackets_of_strangers_are_no_markup() -> None:
     assert "\x1b]8" not in out.getvalue()
 
 
-def test_notes_logs_and_tracebacks_steer_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_logs_and_tracebacks_do_not_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     NoteHandler().emit(logging.LogRecord("x", 30, "x", 1, "closed: %s", (f"{HOSTILE}\nERROR forged",), None))
     try:
         raise RuntimeError(HOSTILE)
     except RuntimeError as error:
         show_exception(type(error), error, error.__traceback__)
-    told = capsys.readouterr().err
-    assert not UNSAFE.search(told)
-    assert told.count("note:") == 1
-    assert "\nERROR forged" not in told
-    assert "RuntimeError" in told
+    err = capsys.readouterr().err
+    assert not UNSAFE.search(err)
+    assert err.count("note:") == 1
+    assert "\nERROR forged" not in err
+    assert "RuntimeError" in err
     assert for_log(f"a\r\nb{HOSTILE}").startswith("a b")
 
 
-def test_the_command_shows_unforeseen_errors_without_their_sequences(tmp_path: Path) -> None:
+def test_the_command_shows_unexpected_errors_without_escape_sequences(tmp_path: Path) -> None:
     program = (
         "import sys, foretell.cli.main as m\n"
         "def broken(): raise RuntimeError('\\x1b]0;owned\\x07')\n"
@@ -133,7 +126,7 @@ def test_the_command_shows_unforeseen_errors_without_their_sequences(tmp_path: P
     assert "\x1b" not in done.stderr
 
 
-def test_figures_and_markdown_hold_no_markup_of_strangers() -> None:
+def test_figures_and_markdown_contain_no_untrusted_markup() -> None:
     figure = element("svg", element("title", HOSTILE), element("text", HOSTILE, data_v=f'"{HOSTILE}" onload="x'))
     parsed = ElementTree.fromstring(str(figure))
     assert len(list(parsed.iter())) == 3
@@ -160,16 +153,16 @@ def test_figures_and_markdown_hold_no_markup_of_strangers() -> None:
     assert not UNSAFE.search(markdown_text(HOSTILE))
 
 
-def test_a_stream_of_events_has_no_message_of_strangers() -> None:
+def test_untrusted_text_cannot_forge_a_message_in_an_event_stream() -> None:
     pytest.importorskip("fastapi")
     from foretell.web import streaming
 
-    message = streaming._message("told", {"text": f"x\n\nevent: end\ndata: {HOSTILE}\r\n\u2028"}, 7)  # pyright: ignore[reportPrivateUsage]
+    message = streaming._message("progress", {"text": f"x\n\nevent: end\ndata: {HOSTILE}\r\n\u2028"}, 7)  # pyright: ignore[reportPrivateUsage]
     assert [line.split(":")[0] for line in message.splitlines() if line] == ["id", "event", "data"]
 
 
-def test_no_other_way_out_is_opened() -> None:
-    """Whoever writes to a terminal or a table does it through the functions that make strangers' words harmless."""
+def test_output_is_written_only_through_the_safe_functions() -> None:
+    """Code that writes to a terminal or a table uses the functions that make untrusted text harmless."""
     texts = {file.relative_to(SOURCE).as_posix(): file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py")}
     echoing = {name for name, text in texts.items() if re.search(r"click\.s?echo\(", text)}
     assert echoing <= {"report/terminal.py", "cli/main.py"}

@@ -5,9 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.data.series import CsvSeries, PackagedSeries, Series, SeriesInMemory, SeriesUnavailable
-from foretell.data.series.local import _load
-from foretell.questions import AsOf, InputError, MissingExtra, SeriesRef
+from foretell.data.series.local import CsvSeries, PackagedSeries, _load
+from foretell.data.series.series import Series, SeriesInMemory, SeriesUnavailable
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError, MissingExtra
+from foretell.questions.question import SeriesRef
 
 AS_OF = AsOf.day("2024-01-02")
 
@@ -21,7 +23,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_long_file_in_any_order(tmp_path: Path) -> None:
+def test_rows_of_a_long_file_may_be_in_any_order(tmp_path: Path) -> None:
     text = "series,date,value\nb,2024-01-01,5\na,2024-01-03,3\na,2024-01-01,1\na,2024-01-02,\n"
     source = CsvSeries(path=write(tmp_path / "all.csv", text))
     assert source.ids() == ("a", "b")
@@ -29,7 +31,7 @@ def test_long_file_in_any_order(tmp_path: Path) -> None:
     assert asyncio.run(source.fetch(ref("a"), AS_OF)).values.tolist() == [1.0]
 
 
-def test_directory_with_one_file_per_series(tmp_path: Path) -> None:
+def test_a_directory_may_have_one_file_per_series(tmp_path: Path) -> None:
     write(tmp_path / "DGS10.csv", "date,value\n2024-01-01,4.5\n")
     write(tmp_path / "DGS2.csv", "\ufeffdate,value\n2024-01-01,4.1\n")
     assert CsvSeries(path=tmp_path).ids() == ("DGS10", "DGS2")
@@ -49,7 +51,7 @@ def test_directory_with_one_file_per_series(tmp_path: Path) -> None:
         ("series,date,value\n,2024-01-01,1\n", "row 1, column series: is missing"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_mistakes_raise_with_row_and_column(tmp_path: Path, text: str, message: str) -> None:
     source = CsvSeries(path=write(tmp_path / "s.csv", text))
     with pytest.raises(InputError) as caught:
         source.ids()
@@ -57,21 +59,21 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, messag
     assert "s.csv" in str(caught.value)
 
 
-def test_missing_places(tmp_path: Path) -> None:
+def test_a_missing_file_or_an_empty_directory_raises(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         CsvSeries(path=tmp_path / "nowhere").ids()
     with pytest.raises(InputError, match=r"no \.csv file"):
         CsvSeries(path=tmp_path).ids()
 
 
-def test_memory_clamps_to_the_cutoff() -> None:
+def test_series_in_memory_end_at_the_cutoff() -> None:
     days = np.array(["2024-01-01", "2024-01-03"], "M8[D]")
     source = SeriesInMemory(series={"x": Series(id="x", days=days, values=np.array([1.0, 2.0]))})
     assert source.ids() == ("x",)
     assert len(asyncio.run(source.fetch(ref("x"), AS_OF))) == 1
 
 
-def test_packaged_series_have_proper_dates() -> None:
+def test_packaged_series_have_correct_dates() -> None:
     pytest.importorskip("statsmodels")
     source = PackagedSeries()
     assert len(source.ids()) >= 16

@@ -1,4 +1,4 @@
-"""Whatever stands anywhere in an answer: it is read, skipped, or refused with a clear error, and nothing crashes."""
+"""Any value anywhere in a response is read, skipped, or refused with a clear error."""
 
 import asyncio
 import contextlib
@@ -35,18 +35,28 @@ from fakes.samples import (
     polymarket_event_body,
     prophet_arena_body,
 )
-from foretell.data import AsyncHttpClient, HttpLimits, ServiceConfig, SourceError
-from foretell.data.markets import ListingFilter, MarketRef, PricesUnavailable
-from foretell.data.series import (
-    AcledSeries,
-    DbnomicsSeries,
-    FredSeries,
-    OpenMeteoSeries,
-    SeriesUnavailable,
-    YahooSeries,
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.markets.listing import ListingFilter
+from foretell.data.markets.market import MarketRef, PricesUnavailable
+from foretell.data.series.acled import AcledSeries
+from foretell.data.series.dbnomics import DbnomicsSeries
+from foretell.data.series.fred import FredSeries
+from foretell.data.series.open_meteo import OpenMeteoSeries
+from foretell.data.series.series import SeriesUnavailable
+from foretell.data.series.yahoo import YahooSeries
+from foretell.data.service import ServiceConfig
+from foretell.outgoing.client import Connections
+from foretell.practice.markets.kalshi import (
+    KalshiCatalogue,
+    SampleKalshiBook,
+    SampleKalshiEvent,
+    SampleKalshiMarket,
+    kalshi_event_body,
 )
-from foretell.outgoing import Connections
-from foretell.practice import (
+from foretell.practice.markets.manifold import ManifoldCatalogue, SampleManifoldBet
+from foretell.practice.markets.metaculus import MetaculusCatalogue
+from foretell.practice.markets.polymarket import PolymarketCatalogue
+from foretell.practice.series import (
     PracticeAcled,
     PracticeDbnomics,
     PracticeOpenMeteo,
@@ -58,18 +68,8 @@ from foretell.practice import (
     SampleShare,
     SampleShareSplit,
 )
-from foretell.practice.markets import (
-    KalshiCatalogue,
-    ManifoldCatalogue,
-    MetaculusCatalogue,
-    PolymarketCatalogue,
-    SampleKalshiBook,
-    SampleKalshiEvent,
-    SampleKalshiMarket,
-    SampleManifoldBet,
-    kalshi_event_body,
-)
-from foretell.questions import AsOf, SeriesRef
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import SeriesRef
 
 PAST = AsOf.day("2026-02-10")
 START = datetime(2026, 2, 8, 14, 30, tzinfo=UTC)
@@ -93,7 +93,7 @@ def served(fake: Any, use: Use, *faults: Any) -> None:
 
 
 def spoiler(place: int, rubbish: Any) -> Callable[[Any], Any]:
-    """Puts rubbish into one place of an answer."""
+    """Return a fault that replaces one value of a response."""
 
     def places(value: Any) -> list[tuple[Any, Any]]:
         keys = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
@@ -101,8 +101,8 @@ def spoiler(place: int, rubbish: Any) -> Callable[[Any], Any]:
 
     def spoil(good: Any) -> Any:
         body = json.loads(good.body)
-        if found := places(body):
-            container, key = found[place % len(found)]
+        if spots := places(body):
+            container, key = spots[place % len(spots)]
             container[key] = rubbish
         return replace(good, body=json.dumps(body).encode())
 
@@ -117,7 +117,9 @@ SHARE = SampleShare(
 )
 STATED = SampleDbnomicsSeries(values=((date(2026, 1, 1), 1.0), (date(2026, 1, 2), None)))
 LISTED = PolymarketListing(slug="s", outcomes=("Yes", "No"), tokens=("1", "2"), trades={"1": ((SECOND, 0.3),)})
-CROWD = SampleMetaculusQuestion(title="?", id=1, history=(SampleCommunityPrediction(since=SECOND, centers=(0.3,)),))
+MARKET_PRICE = SampleMetaculusQuestion(
+    title="?", id=1, history=(SampleCommunityPrediction(since=SECOND, centers=(0.3,)),)
+)
 WEATHER = PracticeOpenMeteo(lambda day: float(day.day), today=date(2026, 2, 20))
 RIOT = SampleConflictEvent(id="IRQ1", day=date(2026, 2, 1), changed=START, kind="Riots")
 NUMBERS: dict[str, tuple[Any, str, Any, str]] = {
@@ -131,21 +133,21 @@ NUMBERS: dict[str, tuple[Any, str, Any, str]] = {
     "kalshi": (FakeKalshi({"x": SampleKalshiBook(quotes=((SECOND, 0.2, 0.4),))}), "x", None, ""),
     "polymarket": (FakePolymarket({"x": LISTED}), "x", None, ""),
     "manifold": (FakeManifold({"x": (SampleManifoldBet(id="b", at_ms=SECOND * 1000, after=0.3),)}), "x", None, ""),
-    "metaculus": (FakeMetaculus({"7": (CROWD,)}, token=KEY), "7", None, ""),
+    "metaculus": (FakeMetaculus({"7": (MARKET_PRICE,)}, token=KEY), "7", None, ""),
 }
 
 
 @pytest.mark.parametrize("provider", list(NUMBERS))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(nth=st.integers(0, 2), place=st.integers(0, 10**6), rubbish=RUBBISH)
-def test_rubbish_among_numbers(provider: str, nth: int, place: int, rubbish: Any) -> None:
+def test_malformed_series_and_prices_are_read_or_refused(provider: str, nth: int, place: int, rubbish: Any) -> None:
     fake, id, series, path = NUMBERS[provider]
 
     async def use(http: AsyncHttpClient, server: Any) -> None:
         if series is not None:
             config = ServiceConfig(http=http, key="k", address=f"{server.url}{path}")
-            found = await series(config).fetch(SeriesRef(provider=provider, id=id), PAST)
-            assert all(PAST.admits_day(day) for day in found.days.tolist())
+            fetched = await series(config).fetch(SeriesRef(provider=provider, id=id), PAST)
+            assert all(PAST.admits_day(day) for day in fetched.days.tolist())
         else:
             source = READERS[provider][2](client(provider, http, server.url))
             points = await source.prices(MarketRef(platform=provider, id=id), PAST)
@@ -204,14 +206,16 @@ PLATFORMS: dict[str, tuple[Any, str]] = {
 
 def readers(platform: str, http: AsyncHttpClient, url: str) -> tuple[Any, Any]:
     name = platform.split()[0]
-    one = client(name, http, url)
-    return READERS[name][0](one), READERS[name][1](one)
+    platform_client = client(name, http, url)
+    return READERS[name][0](platform_client), READERS[name][1](platform_client)
 
 
 @pytest.mark.parametrize("platform", list(PLATFORMS))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(nth=st.integers(0, 1), place=st.integers(0, 10**6), rubbish=RUBBISH, whole=st.booleans())
-def test_rubbish_in_catalogues(platform: str, nth: int, place: int, rubbish: Any, whole: bool) -> None:
+def test_malformed_catalogues_and_results_are_read_or_refused(
+    platform: str, nth: int, place: int, rubbish: Any, whole: bool
+) -> None:
     fake, id = PLATFORMS[platform]
     spoil = spoiler(place, rubbish)
 
@@ -232,16 +236,16 @@ def test_rubbish_in_catalogues(platform: str, nth: int, place: int, rubbish: Any
 
 
 @pytest.mark.parametrize("platform", list(PLATFORMS))
-def test_unspoilt_they_are_read(platform: str) -> None:
+def test_the_unchanged_responses_are_read(platform: str) -> None:
     fake, id = PLATFORMS[platform]
 
     async def use(http: AsyncHttpClient, server: Any) -> None:
         source, settlement = readers(platform, http, server.url)
         listing = source.events(ListingFilter(as_of=NOW))
-        (found,) = await listing.all()
-        assert found == await source.event(id, NOW)
+        (event,) = await listing.all()
+        assert event == await source.event(id, NOW)
         assert listing.ledger.notes() == ()
-        assert settlement.platform == source.platform == found.platform
-        assert {one.outcome for one in await settlement.settlements([found.question])} <= {0, 1}
+        assert settlement.platform == source.platform == event.platform
+        assert {resolution.outcome for resolution in await settlement.settlements([event.question])} <= {0, 1}
 
     served(fake, use)

@@ -1,4 +1,4 @@
-"""Strangers' words on their way out: terminals, tables and files."""
+"""Output of untrusted text: terminals, tables and files."""
 
 import asyncio
 import csv
@@ -15,22 +15,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fakes.answers import respond
-from foretell.data import (
-    UNSAFE,
-    AsyncHttpClient,
-    SourceError,
-    for_csv,
-    for_file_name,
-    for_json,
-    rows_as_csv,
-    write_atomically,
-)
-from foretell.data.datasets import csv_rows
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest, is_public, leads_inside
-from foretell.report import console, echo
+from foretell.data.datasets.rows import csv_rows
+from foretell.data.files import write_atomically
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.untrusted import UNSAFE, for_csv, for_file_name, for_json, rows_as_csv
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
+from foretell.outgoing.public_address import is_public, leads_inside
+from foretell.report.terminal import console, echo
 from foretell.runs.tree_runtime import TreeFolder
-from foretell.scoring import write_rows
-from foretell.web import file_of
+from foretell.scoring.long_tables import write_rows
+from foretell.web.site import file_of
 
 HOSTILE = (
     "\x1b]52;c;ZWNobw==\x07 \x1b[2J\x9b1;1H\x9d0;owned\x9c \u202egnp.exe\r over \x1b]8;;http://evil.example\x1b\\x"
@@ -39,7 +33,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_no_text_steers_the_terminal(terminal: bool) -> None:
+def test_no_text_controls_the_terminal(terminal: bool) -> None:
     out = io.StringIO()
     shown = console(file=out, force_terminal=terminal, width=200, legacy_windows=False)
     shown.print(HOSTILE, style="bold")
@@ -48,18 +42,18 @@ def test_no_text_steers_the_terminal(terminal: bool) -> None:
     text = out.getvalue()
     assert "\x1b]" not in text
     assert "\x1b[2J" not in text
-    # What rich adds itself are colours only.
+    # Rich itself only adds colours.
     assert not UNSAFE.search(re.sub(r"\x1b\[[\d;]*m", "", text))
 
 
-def test_lines_of_commands_steer_nothing_either(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_of_commands_does_not_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     echo(f"note: {HOSTILE}", err=True)
     echo(HOSTILE)
     captured = capsys.readouterr()
     assert not UNSAFE.search(captured.out + captured.err)
 
 
-def test_json_reads_back_the_same_and_steers_nothing() -> None:
+def test_json_reads_back_the_same_and_does_not_control_the_terminal() -> None:
     text = for_json(json.dumps({"title": HOSTILE}, ensure_ascii=False))
     assert not UNSAFE.search(text)
     assert json.loads(text) == {"title": HOSTILE}
@@ -73,12 +67,14 @@ CELLS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"])
 @example("'=x")
 @example("''=x")
 @example("-0.5")
-@settings(max_examples=200, deadline=None)
-def test_a_cell_comes_back_as_it_was_and_is_no_formula(tmp_path_factory: pytest.TempPathFactory, cell: str) -> None:
-    written = str(for_csv(cell))
-    number = written.lstrip("-+").replace(".", "", 1).replace("e", "", 1).replace("E", "", 1)
-    assert written.lstrip()[0] not in "=@|%＝＠＋－−" or number.isdecimal()
-    assert written[0] not in "\t\r\n"
+@settings(max_examples=200)
+def test_a_csv_cell_reads_back_unchanged_and_is_not_a_formula(
+    tmp_path_factory: pytest.TempPathFactory, cell: str
+) -> None:
+    safe = str(for_csv(cell))
+    number = safe.lstrip("-+").replace(".", "", 1).replace("e", "", 1).replace("E", "", 1)
+    assert safe.lstrip()[0] not in "=@|%＝＠＋－−" or number.isdecimal()
+    assert safe[0] not in "\t\r\n"
     path = tmp_path_factory.mktemp("cells") / "one.csv"
     write_rows([{"id": cell, "p": -0.5, f"={cell}": 1}], path)
     (row,) = csv_rows(path)
@@ -87,7 +83,7 @@ def test_a_cell_comes_back_as_it_was_and_is_no_formula(tmp_path_factory: pytest.
     assert row.fields["p"] == "-0.5"
 
 
-def test_no_table_holds_a_formula_and_none_is_taken_from_a_program() -> None:
+def test_tables_contain_no_formulas_and_numbers_stay_numbers() -> None:
     (row,) = csv.DictReader(
         io.StringIO(rows_as_csv([{"title": "=cmd|' /C calc'!A0", "n": -1, "say": HOSTILE, "@x": 0}]))
     )
@@ -104,7 +100,7 @@ def test_files_are_as_readable_as_the_umask_says_and_keys_are_private(tmp_path: 
         write_atomically(tmp_path / "keys", b"x", private=True)
     finally:
         os.umask(before)
-    modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in tmp_path.iterdir()}
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert modes == {"page.html": 0o644, "keys": 0o600}
 
 
@@ -119,21 +115,21 @@ def test_no_wrapped_or_local_address_is_public(address: str) -> None:
 @pytest.mark.parametrize(
     "host", ["127.1", "0x7f000001", "2130706433", "0177.0.0.1", "[::1]", "LOCALHOST", "a.localhost."]
 )
-def test_hosts_that_lead_inside_are_known_however_they_are_written(host: str) -> None:
+def test_private_hosts_are_recognised_in_every_spelling(host: str) -> None:
     assert leads_inside(host)
 
 
 async def _redirected(location: str) -> None:
-    asked: list[str] = []
+    hosts: list[str] = []
 
     def answer(request: HttpRequest) -> Answer:
-        asked.append(request.url.host)
+        hosts.append(request.url.host)
         return respond(302, headers={"location": location})
 
     async with AsyncHttpClient(transport=FunctionTransport(answer)) as client:
         with pytest.raises(SourceError, match="private network"):
             await client.get("https://example.org/a")
-    assert asked == ["example.org"]
+    assert hosts == ["example.org"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +145,7 @@ HOSTILE_NAMES = (
 )  # fmt: skip
 
 
-def test_no_name_of_strangers_leaves_its_folder_hides_or_is_too_long(tmp_path: Path) -> None:
+def test_untrusted_file_names_stay_in_their_folder_visible_and_short(tmp_path: Path) -> None:
     names = [for_file_name(text) for text in HOSTILE_NAMES]
     assert len({name.casefold() for name in names}) == len(HOSTILE_NAMES)
     for name in names:
@@ -161,7 +157,7 @@ def test_no_name_of_strangers_leaves_its_folder_hides_or_is_too_long(tmp_path: P
     assert [for_file_name(text) for text in ("yes", "fred_DGS10-2", "1.2.3")] == ["yes", "fred_DGS10-2", "1.2.3"]
 
 
-def test_trees_notebooks_and_pages_of_hostile_ids_stay_in_their_folder(tmp_path: Path) -> None:
+def test_files_of_trees_notebooks_and_pages_with_hostile_ids_stay_in_their_folder(tmp_path: Path) -> None:
     folder = TreeFolder(folder=tmp_path)
     for text in HOSTILE_NAMES:
         assert folder.path(text, 0, text).resolve().parent == tmp_path.resolve()
@@ -169,4 +165,4 @@ def test_trees_notebooks_and_pages_of_hostile_ids_stay_in_their_folder(tmp_path:
         assert not page.is_absolute()
         assert not {"..", "."} & set(page.parts)
         assert not any(part.startswith((".", "-")) or len(part) > 200 for part in page.parts), page
-    assert ".." not in file_of("/static/../../x.js", "text/javascript").split("/")
+    assert ".." not in file_of("/static/../../x.js?v=1").split("/")

@@ -1,4 +1,4 @@
-"""Pages of the web and of the archive over real sockets: text, dates, refusals, and no way into our own network."""
+"""Pages of the web and of the archive over real sockets: text, dates, refusals, and no access to private networks."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from fakes.web import broken_wayback_server, strange_web_server
-from foretell.data import (
-    AsyncHttpClient,
-    HttpLimits,
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.pages import (
     Page,
     PageUnavailable,
     PublicAddressGuard,
@@ -18,19 +17,16 @@ from foretell.data import (
     read_page,
     versions_differ,
 )
-from foretell.data.search import SearchHit
-from foretell.outgoing import is_public
-from foretell.practice import (
-    PageVersion,
-    PracticeServer,
-    SampleWebPage,
-    SampleWorld,
-    html_response,
-    small_world,
-    wayback_server,
-)
-from foretell.questions import AsOf, Question, Target, instant
-from foretell.tools import FenceRules, Refusal, ToolMaterial, WebSearch, material_from_json, material_to_json
+from foretell.data.search.engine import SearchHit
+from foretell.outgoing.public_address import is_public
+from foretell.practice.server import PracticeServer, html_response
+from foretell.practice.web import PageVersion, SampleWebPage, SampleWorld, small_world, wayback_server
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, Target
+from foretell.tools.journal import material_from_json, material_to_json
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.tool import Refusal, ToolMaterial
+from foretell.tools.web import WebSearch
 
 QUICK = HttpLimits(attempts=2, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=200_000)
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
@@ -60,7 +56,7 @@ def article(head: str = "", foot: str = "") -> str:
     return f"<html><head><title>T</title>{head}</head><body><article><h1>T</h1>{text}{foot}</article></body></html>"
 
 
-def test_a_page_has_text_title_date_and_trail() -> None:
+def test_a_page_has_text_title_date_and_hops() -> None:
     page = fetched("/rates-held")
     assert page.title == "Norges Bank holds rates"
     assert "kept its rate at four per cent — «som ventet»" in page.text
@@ -129,12 +125,12 @@ def test_a_date_is_never_guessed(head: str, foot: str) -> None:
         ("/away?to=ftp://example.org/x", "not http"),
     ],
 )
-def test_what_cannot_be_read_is_told(path: str, reason: str) -> None:
+def test_an_unreadable_page_raises_with_the_reason(path: str, reason: str) -> None:
     with pytest.raises(PageUnavailable, match=reason):
         fetched(path)
 
 
-def test_a_page_that_does_not_come_is_given_up() -> None:
+def test_a_page_that_does_not_respond_raises() -> None:
     with pytest.raises(PageUnavailable, match="longer than"):
         fetched("/slow", limits=HttpLimits(attempts=1, total_seconds=0.1))
 
@@ -144,7 +140,7 @@ def test_a_page_too_large_for_an_article_is_refused() -> None:
         read_page(b"<p>more</p>" * 500_000, "text/html", "https://news.example/")
 
 
-def test_plain_text_is_taken_as_it_is() -> None:
+def test_plain_text_is_returned_unchanged() -> None:
     page = fetched("/text")
     assert (page.title, page.text, page.published) == ("First line", "First line\nÆ second one", None)
 
@@ -180,7 +176,7 @@ def test_only_web_addresses_are_fetched(url: str) -> None:
     assert "u:p" not in str(caught.value)
 
 
-def test_a_name_that_leads_into_our_network_is_refused_also_after_a_redirect() -> None:
+def test_a_host_name_in_a_private_network_is_refused_also_after_a_redirect() -> None:
     async def resolve(host: str, port: int) -> list[str]:
         return {"public.example": ["93.184.216.34"], "mixed.example": ["93.184.216.34", "10.0.0.1"]}.get(
             host, ["127.0.0.1"]
@@ -197,10 +193,10 @@ def test_a_name_that_leads_into_our_network_is_refused_also_after_a_redirect() -
             first = True
 
             async def once(host: str, port: int) -> list[str]:
-                # The first look-up stands for a public site; this machine plays it.
+                # The first look-up returns a public address; this machine acts as that site.
                 nonlocal first
-                found, first = (["93.184.216.34"] if first else ["127.0.0.1"]), False
-                return found
+                addresses, first = (["93.184.216.34"] if first else ["127.0.0.1"]), False
+                return addresses
 
             pages = WebPages(client, resolve=once)
             pages._web.admit = _playing(pages._web.admit)
@@ -222,7 +218,7 @@ def _playing(admit: Callable[[str], object]) -> Callable[[str], object]:
     ("address", "public"),
     [("8.8.8.8", True), ("2606:4700::1111", True), ("224.0.0.1", False), ("nonsense", False), ("2002:7f00:1::", False)],
 )
-def test_public_addresses(address: str, public: bool) -> None:
+def test_public_and_private_addresses_are_distinguished(address: str, public: bool) -> None:
     assert is_public(address) is public
 
 
@@ -235,7 +231,7 @@ def archived(url: str, as_of: AsOf, *, broken: frozenset[str] = frozenset()) -> 
     return asyncio.run(run())
 
 
-def test_the_archive_gives_the_newest_version_at_the_cutoff() -> None:
+def test_the_archive_returns_the_newest_version_at_the_cutoff() -> None:
     page, server = archived(HELD, JULY)
     assert "First version" in page.text
     assert page.captured == instant("2026-06-18T12:00:00Z")
@@ -244,13 +240,13 @@ def test_the_archive_gives_the_newest_version_at_the_cutoff() -> None:
     assert server.requests[1].target == f"/web/20260618120000id_/{HELD}"
 
 
-def test_the_archive_live_gives_the_newest_of_all() -> None:
+def test_the_archive_returns_the_newest_version_of_all_if_live() -> None:
     page, server = archived(HELD, AsOf(at=instant("2026-10-01"), mode="live"))
     assert page.captured == instant("2026-09-20T12:00:00Z")
     assert "to" not in server.requests[0].query
 
 
-def test_a_replay_that_leads_past_the_cutoff_is_refused() -> None:
+def test_a_replay_that_redirects_past_the_cutoff_is_refused() -> None:
     with pytest.raises(PageUnavailable, match="2026-09-20, after the cutoff"):
         archived(HELD, JULY, broken=frozenset({"20260618120000"}))
 
@@ -258,12 +254,12 @@ def test_a_replay_that_leads_past_the_cutoff_is_refused() -> None:
 @pytest.mark.parametrize(
     ("url", "day"), [(HELD, "2026-06-01"), ("https://news.example/rates-cut", "2026-09-30"), ("ftp://x", "2026-09-30")]
 )
-def test_what_was_not_archived_is_told(url: str, day: str) -> None:
+def test_a_page_that_was_not_archived_raises(url: str, day: str) -> None:
     with pytest.raises(PageUnavailable, match="archived"):
         archived(url, AsOf.day(day))
 
 
-def test_an_index_that_is_not_a_table_is_told() -> None:
+def test_an_index_of_captures_that_is_not_a_table_raises() -> None:
     async def run() -> None:
         server = PracticeServer()
         server.route("GET", "/cdx/search/cdx", lambda _: html_response("busy"))
@@ -284,7 +280,7 @@ HISTORIES = {
 }
 
 
-def test_a_page_whose_stored_versions_differ_is_rewritten_under_its_address_and_counts_only_stored() -> None:
+def test_a_page_whose_stored_versions_differ_is_admitted_only_as_a_stored_version() -> None:
     days = (instant("2026-01-05"), instant("2026-05-05"))
     pages = [
         SampleWebPage(
@@ -313,15 +309,15 @@ def test_a_page_whose_stored_versions_differ_is_rewritten_under_its_address_and_
             search = WebSearch(engine=Engine(), history=WaybackPages(client, server.url))
             return await search.use({"query": "bridge"}, JULY)
 
-    found = asyncio.run(run())
-    assert [one.rewritten for one in found.items] == [False, True, True, False]
-    assert material_from_json(material_to_json(found)) == found
+    material = asyncio.run(run())
+    assert [item.rewritten for item in material.items] == [False, True, True, False]
+    assert material_from_json(material_to_json(material)) == material
     question = Question(id="q", source="own", text="Is the bridge built?", due=JULY.at, targets=(Target(id="yes"),))
-    admitted = [FenceRules(as_of=JULY, question=question).admit(one, "web_search") for one in found.items]
-    assert [isinstance(one, Refusal) for one in admitted] == [False, True, True, False]
-    # A version that was stored before the cutoff is proof all the same.
-    stored = replace(found.items[1], captured=days[0])
-    assert FenceRules(as_of=JULY, question=question).admit(stored, "web_search") == stored
-    # Two versions that state different days are of no stable date.
+    admitted = [LeakageRules(as_of=JULY, question=question).admit(item, "web_search") for item in material.items]
+    assert [isinstance(item, Refusal) for item in admitted] == [False, True, True, False]
+    # A version that was stored before the cutoff is still admitted.
+    stored = replace(material.items[1], captured=days[0])
+    assert LeakageRules(as_of=JULY, question=question).admit(stored, "web_search") == stored
+    # Two versions that state different days have no stable date.
     old, new = (Page(url="u", hops=(), title="T", text=STORY, published=at) for at in days)
     assert versions_differ(old, new)

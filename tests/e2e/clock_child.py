@@ -1,4 +1,4 @@
-"""Waits for providers and services while the clock is set back and forward; says what it was told, and how it went."""
+"""Waits for providers and services while the clock is set back and forward, and prints warnings and results."""
 
 import asyncio
 import json
@@ -11,16 +11,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.data import ServiceAccess, ServiceAddresses, ServiceLimit, ServiceStore, ServiceTurns
-from foretell.models import Journal
-from foretell.outgoing import DatabaseLimits, Limit, Limiter, Taken
-from foretell.questions import EmitEvent, Failure, Forecast
-from foretell.runs import Executor, RunCell, RunStore
-from foretell.runs.executor import FLUSH_SECONDS
+from foretell.data.service_limits import ServiceAccess, ServiceAddresses, ServiceStore, ServiceTurns
+from foretell.models.journal import Journal
+from foretell.models.rate_limits import DatabaseLimits, RateLimit, RateLimiter, Taken
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.trace import EmitEvent
+from foretell.runs.executor import FLUSH_SECONDS, Executor
+from foretell.runs.store import RunStore, RunTrial
 
 DAY = 86_400
 PATIENCE = 20.0
-RATE = Limit(what="requests", most=6000, seconds=60.0, held=False)
+RATE = RateLimit(what="requests", most=6000, seconds=60.0, held=False)
 
 
 def set_clock(seconds: int) -> None:
@@ -28,22 +29,21 @@ def set_clock(seconds: int) -> None:
 
 
 async def provider(home: Path) -> None:
-    """A pause that a provider asked for ends when it should, whatever the clock says."""
+    """A pause that a provider asked for keeps its length when the clock is set."""
     with closing(Journal(home / "journal.db")) as journal:
-        limiter, wants = Limiter(DatabaseLimits(journal.database), longest=60.0), [(RATE, 1.0)]
-        limiter.give_back("openai", await limiter.take("openai", wants), wants)
-        limiter.pause("openai", 0.1)
+        limiter, wants = RateLimiter(DatabaseLimits(journal.database), longest=60.0), [(RATE, 1.0)]
+        limiter.give_back_and_pause("openai", await limiter.take("openai", wants), wants, 0.1)
         set_clock(-DAY)
-        await Limiter(DatabaseLimits(journal.database), longest=60.0).take("openai", wants)
+        await RateLimiter(DatabaseLimits(journal.database), longest=60.0).take("openai", wants)
         set_clock(DAY)
         await limiter.take("openai", wants)
 
 
 async def services(home: Path) -> dict[str, float]:
-    """Places and pauses of a service last as long as they did, whatever the clock says."""
+    """Units and pauses of a service keep their length when the clock is set."""
     set_clock(0)
     store = ServiceStore(home / "services.db")
-    rule = [(ServiceLimit(requests=1, seconds=30.0).limit, 1)]
+    rule = [(RateLimit(most=1, seconds=30.0), 1)]
     taken = store.take("gdelt", rule, longest=60.0)
     assert isinstance(taken, Taken)
     store.give_back("gdelt", taken, rule)
@@ -66,20 +66,20 @@ async def services(home: Path) -> dict[str, float]:
 
 
 async def run(home: Path) -> int:
-    """A run during which the clock is set says so and goes on."""
+    """A run during which the clock is set warns and continues."""
     set_clock(0)
-    made = StoredRunBuilder(questions=2)
+    builder = StoredRunBuilder(questions=2)
 
-    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
+    async def answer(trial: RunTrial, emit: EmitEvent) -> Forecast | Failure:
         set_clock(-DAY)
         await asyncio.sleep(2 * FLUSH_SECONDS)
-        p = {target.id: 0.5 for target in cell.question.targets}
-        return Forecast(question_id=cell.question.id, forecaster="f", as_of=cell.question.as_of, p=p)
+        p = {target.id: 0.5 for target in trial.question.targets}
+        return Forecast(question_id=trial.question.id, forecaster="f", as_of=trial.question.as_of, p=p)
 
     with closing(RunStore(home / "runs.db")) as store:
         store.begin("r", "{}", datetime.now(UTC).isoformat())
-        cells = [RunCell(run="r", question=question, trial=0) for question in made.asked()]
-        return (await Executor(store).run(cells, answer)).done
+        trials = [RunTrial(run="r", question=question, trial=0) for question in builder.asked()]
+        return (await Executor(store).run(trials, answer)).done
 
 
 async def main(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""A house of one's own for every test: questions, a corpus, a spec, and `foretell` in it."""
+"""A workspace for every test: questions, a corpus, a spec, and commands."""
 
 import contextlib
 import json
@@ -19,12 +19,15 @@ from fakes.background import Background
 from fakes.models import BackgroundModels, FakeModels, ModelFault
 from fakes.processes import ForkedCommand
 from fakes.stored_run import run_id_of
-from foretell.cli import cli
-from foretell.models import Journal
-from foretell.practice import PracticeServer, search_server, small_world
-from foretell.practice.models import agent_script
-from foretell.questions import Forecast, InputError, to_json
-from foretell.runs import RunStore
+from foretell.cli.main import cli
+from foretell.models.journal import Journal
+from foretell.practice.models.scripts import agent_script
+from foretell.practice.server import PracticeServer
+from foretell.practice.web import search_server, small_world
+from foretell.questions.codec import to_json
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.runs.store import RunStore
 
 BRAIN = "foretell.practice.models.scripts:agent_script"
 CANARY = "sk-canary-0123456789-do-not-leak"
@@ -47,14 +50,14 @@ def questions(count: int) -> list[dict[str, Any]]:
 
 
 def documents(count: int) -> list[dict[str, Any]]:
-    """For every question something old, something from after the cutoff, and something the filter must drop."""
-    found: list[dict[str, Any]] = []
-    for n, asked in enumerate(questions(count)):
-        topic = asked["text"].removeprefix("Will the ").removesuffix(" be approved?")
+    """Return for every question an old document, one from after the cutoff, and one that the filter must drop."""
+    rows: list[dict[str, Any]] = []
+    for n, question in enumerate(questions(count)):
+        topic = question["text"].removeprefix("Will the ").removesuffix(" be approved?")
         site = f"https://news.example/{n}"
-        said = f"The council discussed the {topic}. Members expect a vote in autumn. " * 3
-        found += [
-            {"url": f"{site}/old", "title": f"Council on {topic}", "text": said, "published": "2026-06-01"},
+        text = f"The council discussed the {topic}. Members expect a vote in autumn. " * 3
+        rows += [
+            {"url": f"{site}/old", "title": f"Council on {topic}", "text": text, "published": "2026-06-01"},
             {
                 "url": f"{site}/late",
                 "title": f"Approved: {topic}",
@@ -68,11 +71,11 @@ def documents(count: int) -> list[dict[str, Any]]:
                 "published": "2026-05-01",
             },
         ]
-    return found
+    return rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class House:
+class Workspace:
     """A folder with everything a run reads, and FORETELL_HOME within it."""
 
     folder: Path
@@ -82,14 +85,14 @@ class House:
     def home(self) -> Path:
         return self.folder / "home"
 
-    def furnish(self, count: int) -> "House":
-        # Models of these tests are nobody's; a run would try each before it asks.
+    def prepare(self, count: int) -> "Workspace":
+        # The models of these tests are unknown, and a run would probe each first.
         self.set("check_models = false")
         for name, rows in (("questions", questions(count)), ("articles", documents(count))):
             lines = [json.dumps(row) + "\n" for row in rows]
             (self.folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-        told = self.foretell("corpus", "add", "articles.jsonl")
-        assert told.returncode == 0, told.stderr
+        foretell = self.foretell("corpus", "add", "articles.jsonl")
+        assert foretell.returncode == 0, foretell.stderr
         return self
 
     def set(self, line: str) -> None:
@@ -104,7 +107,7 @@ class House:
         path.write_text(yaml.safe_dump({**usual, **fields}), encoding="utf-8")
         return path
 
-    def with_environment(self, **values: str) -> "House":
+    def with_environment(self, **values: str) -> "Workspace":
         return replace(self, environment={**self.environment, **values})
 
     def command(self, *arguments: str | Path) -> list[str]:
@@ -112,13 +115,13 @@ class House:
 
     @property
     def whole_environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        # A proxy that exists nowhere: whatever would leave this machine fails.
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        # A proxy that does not exist, so that requests to other machines fail.
         away = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
-        return {**kept, **away, "COLUMNS": "200", "FORETELL_HOME": str(self.home), **self.environment}
+        return {**inherited, **away, "COLUMNS": "200", "FORETELL_HOME": str(self.home), **self.environment}
 
     def foretell(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """The command in this process: a new one takes its time to start, and `start` is for those who need one."""
+        """Run a command in this process, which is faster than `start`."""
         environment = dict.fromkeys(os.environ) | self.whole_environment
         with contextlib.chdir(self.folder):
             end = CliRunner().invoke(cli, list(map(str, arguments)), env=environment)
@@ -133,25 +136,25 @@ class House:
     def start(
         self, *arguments: str | Path, streams: Mapping[str, Any] | None = None, **environment: str
     ) -> ForkedCommand:
-        """The command in a process of its own; `streams` as `subprocess.Popen` takes them, all else is dropped."""
+        """Start a command in its own process; `streams` are arguments of `subprocess.Popen`."""
         whole = {**self.whole_environment, **environment}
         return ForkedCommand(arguments, cwd=self.folder, env=whole, **(streams or {}))
 
     def run(self, spec: Path, *arguments: str | Path) -> str:
-        """`foretell run`, which must succeed; the run's id."""
-        told = self.foretell("run", spec.name, *arguments)
-        assert told.returncode == 0, told.stderr
+        """Run `foretell run`, which must succeed, and return the run's id."""
+        foretell = self.foretell("run", spec.name, *arguments)
+        assert foretell.returncode == 0, foretell.stderr
         return run_id_of(spec)
 
     def forecasts(self, run: str) -> list[Forecast]:
         store = RunStore(self.home / "runs.db")
-        found = list(store.answers(run))
+        answers = list(store.answers(run))
         store.close()
-        assert all(isinstance(answer, Forecast) for answer in found), found
-        return [answer for answer in found if isinstance(answer, Forecast)]
+        assert all(isinstance(answer, Forecast) for answer in answers), answers
+        return [answer for answer in answers if isinstance(answer, Forecast)]
 
     def answers(self, run: str) -> list[str]:
-        """Every answer as JSON, without the seconds it took: those are the clock's and not the run's."""
+        """Return every answer as JSON, without the seconds it took."""
         store = RunStore(self.home / "runs.db")
         rows = [json.loads(to_json(answer)) for answer in store.answers(run)]
         store.close()
@@ -160,14 +163,14 @@ class House:
         return [json.dumps(row, sort_keys=True) for row in rows]
 
     def events(self, run: str) -> dict[tuple[str, int], list[tuple[str, str]]]:
-        """By question and trial, kind and stored bytes of every event in its order."""
-        found: dict[tuple[str, int], list[tuple[str, str]]] = {}
+        """Return the kind and stored bytes of every event in order, by question and trial."""
+        by_trial: dict[tuple[str, int], list[tuple[str, str]]] = {}
         con = sqlite3.connect(self.home / "runs.db")
         rows = con.execute("select question, trial, kind, body from event where run = ? order by id", (run,)).fetchall()
         con.close()
         for question, trial, kind, body in rows:
-            found.setdefault((question, trial), []).append((kind, body))
-        return found
+            by_trial.setdefault((question, trial), []).append((kind, body))
+        return by_trial
 
     def journal(self) -> Journal:
         return Journal(self.home / "journal.db")
@@ -184,26 +187,26 @@ def provider() -> Iterator[BackgroundModels]:
 
 
 @pytest.fixture
-def build_house(tmp_path: Path) -> Callable[..., House]:
-    """Makes a furnished house that asks the provider at an address."""
+def build_workspace(tmp_path: Path) -> Callable[..., Workspace]:
+    """Makes a complete workspace that uses the provider at an address."""
 
-    def build(url: str, *, count: int = 3, name: str = "house") -> House:
+    def build(url: str, *, count: int = 3, name: str = "workspace") -> Workspace:
         environment = {"OPENAI_API_KEY": CANARY, "FORETELL_OPENAI_URL": f"{url}/v1"}
-        return House(folder=tmp_path / name, environment=environment).furnish(count)
+        return Workspace(folder=tmp_path / name, environment=environment).prepare(count)
 
     return build
 
 
 @pytest.fixture
-def house(provider: BackgroundModels, build_house: Callable[..., House]) -> House:
-    """Three questions, and a provider that has counted nothing yet."""
+def workspace(provider: BackgroundModels, build_workspace: Callable[..., Workspace]) -> Workspace:
+    """A workspace with three questions, and a provider whose counts are zero."""
     provider.reset()
-    return build_house(provider.url)
+    return build_workspace(provider.url)
 
 
 @pytest.fixture
 def canary() -> str:
-    """The key that must appear nowhere."""
+    """A key that must never be stored or shown."""
     return CANARY
 
 
@@ -221,14 +224,14 @@ class Engines(Background[PracticeServer]):
 
 
 class Recorder(Background[FakeModels]):
-    """The research agent's model, with everything it was told."""
+    """The research agent's model, with its requests."""
 
     def __init__(self) -> None:
         super().__init__(lambda: FakeModels(agent_script))
 
     @property
     def words(self) -> list[str]:
-        return [heard.words for heard in self.server.queries]
+        return [query.words for query in self.server.queries]
 
     def fail(self, fault: ModelFault, *, times: int = 1) -> None:
         self.server.fail(fault, times=times)
@@ -237,14 +240,14 @@ class Recorder(Background[FakeModels]):
 @pytest.fixture
 def engines() -> Iterator[Engines]:
     """Search engines on this machine."""
-    found = Engines()
-    yield found
-    found.close()
+    opened = Engines()
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
 def recorder() -> Iterator[Recorder]:
-    """A provider in this process that can be looked into and made to fail."""
-    found = Recorder()
-    yield found
-    found.close()
+    """A provider in this process that can be inspected and made to fail."""
+    opened = Recorder()
+    yield opened
+    opened.close()

@@ -1,4 +1,4 @@
-"""Fills and frees the small disk that FORETELL_HOME is on, around a run; says what the run said each time."""
+"""Fills and frees the small disk with FORETELL_HOME around a run, and prints the run's output each time."""
 
 import json
 import os
@@ -14,7 +14,7 @@ PATIENCE = 60.0
 
 
 def fill() -> Path:
-    """Leave no room at all."""
+    """Fill the disk."""
     ballast = HOME / "ballast"
     with ballast.open("wb", buffering=0) as file:
         for size in (1 << 20, 1 << 12, 1):
@@ -34,24 +34,24 @@ def replies() -> int:
         return 0
 
 
-def main(command: list[str], said: Path) -> None:
+def main(command: list[str], output: Path) -> None:
     ballast = fill()
     full = subprocess.run(command, capture_output=True, text=True, check=False)
     ballast.unlink()
-    with said.open("w") as file:
+    with output.open("w") as file:
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file)
     until = time.monotonic() + PATIENCE
     while run.poll() is None and replies() < 12 and time.monotonic() < until:
         time.sleep(0.005)
     ballast = fill()
-    while run.poll() is None and "the disk is full" not in said.read_text() and time.monotonic() < until:
+    while run.poll() is None and "the disk is full" not in output.read_text() and time.monotonic() < until:
         time.sleep(0.02)
     waits, at_full = run.poll() is None, replies()
-    time.sleep(0.3)  # What was under way comes in meanwhile, and has to be held.
+    time.sleep(0.3)  # Replies in flight arrive meanwhile and have to be held.
     ballast.unlink()
     code = run.wait(timeout=PATIENCE)
     result = {"full": [full.returncode, full.stderr], "waits": waits, "at_full": at_full, "code": code}
-    print(json.dumps({**result, "said": said.read_text()}))
+    print(json.dumps({**result, "said": output.read_text()}))
 
 
 if __name__ == "__main__":

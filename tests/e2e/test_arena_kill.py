@@ -1,6 +1,6 @@
-"""Two arena services on one database, killed with SIGKILL again and again through a simulated week.
+"""Two arena services on one database, killed repeatedly with SIGKILL through a simulated week.
 
-FORETELL_ARENA_KILLS says how often; the clock, the exchange and the provider belong to the test.
+FORETELL_ARENA_KILLS is the number of kills. The clock, the exchange and the provider belong to the test.
 """
 
 import asyncio
@@ -21,12 +21,16 @@ import yaml
 from fakes.markets import FakeKalshi
 from fakes.models import BackgroundModels
 from fakes.processes import ForkedCommand
-from foretell.arena import LiveArena, Moment, arena_status, read_arena
-from foretell.models import Journal
-from foretell.operations import ArenaParts, open_arena
-from foretell.practice.markets import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
-from foretell.questions import Forecast, instant
-from foretell.runs import Settings, load_settings
+from foretell.arena.live import LiveArena
+from foretell.arena.opening import ArenaParts, open_arena
+from foretell.arena.spec import read_arena
+from foretell.arena.status import arena_status
+from foretell.arena.store import ForecastTime
+from foretell.models.journal import Journal
+from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
+from foretell.questions.as_of import instant
+from foretell.questions.forecast import Forecast
+from foretell.runs.settings import Settings, load_settings
 
 KILLS = int(os.environ.get("FORETELL_ARENA_KILLS", "6"))
 BRAIN = "foretell.practice.models.scripts:arena_script"
@@ -36,14 +40,14 @@ STEPS = 21
 GAP = 8.0
 PATIENCE = 90.0
 CHANCE = 0.6
-"""Of a kill, and of another one after it, while something is due."""
+"""Probability of a kill, and of another one after it, while something is due."""
 ENTRIES: dict[str, Any] = {
     "market": "market",
     "twice": {"forecaster": "context", "model": "openai:two", "trials": 2, "options": {"view": "market"}},
     "agent": {"forecaster": "agent", "model": "openai:three", "context": {"tools": False}},
 }
 ANSWERS = 4
-"""Forecasts of a moment, over all entries and trials."""
+"""Number of forecasts at a forecast time, over all entries and trials."""
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +57,8 @@ def provider() -> Iterator[BackgroundModels]:
 
 
 def listed(now: datetime) -> list[dict[str, Any]]:
-    """What the exchange shows: a new event a day, each closing after some days and settled at once."""
-    found: list[dict[str, Any]] = []
+    """Return the events of the exchange: a new one each day, which closes after some days and settles at once."""
+    rows: list[dict[str, Any]] = []
     for n in range(6):
         opens, closes = START + timedelta(days=n - 1), START + timedelta(days=n + 1.3 + 0.5 * (n % 3))
         if opens > now:
@@ -78,15 +82,15 @@ def listed(now: datetime) -> list[dict[str, Any]]:
         event = SampleKalshiEvent(
             ticker=f"KXDAY{n}-26NOV", series=f"KXDAY{n}", title=title, exclusive=n % 2 == 0, markets=markets
         )
-        found.append(kalshi_event_body(event))
-    return found
+        rows.append(kalshi_event_body(event))
+    return rows
 
 
 @dataclass(kw_only=True)
 class Campaign:
-    """Moves the clock, and kills."""
+    """Moves the clock and kills services."""
 
-    house: Any
+    workspace: Any
     arena: LiveArena
     exchange: KalshiCatalogue
     clock: Path
@@ -97,13 +101,13 @@ class Campaign:
     killed: int = 0
 
     def start(self) -> None:
-        with (self.house.folder / f"service{len(self.services)}.log").open("ab") as log:
+        with (self.workspace.folder / f"service{len(self.services)}.log").open("ab") as log:
             streams = {"stdout": log, "stderr": log}
-            self.services.append(self.house.start("arena", "run", "arena.yaml", "--where", "here", streams=streams))
+            self.services.append(self.workspace.start("arena", "run", "arena.yaml", "--where", "here", streams=streams))
 
     def kill(self) -> None:
         victim = self.services.pop(self.rng.randrange(len(self.services)))
-        assert victim.poll() is None, "a service left by itself"
+        assert victim.poll() is None, "a service ended by itself"
         victim.send_signal(signal.SIGKILL)
         victim.wait()
         self.killed += 1
@@ -116,7 +120,7 @@ class Campaign:
         fresh.replace(self.clock)
 
     async def step(self, now: datetime) -> None:
-        """Leap to a moment, let the services do what is due, and kill some of them over it."""
+        """Set the clock, let the services do what is due, and kill some of them meanwhile."""
         self.tell(now)
         busy = (await self.arena.store.aside(arena_status, self.arena, now)).due
         while busy and self.killed < self.kills and self.rng.random() < CHANCE:
@@ -124,14 +128,14 @@ class Campaign:
             self.kill()
         until = asyncio.get_running_loop().time() + PATIENCE
         while True:
-            found = await self.arena.store.aside(arena_status, self.arena, now)
-            if not found.waiting and not found.unresolved:
+            status = await self.arena.store.aside(arena_status, self.arena, now)
+            if not status.waiting and not status.unresolved:
                 return
-            assert asyncio.get_running_loop().time() < until, f"nothing goes on: {found}"
+            assert asyncio.get_running_loop().time() < until, f"no progress: {status}"
             await asyncio.sleep(0.1)
 
     async def until_sent(self, calls: int) -> None:
-        """Until so many more requests went out, or nothing is left to ask."""
+        """Wait until that many more requests were sent, or nothing is left to ask."""
         wanted = self.journal.sends() + calls
         until = asyncio.get_running_loop().time() + 3
         while self.journal.sends() < wanted and asyncio.get_running_loop().time() < until:
@@ -150,8 +154,8 @@ class Campaign:
             child.wait()
 
 
-def furnish(house: Any, kalshi: str, **environment: str) -> Any:
-    clock = house.folder / "clock"
+def set_up(workspace: Any, kalshi: str, **environment: str) -> Any:
+    clock = workspace.folder / "clock"
     clock.write_text(START.isoformat())
     arena = {
         "name": "harbour",
@@ -160,127 +164,132 @@ def furnish(house: Any, kalshi: str, **environment: str) -> Any:
         "schedule": {"minimum_gap_hours": GAP},
         "context": {"search": ["local"], "models": {"summariser": "openai:zero"}, "queries": 2},
     }
-    (house.folder / "arena.yaml").write_text(yaml.safe_dump(arena), encoding="utf-8")
-    return house.with_environment(FORETELL_KALSHI_URL=kalshi, FORETELL_CLOCK=f"file:{clock}", **environment)
+    (workspace.folder / "arena.yaml").write_text(yaml.safe_dump(arena), encoding="utf-8")
+    return workspace.with_environment(FORETELL_KALSHI_URL=kalshi, FORETELL_CLOCK=f"file:{clock}", **environment)
 
 
-async def campaign(house: Any, kills: int, seed: int, **environment: str) -> tuple[Campaign, "Books"]:
+async def campaign(workspace: Any, kills: int, seed: int, **environment: str) -> tuple[Campaign, "Books"]:
     exchange = KalshiCatalogue()
     async with FakeKalshi({}).having(exchange).server() as server:
-        house = furnish(house, server.url, **environment)
-        settings = load_settings(house.whole_environment)
-        async with open_arena(read_arena(house.folder), settings, ArenaParts()) as arena:
+        workspace = set_up(workspace, server.url, **environment)
+        settings = load_settings(workspace.whole_environment)
+        async with open_arena(read_arena(workspace.folder), settings, ArenaParts()) as arena:
             with closing(Journal(settings.journal)) as journal:
-                found = Campaign(
-                    house=house,
+                result = Campaign(
+                    workspace=workspace,
                     arena=arena,
                     exchange=exchange,
-                    clock=house.folder / "clock",
+                    clock=workspace.folder / "clock",
                     journal=journal,
                     rng=random.Random(seed),
                     kills=kills,
                 )
                 try:
-                    await found.run()
+                    await result.run()
                 finally:
-                    found.close()
-            return found, Books.read(arena, settings)
+                    result.close()
+            return result, Books.read(arena, settings)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Books:
-    """Everything that was written down."""
+    """Everything that was stored."""
 
-    moments: list[Moment]
+    forecast_times: list[ForecastTime]
     answers: dict[tuple[str, str, str, int], Any]
-    """By entry, event, moment and trial."""
-    said: int
-    forecasts_told: Counter[Any]
+    """By entry, event, forecast time and trial."""
+    forecast_count: int
+    made_events: Counter[Any]
     outcomes: int
     contexts: dict[str, Any]
-    kept: int
-    maybe_paid: int
+    calls: int
+    lost_calls: int
 
     @classmethod
     def read(cls, arena: LiveArena, settings: Settings) -> "Books":
-        book, store = arena.book, arena.store
+        records, store = arena.records, arena.store
         answers: dict[tuple[str, str, str, int], Any] = {}
-        told: Counter[Any] = Counter()
+        counter: Counter[Any] = Counter()
         for entry, run in arena.entries():
-            for one in store.answers(run.id):
-                answers[entry.name, one.question_id, one.as_of.at.isoformat(), one.trial] = one
+            for answer in store.answers(run.id):
+                answers[entry.name, answer.question_id, answer.as_of.at.isoformat(), answer.trial] = answer
             for _, key, event in store.events(run.id):
-                told[key] += type(event).__name__ == "ForecastMade"
-        moments = [moment for event in book.selected() for moment in book.moments.of_event(event)]
+                counter[key] += type(event).__name__ == "ForecastMade"
+        forecast_times = [
+            forecast_time for event in records.selected() for forecast_time in records.forecast_times.of_event(event)
+        ]
         with closing(Journal(settings.journal)) as journal:
-            kept = sum(spend.calls for spend in journal.spent().values())
-            maybe = journal.maybe_paid()
+            calls = sum(spend.calls for spend in journal.spent().values())
+            maybe = journal.ledger.lost_calls()
         return cls(
-            moments=moments,
+            forecast_times=forecast_times,
             answers=answers,
-            said=book.db.read("select count(*) from said")[0][0],
-            forecasts_told=told,
-            outcomes=len(book.outcomes()),
-            contexts={m.context: book.context(m.context) for m in moments if m.context},
-            kept=kept,
-            maybe_paid=maybe,
+            forecast_count=records.db.read("select count(*) from said")[0][0],
+            made_events=counter,
+            outcomes=len(records.outcomes()),
+            contexts={m.context: records.context(m.context) for m in forecast_times if m.context},
+            calls=calls,
+            lost_calls=maybe,
         )
 
 
 def check(books: Books, provider: BackgroundModels) -> int:
-    """Every moment of the schedule answered once by everybody, and nothing paid for twice; how many were re-sent."""
-    planned = expected_moments(books.moments)
-    assert {(m.event, m.number): m.planned_at for m in books.moments} == planned
-    assert {m.state for m in books.moments} == {"ready"}
-    assert books.said == len(books.answers) == ANSWERS * len(planned)
-    assert all(isinstance(one, Forecast) for one in books.answers.values())
-    assert set(books.forecasts_told.values()) <= {0, 1}
-    for moment in books.moments:
-        assert moment.taken_at is not None
-        assert moment.planned_at <= moment.taken_at <= moment.planned_at + STEP
-        context = books.contexts[moment.context or ""]
-        assert context.question.due == moment.taken_at
+    """Check that all entries answered each forecast time once and paid once, and return how many calls were resent."""
+    planned = expected_forecast_times(books.forecast_times)
+    assert {(m.event, m.number): m.planned_at for m in books.forecast_times} == planned
+    assert {m.state for m in books.forecast_times} == {"ready"}
+    assert books.forecast_count == len(books.answers) == ANSWERS * len(planned)
+    assert all(isinstance(answer, Forecast) for answer in books.answers.values())
+    assert set(books.made_events.values()) <= {0, 1}
+    for forecast_time in books.forecast_times:
+        assert forecast_time.taken_at is not None
+        assert forecast_time.planned_at <= forecast_time.taken_at <= forecast_time.planned_at + STEP
+        context = books.contexts[forecast_time.context or ""]
+        assert context.question.due == forecast_time.taken_at
         assert context.sources
-    for (name, event, due, _), one in books.answers.items():
-        digests = {m.context for m in books.moments if m.event == event and m.taken_at == instant(due)}
-        assert name == "market" or one.trace in {f"context {digest}" for digest in digests}
+    for (name, event, due, _), answer in books.answers.items():
+        digests = {m.context for m in books.forecast_times if m.event == event and m.taken_at == instant(due)}
+        assert name == "market" or answer.trace in {f"context {digest}" for digest in digests}
     billed = provider.stats()["billed"]
     again = sum(billed.values()) - len(billed)
-    # Every reply that was ever billed is kept, once; what was billed twice was on the wire when its asker was killed.
-    assert len(billed) == books.kept
-    assert again <= books.maybe_paid
+    # Every billed reply is stored once. Only requests in flight at a kill are billed twice.
+    assert len(billed) == books.calls
+    assert again <= books.lost_calls
     return again
 
 
-def expected_moments(moments: list[Moment]) -> dict[tuple[str, int], datetime]:
-    """By the formula t_k = close − 2⁻ᵏ·Δ, until less than the gap would be left."""
-    found: dict[tuple[str, int], datetime] = {}
-    for first in (moment for moment in moments if moment.number == 0):
+def expected_forecast_times(forecast_times: list[ForecastTime]) -> dict[tuple[str, int], datetime]:
+    """Return t_k = close − 2⁻ᵏ·Δ, until less than the gap would be left."""
+    by_event: dict[tuple[str, int], datetime] = {}
+    for first in (forecast_time for forecast_time in forecast_times if forecast_time.number == 0):
         assert first.closes_at is not None
         whole, number = first.closes_at - first.planned_at, 0
         while not number or whole / 2**number >= timedelta(hours=GAP):
-            found[first.event, number] = first.closes_at - whole / 2**number
+            by_event[first.event, number] = first.closes_at - whole / 2**number
             number += 1
-    return found
+    return by_event
 
 
-def test_two_services_killed_over_a_week(provider: BackgroundModels, build_house: Callable[..., Any], capsys: Any):
+def test_two_killed_services_answer_every_forecast_time_once(
+    provider: BackgroundModels, build_workspace: Callable[..., Any], capsys: Any
+):
     provider.reset()
-    done, books = asyncio.run(campaign(build_house(provider.url), KILLS, seed=5))
+    done, books = asyncio.run(campaign(build_workspace(provider.url), KILLS, seed=5))
     again = check(books, provider)
     assert done.killed == KILLS
-    assert len({m.event for m in books.moments}) >= 5
+    assert len({m.event for m in books.forecast_times}) >= 5
     with capsys.disabled():
-        told = f"{len(books.moments)} moments, {books.said} forecasts, {books.kept} calls, {done.killed} kills"
-        print(f"[{told}, {again} calls re-sent from the wire]", end=" ")
+        counts = f"{len(books.forecast_times)} forecast times, {books.forecast_count} forecasts, {books.calls} calls"
+        summary = f"{counts}, {done.killed} kills"
+        print(f"[{summary}, {again} calls re-sent]", end=" ")
 
 
-def test_two_services_on_postgres(
-    provider: BackgroundModels, postgres: str, build_house: Callable[..., Any], capsys: Any
+def test_two_killed_services_on_postgres_answer_every_forecast_time_once(
+    provider: BackgroundModels, postgres: str, build_workspace: Callable[..., Any], capsys: Any
 ):
-    """Fewer kills: a server takes five seconds to be sure that one of them is gone."""
+    """Fewer kills, because a server takes five seconds to notice that a process is gone."""
     provider.reset()
-    done, books = asyncio.run(campaign(build_house(provider.url), 3, seed=7, FORETELL_DATABASE_URL=postgres))
+    done, books = asyncio.run(campaign(build_workspace(provider.url), 3, seed=7, FORETELL_DATABASE_URL=postgres))
     again = check(books, provider)
     with capsys.disabled():
-        print(f"[{books.said} forecasts, {done.killed} kills, {again} calls re-sent]", end=" ")
+        print(f"[{books.forecast_count} forecasts, {done.killed} kills, {again} calls re-sent]", end=" ")

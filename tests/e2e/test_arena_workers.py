@@ -13,9 +13,9 @@ import yaml
 
 from fakes.markets import FakeKalshi
 from fakes.models import BackgroundModels
-from foretell.practice.markets import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
-from foretell.questions import instant
-from foretell.runs import RunStore
+from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
+from foretell.questions.as_of import instant
+from foretell.runs.store import RunStore
 
 START = instant("2026-11-01T00:00:00Z")
 EVENTS = 4
@@ -43,18 +43,20 @@ def catalogue() -> KalshiCatalogue:
     return KalshiCatalogue([kalshi_event_body(event) for event in events])
 
 
-def test_workers_answer_what_an_arena_asks(provider: BackgroundModels, postgres: str, build_house: Callable[..., Any]):
+def test_workers_answer_the_trials_of_an_arena(
+    provider: BackgroundModels, postgres: str, build_workspace: Callable[..., Any]
+):
     provider.reset()
-    house = build_house(provider.url)
-    clock = house.folder / "clock"
+    workspace = build_workspace(provider.url)
+    clock = workspace.folder / "clock"
     clock.write_text(START.isoformat())
     entries = {"market": "market", "prompt": {"model": "openai:one", "trials": 2}, "other": {"model": "openai:two"}}
     arena = {"name": "shared", "entries": entries, "select": {"volume": 1}}
-    (house.folder / "arena.yaml").write_text(yaml.safe_dump(arena))
+    (workspace.folder / "arena.yaml").write_text(yaml.safe_dump(arena))
 
     async def main() -> None:
         async with FakeKalshi({}).having(catalogue()).server() as server:
-            at = house.with_environment(
+            at = workspace.with_environment(
                 FORETELL_KALSHI_URL=server.url, FORETELL_CLOCK=f"file:{clock}", FORETELL_DATABASE_URL=postgres
             )
             worker = at.start("worker")
@@ -63,17 +65,17 @@ def test_workers_answer_what_an_arena_asks(provider: BackgroundModels, postgres:
                     done = await asyncio.to_thread(at.foretell, "arena", "run", "--once", "--stage", stage)
                     assert done.returncode == 0, done.stderr
                 assert f"{4 * EVENTS} forecasts, 0 failed" in done.stdout
-                told = await asyncio.to_thread(at.foretell, "arena", "show", "--json")
+                thread = await asyncio.to_thread(at.foretell, "arena", "show", "--json")
             finally:
                 worker.send_signal(signal.SIGTERM)
                 await asyncio.to_thread(worker.wait)
-        found = json.loads(told.stdout)
-        assert {name: entry["forecasts"] for name, entry in found["entries"].items()} == {
+        status = json.loads(thread.stdout)
+        assert {name: entry["forecasts"] for name, entry in status["entries"].items()} == {
             "market": EVENTS,
             "prompt": 2 * EVENTS,
             "other": EVENTS,
         }
-        assert found["waiting"] == 0
+        assert status["waiting"] == 0
 
     asyncio.run(main())
     billed = provider.stats()["billed"]

@@ -20,10 +20,10 @@ from fakes.markets import FakeMetaculus
 from fakes.models import BackgroundModels
 from fakes.processes import forked_on_path
 from fakes.samples import SampleMetaculusQuestion, SampleMetaculusScale, metaculus_post_body
-from foretell.cli import operation_command
-from foretell.operations import OPERATIONS
-from foretell.practice import search_server, small_world
-from foretell.practice.markets import MetaculusCatalogue
+from foretell.cli.commands import operation_command
+from foretell.operations.table import OPERATIONS
+from foretell.practice.markets.metaculus import MetaculusCatalogue
+from foretell.practice.web import search_server, small_world
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("bash") is None, reason="the bot's script needs bash"),
@@ -40,7 +40,7 @@ def posts() -> list[dict[str, Any]]:
     when = SampleMetaculusScale(low=1.7e9, high=2.2e9, open_lower=True, open_upper=True)
     goals = SampleMetaculusScale(low=-0.5, high=20.5, cells=21)
     level = SampleMetaculusScale(low=1, high=1000, zero=0, open_upper=True)
-    asked = [
+    questions = [
         SampleMetaculusQuestion(id=111, title="Will Norges Bank cut its rate?", centers=(0.4,), **FAR),
         SampleMetaculusQuestion(id=121, title="Who?", kind="multiple_choice", options=("A", "B", "C"), **FAR),
         SampleMetaculusQuestion(id=131, title="When?", kind="date", scale=when, **FAR),
@@ -49,7 +49,7 @@ def posts() -> list[dict[str, Any]]:
     ]
     group = [SampleMetaculusQuestion(id=161 + n, title=f"({n})", label=f"part {n}", **FAR) for n in range(2)]
     return [
-        *(metaculus_post_body(one.id // 10, one.title, one) for one in asked),
+        *(metaculus_post_body(question.id // 10, question.title, question) for question in questions),
         metaculus_post_body(16, "Which?", *group),
     ]
 
@@ -58,7 +58,7 @@ class Sites:
     """Metaculus and search engines on a loop of their own."""
 
     def __init__(self) -> None:
-        from foretell.practice.markets import MetaculusInbox
+        from foretell.practice.markets.metaculus import MetaculusInbox
 
         self.inbox = MetaculusInbox(now=lambda: datetime.now(UTC))
         self.metaculus = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts())).taking(self.inbox)
@@ -82,25 +82,27 @@ class Sites:
 
 @dataclass(kw_only=True)
 class Workshop:
-    """The bot's repository, and a runner that knows as much as GitHub's."""
+    """The bot's repository, and a runner like GitHub's."""
 
     folder: Path
     sites: Sites
     provider: BackgroundModels
     clock: Path
-    told: list[str] = field(default_factory=list[str])
+    output: list[str] = field(default_factory=list[str])
 
     def environment(self, step: dict[str, Any]) -> dict[str, str]:
         for name, value in step["env"].items():
             assert value == f"${{{{ secrets.{name} }}}}"
-        kept = {name: os.environ[name] for name in ("PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR") if name in os.environ}
+        inherited = {
+            name: os.environ[name] for name in ("PYTHONPATH", "LD_LIBRARY_PATH", "TMPDIR") if name in os.environ
+        }
         return {
-            **kept,
+            **inherited,
             "PATH": f"{self.folder.parent / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "HTTPS_PROXY": "http://127.0.0.1:9",
             "NO_PROXY": "127.0.0.1",
             "FORETELL_HOME": str(self.folder / ".foretell"),
-            # It stands still, so that two runs are on the same day.
+            # The clock does not move, so that two runs are on the same day.
             "FORETELL_CLOCK": f"file:{self.clock}",
             "FORETELL_METACULUS_URL": self.sites.servers[0].url,
             "FORETELL_BRAVE_URL": f"{self.sites.servers[1].url}/brave",
@@ -109,7 +111,7 @@ class Workshop:
         }
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
-        """A step of the workflow, as it stands there."""
+        """Run a step of the workflow."""
         path = self.folder / ".github" / "workflows" / "forecast.yml"
         (job,) = yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
         step = next(step for step in job["steps"] if step.get("run") == command)
@@ -122,7 +124,7 @@ class Workshop:
             timeout=240,
             check=False,
         )
-        self.told += [done.stdout, done.stderr]
+        self.output += [done.stdout, done.stderr]
         return done
 
 
@@ -130,11 +132,11 @@ class Workshop:
 def workshop(tmp_path: Path) -> Iterator[Workshop]:
     launchers = tmp_path / "bin"
     launchers.mkdir()
-    # An engine with a key, since the one without wants to be asked no more than once in five seconds.
-    told = CliRunner().invoke(
+    # An engine with a key, because the one without allows one request in five seconds.
+    result = CliRunner().invoke(
         operation_command("init"), ["bot", str(tmp_path / "bot"), "--set", "trials=1", "--set", "search=brave"]
     )
-    assert told.exit_code == 0, told.output
+    assert result.exit_code == 0, result.output
     sites = Sites()
     with BackgroundModels(script=BRAIN) as provider, forked_on_path(launchers):
         clock = tmp_path / "clock.txt"
@@ -148,7 +150,7 @@ def test_a_pull_request_shows_what_would_be_sent_and_sends_nothing(workshop: Wor
     assert done.returncode == 0, done.stdout + done.stderr
     assert workshop.sites.inbox.forecasts == []
     sent = json.loads(done.stdout[done.stdout.index("[\n") :])
-    assert [one["address"].partition("/")[2].partition("/")[2].partition("/")[2] for one in sent] == [
+    assert [request["address"].partition("/")[2].partition("/")[2].partition("/")[2] for request in sent] == [
         "questions/forecast/",
         "comments/create/",
     ]
@@ -156,19 +158,19 @@ def test_a_pull_request_shows_what_would_be_sent_and_sends_nothing(workshop: Wor
         assert canary not in done.stdout + done.stderr
 
 
-def test_the_schedule_hands_in_once_and_pays_once(workshop: Workshop):
-    """The testing area first, then the tournament: here both hold the same questions."""
+def test_schedule_submits_once_and_pays_once(workshop: Workshop):
+    """First the sandbox, then the tournament, which has the same questions here."""
     inbox, provider = workshop.sites.inbox, workshop.provider
     done = workshop.run("bash bot.sh --sandbox")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sorted(one["question"] for one in inbox.forecasts) == [111, 121, 131, 141, 151, 161, 162]
-    assert sorted(one["on_post"] for one in inbox.comments) == [11, 12, 13, 14, 15, 16]
-    (yes,) = [one for one in inbox.forecasts if one["question"] == 111]
+    assert sorted(forecast["question"] for forecast in inbox.forecasts) == [111, 121, 131, 141, 151, 161, 162]
+    assert sorted(comment["on_post"] for comment in inbox.comments) == [11, 12, 13, 14, 15, 16]
+    (yes,) = [forecast for forecast in inbox.forecasts if forecast["question"] == 111]
     assert 0 < yes["probability_yes"] < 1
-    (choice,) = [one for one in inbox.forecasts if one["question"] == 121]
+    (choice,) = [forecast for forecast in inbox.forecasts if forecast["question"] == 121]
     assert sum(choice["probability_yes_per_category"].values()) == pytest.approx(1)
     assert all(comment["is_private"] for comment in inbox.comments)
-    (reasons,) = [one["text"] for one in inbox.comments if one["on_post"] == 11]
+    (reasons,) = [comment["text"] for comment in inbox.comments if comment["on_post"] == 11]
     assert "Sources:" in reasons, "the evidence is cited"
 
     paid, handed = provider.stats()["arrived"], len(inbox.forecasts)
@@ -176,24 +178,27 @@ def test_the_schedule_hands_in_once_and_pays_once(workshop: Workshop):
     workshop.sites.metaculus.having(MetaculusCatalogue([fresh, *posts()]))
     second = workshop.run("bash bot.sh")
     assert second.returncode == 0, second.stdout + second.stderr
-    assert [one["question"] for one in inbox.forecasts[handed:]] == [171]
+    assert [forecast["question"] for forecast in inbox.forecasts[handed:]] == [171]
     assert provider.stats()["arrived"] > paid
     pages = sorted((workshop.folder / ".foretell").glob("tournaments/*/pages/*.html"))
-    told = ["6 forecasts sent with their comments, 0 failed", "1 forecast sent with their comments, 0 failed"]
-    assert [words in page.read_text(encoding="utf-8") for words, page in zip(told, pages, strict=True)] == [True, True]
+    summaries = ["6 forecasts sent with their comments, 0 failed", "1 forecast sent with their comments, 0 failed"]
+    assert [words in page.read_text(encoding="utf-8") for words, page in zip(summaries, pages, strict=True)] == [
+        True,
+        True,
+    ]
 
-    everything = "\n".join(workshop.told)
-    kept = "\n".join(
+    everything = "\n".join(workshop.output)
+    logs = "\n".join(
         path.read_text(encoding="utf-8", errors="ignore")
         for path in (workshop.folder / ".foretell").rglob("*")
         if path.is_file()
     )
     for canary in (TOKEN, KEY):
         assert canary not in everything
-        assert canary not in kept
+        assert canary not in logs
 
 
-def test_nothing_open_is_a_quiet_day_and_trouble_at_the_platform_fails_the_step(workshop: Workshop):
+def test_no_open_questions_succeed_and_platform_errors_fail_the_step(workshop: Workshop):
     workshop.sites.metaculus.having(MetaculusCatalogue([]))
     done = workshop.run("bash bot.sh")
     assert done.returncode == 0, done.stdout + done.stderr

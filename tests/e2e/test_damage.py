@@ -1,4 +1,4 @@
-"""Damaged files of the home: each is named, `foretell doctor` says how to restore it, and repairs what is safe."""
+"""Damaged files of the home are named, and `foretell doctor` shows how to restore them and repairs what is safe."""
 
 import os
 import random
@@ -21,7 +21,7 @@ Damage = Callable[[Path], None]
 
 
 def flip(at: Callable[[int], int], count: int = 64) -> Damage:
-    """Spoil some bytes in the midst of a file."""
+    """Damage some bytes in the middle of a file."""
 
     def spoil(path: Path) -> None:
         content = bytearray(path.read_bytes())
@@ -34,7 +34,7 @@ def flip(at: Callable[[int], int], count: int = 64) -> Damage:
 
 
 def page_of(table: str, part: float) -> Damage:
-    """Spoil one leaf page of a table, the one that lies so far in it."""
+    """Damage one leaf page of a table, at a share of its length."""
 
     def spoil(path: Path) -> None:
         with closing(sqlite3.connect(path)) as con:
@@ -56,11 +56,11 @@ def leaf_pages(content: bytearray, page: int) -> list[int]:
     places = [int.from_bytes(content[start + 12 + 2 * n : start + 14 + 2 * n], "big") for n in range(cells)]
     below = [int.from_bytes(content[start + at : start + at + 4], "big") for at in places]
     below.append(int.from_bytes(content[start + 8 : start + 12], "big"))
-    return [leaf for one in below for leaf in leaf_pages(content, one)]
+    return [leaf for page in below for leaf in leaf_pages(content, page)]
 
 
 def renamed(path: Path) -> None:
-    """Spoil the name of a column, so that every page is sound and nothing can be asked for."""
+    """Damage the name of a column, so that every page is intact but queries fail."""
     content = path.read_bytes()
     assert b"key BLOB NOT NULL UNIQUE" in content
     path.write_bytes(content.replace(b"key BLOB NOT NULL UNIQUE", b"k\x91y BLOB NOT NULL UNIQUE"))
@@ -100,55 +100,63 @@ USES = {
 """A command that reads the file."""
 
 
-def test_every_damage_is_named_with_how_to_restore_it(build_house: Callable[..., Any], tmp_path: Path) -> None:
+def test_every_damage_is_named_with_how_to_restore_it(build_workspace: Callable[..., Any], tmp_path: Path) -> None:
     with BackgroundModels(script="foretell.practice.models.scripts:agent_script") as provider:
-        house = build_house(provider.url, count=4)
-        spec = house.spec(trials=2)
-        run = house.run(spec)
+        workspace = build_workspace(provider.url, count=4)
+        spec = workspace.spec(trials=2)
+        run = workspace.run(spec)
         assert run == run_id_of(spec)
-        answers, whole = house.answers(run), tmp_path / "whole"
+        answers, whole = workspace.answers(run), tmp_path / "whole"
         recovers = sqlite_recovers(tmp_path)
         for name in ("journal.db", "runs.db", "corpus.db"):
-            with closing(sqlite3.connect(house.home / name)) as con:
+            with closing(sqlite3.connect(workspace.home / name)) as con:
                 con.execute("pragma wal_checkpoint(truncate)")
-        shutil.copytree(house.home, whole)
+        shutil.copytree(workspace.home, whole)
         for what, (name, spoil) in DAMAGES.items():
-            shutil.rmtree(house.home)
-            shutil.copytree(whole, house.home)
-            spoil(house.home / name)
-            damaged = (house.home / name).read_bytes()
+            shutil.rmtree(workspace.home)
+            shutil.copytree(whole, workspace.home)
+            spoil(workspace.home / name)
+            damaged = (workspace.home / name).read_bytes()
 
-            found = house.foretell("doctor")
-            assert (found.returncode, name in found.stdout, "doctor --repair" in found.stdout) == (1, True, True), what
-            assert (f"sqlite3 {name} .recover" in found.stdout) == (name != "services.db"), what
-            said = house.foretell(*USES[name], *([] if name == "corpus.db" else [run]))
-            assert said.returncode == 0 if name == "services.db" else said.returncode in (0, 1, 2), (what, said)
-            assert len(said.stderr.strip().splitlines()) <= 1, (what, said.stderr)
-            assert said.returncode == 0 or name in said.stderr + said.stdout or "answers are the same" in said.stdout
+            foretell = workspace.foretell("doctor")
+            assert (foretell.returncode, name in foretell.stdout, "doctor --repair" in foretell.stdout) == (
+                1,
+                True,
+                True,
+            ), what
+            assert (f"sqlite3 {name} .recover" in foretell.stdout) == (name != "services.db"), what
+            result = workspace.foretell(*USES[name], *([] if name == "corpus.db" else [run]))
+            assert result.returncode == 0 if name == "services.db" else result.returncode in (0, 1, 2), (what, result)
+            assert len(result.stderr.strip().splitlines()) <= 1, (what, result.stderr)
+            assert (
+                result.returncode == 0
+                or name in result.stderr + result.stdout
+                or "answers are the same" in result.stdout
+            )
 
-            repaired = house.foretell("doctor", "--repair")
+            repaired = workspace.foretell("doctor", "--repair")
             if name == "services.db":
                 assert repaired.returncode == 0, (what, repaired.stdout)
-                (aside,) = house.home.glob(f"{name}.damaged-*[0-9]")
+                (aside,) = workspace.home.glob(f"{name}.damaged-*[0-9]")
                 assert aside.read_bytes() == damaged, what
                 continue
-            # Nothing is guessed: the damaged file stays as it is.
-            assert (repaired.returncode, (house.home / name).read_bytes()) == (1, damaged), what
+            # The damaged file is unchanged.
+            assert (repaired.returncode, (workspace.home / name).read_bytes()) == (1, damaged), what
             if "page of" in what and recovers:
                 advised = next(line for line in repaired.stdout.splitlines() if ".recover" in line)
                 command = advised.partition("sqlite.org): ")[2].partition(f" && {REPAIR}")[0]
                 subprocess.run(["sh", "-c", command], check=True)
-                assert house.foretell("doctor", "--repair").returncode == 0
+                assert workspace.foretell("doctor", "--repair").returncode == 0
             elif name == "corpus.db":
-                shutil.copy(whole / name, house.home / name)
+                shutil.copy(whole / name, workspace.home / name)
             else:
-                (house.home / name).unlink()
+                (workspace.home / name).unlink()
             # Run again, it is the same run with the same answers; only lost replies are requested again.
             provider.reset()
-            house.run(spec)
-            assert house.answers(run) == answers, what
-            asked = sum(provider.stats()["billed"].values())
-            assert asked == 0 or name == "journal.db", (what, repaired.stdout)
+            workspace.run(spec)
+            assert workspace.answers(run) == answers, what
+            billed = sum(provider.stats()["billed"].values())
+            assert billed == 0 or name == "journal.db", (what, repaired.stdout)
 
 
 def sqlite_recovers(folder: Path) -> bool:
@@ -161,123 +169,124 @@ def sqlite_recovers(folder: Path) -> bool:
     return "CREATE TABLE t" in tried.stdout
 
 
-def test_repair_rebuilds_indexes_accounts_and_requests(house: Any, provider: BackgroundModels) -> None:
-    """As they may be missing in a file that SQLite has recovered."""
-    spec = house.spec()
-    run = house.run(spec)
-    answers = house.answers(run)
-    with closing(sqlite3.connect(house.home / "journal.db")) as con:
+def test_repair_rebuilds_indexes_accounts_and_requests(workspace: Any, provider: BackgroundModels) -> None:
+    """They may be missing in a file that SQLite has recovered."""
+    spec = workspace.spec()
+    run = workspace.run(spec)
+    answers = workspace.answers(run)
+    with closing(sqlite3.connect(workspace.home / "journal.db")) as con:
         before = con.execute("select id, billed from account order by id").fetchall()
         con.executescript("delete from account; delete from account_around")
         lost = con.execute("select key from sent limit 1").fetchone()
         con.execute("delete from sent where key = ?", lost)
         con.commit()
-    with closing(sqlite3.connect(house.home / "runs.db")) as con:
+    with closing(sqlite3.connect(workspace.home / "runs.db")) as con:
         con.execute("pragma writable_schema = on")
         sql = "create index event_of_run on event (run, trial)"
         con.execute("update sqlite_master set sql = ? where name = 'event_of_run'", (sql,))
         con.commit()
-    assert house.foretell("doctor").returncode == 1
-    repaired = house.foretell("doctor", "--repair")
+    assert workspace.foretell("doctor").returncode == 1
+    repaired = workspace.foretell("doctor", "--repair")
     assert repaired.returncode == 0, repaired.stdout
     for note in ("its indexes were rebuilt", "1 replies have their request again", "accounts of 1 runs were rebuilt"):
         assert note in repaired.stdout
-    with closing(sqlite3.connect(house.home / "journal.db")) as con:
+    with closing(sqlite3.connect(workspace.home / "journal.db")) as con:
         after = con.execute("select id, billed from account order by id").fetchall()
         assert [id for id, _ in after] == [id for id, _ in before if id == run]
         assert con.execute("select 1 from sent where key = ?", lost).fetchone()
     provider.reset()
-    house.run(spec)
-    assert house.answers(run) == answers
+    workspace.run(spec)
+    assert workspace.answers(run) == answers
     assert not provider.stats()["billed"]
 
 
-def test_an_empty_file_is_begun_anew_and_the_journal_knows_what_is_missing(
-    house: Any, provider: BackgroundModels, caplog: pytest.LogCaptureFixture
+def test_empty_store_is_recreated_and_missing_runs_are_reported(
+    workspace: Any, provider: BackgroundModels, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spec = house.spec()
-    run = house.run(spec)
-    answers = house.answers(run)
-    (house.home / "runs.db").write_bytes(b"")
-    os.utime(house.home / "runs.db", (0, 0))
+    spec = workspace.spec()
+    run = workspace.run(spec)
+    answers = workspace.answers(run)
+    (workspace.home / "runs.db").write_bytes(b"")
+    os.utime(workspace.home / "runs.db", (0, 0))
     caplog.clear()
-    assert house.foretell("runs").returncode == 0
-    assert f"{house.home}/runs.db was empty and is begun anew" in caplog.text
-    assert "the journal has paid replies of 1 runs that are not here" in house.foretell("doctor").stdout
+    assert workspace.foretell("runs").returncode == 0
+    assert f"{workspace.home}/runs.db was empty and is created again" in caplog.text
+    assert "the journal has paid replies of 1 runs that are not here" in workspace.foretell("doctor").stdout
     provider.reset()
-    house.run(spec)
-    assert house.answers(run) == answers
+    workspace.run(spec)
+    assert workspace.answers(run) == answers
     assert not provider.stats()["billed"]
 
 
-def test_an_edited_reply_fails_its_cell_and_is_set_aside(house: Any, provider: BackgroundModels) -> None:
-    spec = house.spec()
-    run = house.run(spec)
-    with closing(sqlite3.connect(house.home / "journal.db")) as con:
+def test_edited_reply_fails_its_trial_and_is_moved_aside(workspace: Any, provider: BackgroundModels) -> None:
+    spec = workspace.spec()
+    run = workspace.run(spec)
+    with closing(sqlite3.connect(workspace.home / "journal.db")) as con:
         key, answer = con.execute("select key, answer from kept where kind = 'model' limit 1").fetchone()
         con.execute("update kept set answer = ? where key = ?", (answer.replace(b"0", b"9"), key))
         con.commit()
-    replayed = house.foretell("replay", run)
+    replayed = workspace.foretell("replay", run)
     assert (replayed.returncode, f"({key.hex()[:12]}) is not used" in replayed.stderr) == (1, True)
-    (house.home / "runs.db").unlink()
-    failed = house.foretell("run", spec.name)
+    (workspace.home / "runs.db").unlink()
+    failed = workspace.foretell("run", spec.name)
     assert failed.returncode == 3
-    shown = house.foretell("show", run, "--json")
+    shown = workspace.foretell("show", run, "--json")
     assert '"failed": 1' in shown.stdout
     assert "was changed after it was stored" in shown.stdout
-    found = house.foretell("doctor")
-    assert found.returncode == 1
-    assert key.hex()[:12] in found.stdout
-    assert house.foretell("doctor", "--repair").returncode == 0
-    assert len(list(house.home.glob("journal.db.set-aside-*.jsonl"))) == 1
+    foretell = workspace.foretell("doctor")
+    assert foretell.returncode == 1
+    assert key.hex()[:12] in foretell.stdout
+    assert workspace.foretell("doctor", "--repair").returncode == 0
+    assert len(list(workspace.home.glob("journal.db.set-aside-*.jsonl"))) == 1
     provider.reset()
-    house.run(spec)
+    workspace.run(spec)
     assert sum(provider.stats()["billed"].values()) >= 1
-    assert house.foretell("doctor").returncode == 0
+    assert workspace.foretell("doctor").returncode == 0
 
 
-def test_an_edited_answer_is_named_and_computed_again(house: Any, provider: BackgroundModels) -> None:
-    run = house.run(house.spec())
-    answers = house.answers(run)
-    with closing(sqlite3.connect(house.home / "runs.db")) as con:
-        question, said = con.execute("select question, forecast from cell limit 1").fetchone()
+def test_an_edited_answer_is_named_and_computed_again(workspace: Any, provider: BackgroundModels) -> None:
+    run = workspace.run(workspace.spec())
+    answers = workspace.answers(run)
+    with closing(sqlite3.connect(workspace.home / "runs.db")) as con:
+        question, forecast = con.execute("select question, forecast from cell limit 1").fetchone()
         con.execute(
-            "update cell set forecast = ? where question = ?", (said.replace('"p":{"yes":0', '"p":{"yes":1'), question)
+            "update cell set forecast = ? where question = ?",
+            (forecast.replace('"p":{"yes":0', '"p":{"yes":1'), question),
         )
         con.commit()
-    shown = house.foretell("show", run)
+    shown = workspace.foretell("show", run)
     assert (shown.returncode, f"the stored answer to {question}, trial 0 of run {run}" in shown.stderr) == (2, True)
     assert "doctor --repair" in shown.stderr
-    found = house.foretell("doctor")
-    assert (found.returncode, "1 answers were changed after they were stored" in found.stdout) == (1, True)
+    foretell = workspace.foretell("doctor")
+    assert (foretell.returncode, "1 answers were changed after they were stored" in foretell.stdout) == (1, True)
     provider.reset()
-    assert house.foretell("doctor", "--repair").returncode == 0
-    assert len(list(house.home.glob("runs.db.set-aside-*.jsonl"))) == 1
-    assert house.answers(run) == answers
+    assert workspace.foretell("doctor", "--repair").returncode == 0
+    assert len(list(workspace.home.glob("runs.db.set-aside-*.jsonl"))) == 1
+    assert workspace.answers(run) == answers
     assert not provider.stats()["billed"]
-    # A step that is no JSON any more, on a page that looks sound.
-    with closing(sqlite3.connect(house.home / "runs.db")) as con:
+    # An event that is not JSON any more, on an intact page.
+    with closing(sqlite3.connect(workspace.home / "runs.db")) as con:
         con.execute("update event set body = '{' where id = (select min(id) from event where kind = 'ModelCalled')")
         con.commit()
-    listed = house.foretell("runs")
+    listed = workspace.foretell("runs")
     assert (listed.returncode, listed.stderr.count("\n")) == (2, 1)
     assert "runs.db: the file is damaged: malformed JSON" in listed.stderr
-    assert house.foretell("doctor", "--repair").returncode == 0
-    assert house.foretell("runs").returncode == 0
-    # Answers of before there were checksums are taken as they are, and counted.
-    with closing(sqlite3.connect(house.home / "runs.db")) as con:
+    assert workspace.foretell("doctor", "--repair").returncode == 0
+    assert workspace.foretell("runs").returncode == 0
+    # Answers without checksums are accepted and counted.
+    with closing(sqlite3.connect(workspace.home / "runs.db")) as con:
         con.execute("update cell set checksum = null")
         con.commit()
-    assert house.answers(run) == answers
-    assert f"{len(answers)} of before there were checksums" in house.foretell("doctor").stdout
-    # A log of writes that holds no writes is passed over: nothing of what is in the files is lost.
+    assert workspace.answers(run) == answers
+    assert f"{len(answers)} stored before checksums existed" in workspace.foretell("doctor").stdout
+    # An invalid write-ahead log is ignored, and nothing in the files is lost.
     for name in ("runs.db", "journal.db"):
-        with closing(sqlite3.connect(house.home / name)) as con:
+        with closing(sqlite3.connect(workspace.home / name)) as con:
             con.execute("pragma wal_checkpoint(truncate)")
-        garbage(house.home / f"{name}-wal")
-    shown = house.foretell("show", run)
+        garbage(workspace.home / f"{name}-wal")
+    shown = workspace.foretell("show", run)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert house.answers(run) == answers
-    assert house.foretell("doctor").returncode == 0
-    house.run(house.spec())
+    assert workspace.answers(run) == answers
+    assert workspace.foretell("doctor").returncode == 0
+    workspace.run(workspace.spec())
     assert not provider.stats()["billed"]

@@ -1,4 +1,4 @@
-"""The disk is full, then freed: a run says so in one line, loses no reply, pays none twice and goes on."""
+"""A full disk is reported in one line. When it is freed, the run continues without losing or repaying replies."""
 
 import json
 import os
@@ -19,7 +19,7 @@ QUESTIONS, TRIALS = 5, 2
 
 
 def on_small_disk(folder: Path, megabytes: int, *command: str | Path) -> list[str]:
-    """The command with a disk of its own at a folder; a skip where this user may have none."""
+    """Return the command with its own disk at a folder; skip if this user cannot mount one."""
     mount = f'mount -t tmpfs -o size={megabytes}m drill "$1" && shift && exec "$@"'
     tried = [*OWN_MOUNTS, "sh", "-c", mount, "sh", str(folder)]
     if not OWN_MOUNTS or not shutil.which("unshare") or subprocess.run([*tried, "true"], check=False).returncode:
@@ -27,31 +27,33 @@ def on_small_disk(folder: Path, megabytes: int, *command: str | Path) -> list[st
     return [*tried, *map(str, command)]
 
 
-def test_a_full_disk_loses_no_reply_and_pays_none_twice(build_house: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_full_disk_loses_no_reply_and_pays_none_twice(build_workspace: Callable[..., Any], tmp_path: Path) -> None:
     with BackgroundModels(script="foretell.practice.models.scripts:agent_script", latency=0.02) as provider:
-        house = build_house(provider.url, count=QUESTIONS)
-        spec, disk = house.spec(trials=TRIALS), tmp_path / "disk"
+        workspace = build_workspace(provider.url, count=QUESTIONS)
+        spec, disk = workspace.spec(trials=TRIALS), tmp_path / "disk"
         disk.mkdir()
-        house = house.with_environment(FORETELL_HOME=str(disk), FORETELL_CORPUS=str(house.home / "corpus.db"))
-        run = house.command("run", spec.name, "--set", "concurrency=8", "--out", str(tmp_path / "tables"))
+        workspace = workspace.with_environment(
+            FORETELL_HOME=str(disk), FORETELL_CORPUS=str(workspace.home / "corpus.db")
+        )
+        run = workspace.command("run", spec.name, "--set", "concurrency=8", "--out", str(tmp_path / "tables"))
         child = [sys.executable, Path(__file__).with_name("full_disk_child.py"), tmp_path / "said.txt", *run]
         command = on_small_disk(disk, 24, *child)
         end = subprocess.run(
-            command, cwd=house.folder, env=house.whole_environment, capture_output=True, text=True, check=False
+            command, cwd=workspace.folder, env=workspace.whole_environment, capture_output=True, text=True, check=False
         )
         billed = provider.stats()["billed"]
     assert end.returncode == 0, end.stderr
-    told = json.loads(end.stdout)
-    # From the start: one line, and nothing was asked.
-    code, message = told["full"]
+    outputs = json.loads(end.stdout)
+    # Full from the start: one line, and nothing was requested.
+    code, message = outputs["full"]
     assert code == 2
     assert message.strip().splitlines()[-1].startswith(f"foretell: {disk}/runs.db: the disk is full (free some space")
-    assert "Traceback" not in message + told["said"]
-    # In the midst of it: it waited, said so, went on, and everything was paid for once.
-    assert told["waits"]
-    assert "the disk is full" in told["said"]
-    assert told["code"] == 0, told["said"]
-    assert len(billed) > told["at_full"] >= 12
+    assert "Traceback" not in message + outputs["said"]
+    # Full during the run: it waited, said so, continued, and paid for everything once.
+    assert outputs["waits"]
+    assert "the disk is full" in outputs["said"]
+    assert outputs["code"] == 0, outputs["said"]
+    assert len(billed) > outputs["at_full"] >= 12
     assert set(billed.values()) == {1}
     assert run_id_of(spec)
     assert (tmp_path / "tables" / "forecasts.csv").read_text().count("own/") == QUESTIONS * TRIALS

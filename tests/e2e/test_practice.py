@@ -1,4 +1,4 @@
-"""The whole chain in one practice world: ask, run, audit, tree, submit and ledger, through real commands."""
+"""All commands in one practice home: ask, run, audit, tree, submit and ledger."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from fakes.processes import ForkedCommand, run_forked
-from foretell.practice import KEY
-from foretell.runs import RunStore
+from foretell.practice.services import KEY
+from foretell.runs.store import RunStore
 
 PATIENCE = 120.0
 SPEC = """
@@ -31,7 +31,7 @@ trials: 1
 
 @dataclass(frozen=True, kw_only=True)
 class Shell:
-    """A shell inside the practice world."""
+    """A shell in practice."""
 
     folder: Path
     environment: dict[str, str]
@@ -44,11 +44,11 @@ class Shell:
     def run_of(self, *, dataset: str) -> str:
         """The id of the run that asked these questions."""
         with closing(RunStore(Path(self.environment["FORETELL_HOME"]) / "runs.db")) as store:
-            (found,) = [row.id for row in store.runs() if row.spec["questions"]["dataset"] == dataset]
-        return found
+            (run,) = [row.id for row in store.runs() if row.spec["questions"]["dataset"] == dataset]
+        return run
 
     def get(self, service: str, path: str) -> Any:
-        """What a service of the world shows to the account."""
+        """Return what a service of the sandbox shows to the account."""
         request = urllib.request.Request(
             self.environment[f"FORETELL_{service}_URL"] + path, headers={"Authorization": f"Token {KEY}"}
         )
@@ -65,13 +65,13 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     while not lines.exists() and world.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
     script = f". {lines}; exec {sys.executable} -c 'import json, os; print(json.dumps(dict(os.environ)))'"
-    told = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=environment)
-    yield Shell(folder=folder, environment=json.loads(told.stdout))
+    result = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=environment)
+    yield Shell(folder=folder, environment=json.loads(result.stdout))
     world.send_signal(signal.SIGTERM)
     world.communicate(timeout=PATIENCE)
 
 
-def test_ask_and_audit(shell: Shell):
+def test_ask_and_audit_in_the_sandbox(shell: Shell):
     question = ("ask", "Will Norges Bank cut its rate before 2027?", "--as-of", "2026-07-01", "--json")
     answer = json.loads(shell.foretell(*question).stdout)
     assert "rates-held" in answer["rationale"]
@@ -80,14 +80,14 @@ def test_ask_and_audit(shell: Shell):
     assert audit.stdout
 
 
-def test_a_number_is_asked_and_markets_are_question_sets(shell: Shell):
-    asked = ("ask", "How many goals fall on Sunday?", "--range", "0:12 goals")
-    answer = json.loads(shell.foretell(*asked, "--json").stdout)
+def test_numeric_questions_and_market_listings_in_the_sandbox(shell: Shell):
+    command = ("ask", "How many goals fall on Sunday?", "--range", "0:12 goals")
+    answer = json.loads(shell.foretell(*command, "--json").stdout)
     assert list(answer["quantiles"].values()) == sorted(answer["quantiles"].values())
     assert answer["labels"][">6"] == "above 6 goals"
     shell.foretell("data", "show", "polymarket", "--limit", "1", "--out", "poly.jsonl")
     (shell.folder / "poly.yaml").write_text("questions: poly.jsonl\nforecaster: market\nmode: live\n")
-    assert "1 cells, 0 failed" in shell.foretell("run", "poly.yaml").stdout
+    assert "1 trials, 0 failed" in shell.foretell("run", "poly.yaml").stdout
 
 
 @pytest.mark.parametrize("grounder", ["search", "deep"])
@@ -100,7 +100,7 @@ def test_a_tree_grows_also_with_deep_research(shell: Shell, grounder: str):
     assert claim in shell.foretell("tree", "show", f"{grounder}.json").stdout
 
 
-def test_a_number_is_fetched_forecast_submitted_and_read_back(shell: Shell):
+def test_numeric_question_is_forecast_submitted_and_read_back(shell: Shell):
     shell.foretell("data", "show", "metaculus", "--out", "metaculus.jsonl")
     (shell.folder / "bot.yaml").write_text(SPEC.format(questions="metaculus.jsonl"))
     done = shell.foretell("run", "bot.yaml")
@@ -108,7 +108,7 @@ def test_a_number_is_fetched_forecast_submitted_and_read_back(shell: Shell):
     run = shell.run_of(dataset="metaculus.jsonl")
     assert "snow" in shell.foretell("show", run, "metaculus/9003").stdout
     sent = shell.foretell("submit", run, "--to", "metaculus", "--comment", "--yes").stdout
-    # A group of two is one question with one comment; the parts of the other posts are questions of their own.
+    # A group of two is one question with one comment. The parts of the other posts are separate questions.
     assert (sent.count("forecast: sent"), sent.count("comment: sent")) == (12, 11)
     mine = shell.get("METACULUS", "/posts/9003/")["question"]["my_forecasts"]["latest"]["forecast_values"]
     assert len(mine) == 201
@@ -131,7 +131,7 @@ def test_prophet_arena_and_the_ledger(shell: Shell):
         "cup-final forecast: sent"
         in shell.foretell("submit", run, "--to", "prophet-arena", "--set", "tournament.agent=me", "--yes").stdout
     )
-    assert "each as it was written" in shell.foretell("ledger", "--verify").stdout
+    assert "intact entries" in shell.foretell("ledger", "--verify").stdout
     rows = json.loads(shell.foretell("ledger", "--json").stdout)["entries"]
     assert {row["platform"] for row in rows} >= {"prophet-arena"}
     assert {row["kind"] for row in rows} == {"intention", "receipt"}

@@ -1,4 +1,4 @@
-"""A home that can only be read: what is stored is shown, replayed and served; writing is refused for that reason."""
+"""A read-only home can be shown, replayed and served, and writing is rejected."""
 
 import json
 import os
@@ -19,8 +19,8 @@ OWN_MOUNTS = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-
 CHILD = """
 import asyncio, contextlib, io, json, sys
 from click.testing import CliRunner
-from foretell.cli import cli
-from foretell.questions import InputError
+from foretell.cli.main import cli
+from foretell.questions.errors import InputError
 ends = []
 for home, *words in json.loads(sys.argv[1]):
     end = CliRunner().invoke(cli, words, env={"FORETELL_HOME": home})
@@ -32,16 +32,16 @@ print(json.dumps(ends))
 """
 
 
-def in_read_only_home(house: Any, *commands: list[str]) -> list[Any]:
-    """What commands say in a process for which the home is a read-only mount; a skip where this user has no mounts."""
+def in_read_only_home(workspace: Any, *commands: list[str]) -> list[Any]:
+    """Return the output of commands with the home mounted read-only; skip if this user cannot mount."""
     mount = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
-    tried = [*OWN_MOUNTS, "sh", "-c", mount, "sh", str(house.home)]
+    tried = [*OWN_MOUNTS, "sh", "-c", mount, "sh", str(workspace.home)]
     if not OWN_MOUNTS or not shutil.which("unshare") or subprocess.run([*tried, "true"], check=False).returncode:
         pytest.skip("this user cannot mount in a namespace of its own")
     end = subprocess.run(
         [*tried, sys.executable, "-c", CHILD, json.dumps(commands)],
-        cwd=house.folder,
-        env=house.whole_environment,
+        cwd=workspace.folder,
+        env=workspace.whole_environment,
         capture_output=True,
         text=True,
         check=False,
@@ -50,27 +50,27 @@ def in_read_only_home(house: Any, *commands: list[str]) -> list[Any]:
     return json.loads(end.stdout)
 
 
-def test_a_read_only_home_is_read_and_not_written(house: Any, tmp_path: Path) -> None:
-    spec = house.spec()
-    run = house.run(spec)
+def test_read_only_home_is_read_and_not_written(workspace: Any, tmp_path: Path) -> None:
+    spec = workspace.spec()
+    run = workspace.run(spec)
     assert run == run_id_of(spec)
-    # As a process that was killed leaves it: a call on the wire, and the last writes still in the log beside the file.
-    store, journal = (sqlite3.connect(house.home / name) for name in ("runs.db", "journal.db"))
+    # As a killed process leaves it: a request in flight, and the last writes in the write-ahead log.
+    store, journal = (sqlite3.connect(workspace.home / name) for name in ("runs.db", "journal.db"))
     journal.execute("update sent set owner = 77")
     journal.commit()
     store.execute("update run set created = '2001-02-03T00:00:00+00:00'")
-    # Something has come out that no score was kept for.
-    told = "select run, question, due, 'yes', 0, null, null, '2026-09-01' from cell where trial = 0"
-    store.execute(f"insert into run_outcome {told}")
+    # An outcome without a stored score.
+    outcome_rows = "select run, question, due, 'yes', 0, null, null, '2026-09-01' from cell where trial = 0"
+    store.execute(f"insert into run_outcome {outcome_rows}")
     store.commit()
     left = tmp_path / "left"
-    shutil.copytree(house.home, left)
+    shutil.copytree(workspace.home, left)
     store.close()
     journal.close()
-    shutil.rmtree(house.home)
-    left.rename(house.home)
+    shutil.rmtree(workspace.home)
+    left.rename(workspace.home)
 
-    older = house.home / "older"
+    older = workspace.home / "older"
     older.mkdir()
     with closing(sqlite3.connect(older / "runs.db")) as con:
         con.executescript((Path(__file__).parents[1] / "runs" / "first_version.sql").read_text())
@@ -79,9 +79,9 @@ def test_a_read_only_home_is_read_and_not_written(house: Any, tmp_path: Path) ->
     reading += [["serve", "--static", str(tmp_path / "site")], ["data", "show", "questions.jsonl"]]
     reading += [["corpus", "search", "council", "--as-of", "2026-07-01"]]
     asking = ["ask", "Will it rain?", "--as-of", "2026-08-20", "--model", "openai:gpt-5-mini"]
-    writing = [["run", house.spec("other.yaml", trials=2).name], asking]
-    commands = [[str(house.home), *words] for words in (*reading, *writing)]
-    *ends, listed = in_read_only_home(house, *commands, [str(older), "runs", "--json"])
+    writing = [["run", workspace.spec("other.yaml", trials=2).name], asking]
+    commands = [[str(workspace.home), *words] for words in (*reading, *writing)]
+    *ends, listed = in_read_only_home(workspace, *commands, [str(older), "runs", "--json"])
     assert [code for code, *_ in ends[: len(reading)]] == [0] * len(reading), ends
     assert run in ends[0][1]
     assert "2001-02-03" in ends[0][1]
@@ -91,8 +91,8 @@ def test_a_read_only_home_is_read_and_not_written(house: Any, tmp_path: Path) ->
     assert run in ends[5][1] + "".join(path.read_text() for path in (tmp_path / "site").rglob("*.html"))
     for code, _, problem in ends[len(reading) :]:
         assert code != 0
-        assert problem.startswith(f"{house.home}/runs.db: it cannot be written to")
+        assert problem.startswith(f"{workspace.home}/runs.db: it cannot be written to")
 
-    # Files of an older version are read from a copy that is brought up to date.
+    # Files of an older version are read from a migrated copy.
     assert json.loads(listed[1])["total"] > 0
     assert (older / "runs.db").read_bytes() == before

@@ -1,8 +1,8 @@
-"""A rehearsal with real weights, over the compatible wire and in this process: every trial ends honestly.
+"""A dry run with a real model, over HTTP and in this process: every trial has an answer or a reason.
 
-The model is so small that it rarely answers well, and every thousand tokens take it half a minute. So most questions go
-to a server that can read next to nothing: it refuses at once, as servers do when a conversation is too long. The
-pilot is run in earnest by either route. With FORETELL_REHEARSAL set, everything is, which takes some ten minutes.
+The model is so small that it rarely answers well, and a thousand tokens take half a minute. So most questions go to a
+server with a tiny context, which rejects them at once. Only the pilot gets real answers, over HTTP and in this process.
+With FORETELL_REHEARSAL set, all tests do, which takes about ten minutes.
 """
 
 import json
@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from fakes.stored_run import run_id_of
-from foretell.questions import Failure, Forecast
-from foretell.runs import RunStore
+from foretell.questions.forecast import Failure, Forecast
+from foretell.runs.store import RunStore
 
 SHORT, WHOLE, IN_PROCESS = 256, 4096, 0
-"""Tokens that the server can read; none where there is no server, and the model runs in the command's own process."""
+"""Context size of the server in tokens; 0 runs the model in the command's own process."""
 IN_EARNEST = [WHOLE, IN_PROCESS] if os.environ.get("FORETELL_REHEARSAL") else []
 QUESTIONS: dict[str, dict[str, Any]] = {
     "yes or no": {"targets": [{"id": "yes"}]},
@@ -40,7 +40,7 @@ def gguf() -> Path:
 
 @pytest.fixture(scope="module")
 def serve(gguf: Path) -> Iterator[Callable[[int], str]]:
-    """Starts llama.cpp's own server with a context of so many tokens, or none; the name of the model."""
+    """Start llama.cpp's server with a context size, or none, and return the name of the model."""
     llama: Any = import_module("xllamacpp")
     servers: dict[int, Any] = {}
 
@@ -60,34 +60,34 @@ def serve(gguf: Path) -> Iterator[Callable[[int], str]]:
 
 
 @pytest.fixture
-def house(build_house: Callable[..., Any]) -> Any:
-    return build_house("http://127.0.0.1:9", count=1).with_environment(OPENAI_API_KEY="")
+def workspace(build_workspace: Callable[..., Any]) -> Any:
+    return build_workspace("http://127.0.0.1:9", count=1).with_environment(OPENAI_API_KEY="")
 
 
-def write_questions(house: Any, *kinds: str) -> None:
+def write_questions(workspace: Any, *kinds: str) -> None:
     usual = {"source": "own", "text": "What becomes of the bridge?", "due": "2026-07-01"}
     rows = [{**usual, "id": f"own/{kind}", **QUESTIONS[kind]} for kind in kinds]
-    (house.folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (workspace.folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def answered(house: Any, *, model: str, **fields: Any) -> list[Forecast | Failure]:
-    """What a run comes to, after a look at how it says so."""
-    spec = house.spec(models={"agent": model}, search=[], **{**BRIEF, **fields})
-    told = house.foretell("run", spec.name)
-    store = RunStore(house.home / "runs.db")
-    found = list(store.answers(run_id_of(spec)))
+def answered(workspace: Any, *, model: str, **fields: Any) -> list[Forecast | Failure]:
+    """Return the answers of a run, after checking its output."""
+    spec = workspace.spec(models={"agent": model}, search=[], **{**BRIEF, **fields})
+    foretell = workspace.foretell("run", spec.name)
+    store = RunStore(workspace.home / "runs.db")
+    answers = list(store.answers(run_id_of(spec)))
     store.close()
-    assert found
-    for answer in found:
+    assert answers
+    for answer in answers:
         if isinstance(answer, Failure):
             is_readable(answer.error)
         else:
             assert all(0 <= p <= 1 for p in answer.p.values())
             assert answer.rationale
-    whole = all(isinstance(answer, Forecast) and answer.ending != "degraded" for answer in found)
-    assert told.returncode == (0 if whole else 3), told.stdout + told.stderr
-    is_readable(told.stdout + told.stderr)
-    return found
+    whole = all(isinstance(answer, Forecast) and answer.ending != "fallback" for answer in answers)
+    assert foretell.returncode == (0 if whole else 3), foretell.stdout + foretell.stderr
+    is_readable(foretell.stdout + foretell.stderr)
+    return answers
 
 
 def is_readable(text: str) -> None:
@@ -96,59 +96,61 @@ def is_readable(text: str) -> None:
 
 
 @pytest.mark.parametrize("context", [SHORT, *IN_EARNEST])
-def test_every_kind_of_question_ends_in_an_answer_or_says_why_not(
-    house: Any, serve: Callable[[int], str], context: int
-):
-    write_questions(house, *QUESTIONS)
-    found = answered(house, model=serve(context), options={"variant": "zero-shot"})
-    assert len(found) == len(QUESTIONS)
+def test_every_kind_of_question_has_an_answer_or_a_reason(workspace: Any, serve: Callable[[int], str], context: int):
+    write_questions(workspace, *QUESTIONS)
+    answers = answered(workspace, model=serve(context), options={"variant": "zero-shot"})
+    assert len(answers) == len(QUESTIONS)
     if context == SHORT:
-        assert all(isinstance(one, Failure) and "context size (256 tokens)" in one.error for one in found)
+        assert all(isinstance(answer, Failure) and "context size (256 tokens)" in answer.error for answer in answers)
 
 
-def test_a_model_without_tools_is_asked_by_schema_and_answers(house: Any, serve: Callable[[int], str]):
-    """The server takes tools and a forced choice, and drops both in silence: this model's template knows no tools."""
-    told = house.foretell(
+def test_model_without_tools_answers_by_schema(workspace: Any, serve: Callable[[int], str]):
+    """The server accepts tools and a forced choice but ignores both, because this model's template has no tools."""
+    foretell = workspace.foretell(
         *("ask", "Will it rain in Paris?", "--closes", "2026-12-31", "--model", serve(WHOLE), "--search", "none"),
         *("--set", "options.variant=zero-shot", "--set", "sampling.max_tokens=40"),
         *("--set", "sampling.temperature=0", "--json"),
     )
-    assert told.returncode in (0, 3), told.stderr
-    is_readable(told.stdout)
-    assert json.loads(told.stdout)
+    assert foretell.returncode in (0, 3), foretell.stderr
+    is_readable(foretell.stdout)
+    assert json.loads(foretell.stdout)
 
 
 @pytest.mark.parametrize("context", [SHORT, *IN_EARNEST])
-def test_a_tree_ends_in_a_number_or_says_why_not(house: Any, serve: Callable[[int], str], context: int):
-    told = house.foretell(
+def test_tree_has_an_answer_or_a_reason(workspace: Any, serve: Callable[[int], str], context: int):
+    foretell = workspace.foretell(
         *("tree", "grow", "The bridge opens.", "--as-of", "2026-07-01", "--model", serve(context), "--search", "none"),
         *("--leaves", "2", "--grounder", "plain", "--set", "options.depth=1", "--set", "options.steps=1"),
         *("--set", "options.retries=0", "--set", "sampling.max_tokens=60"),
     )
-    assert told.returncode in (0, 3), told.stderr
-    is_readable(told.stdout + told.stderr)
+    assert foretell.returncode in (0, 3), foretell.stderr
+    is_readable(foretell.stdout + foretell.stderr)
 
 
 @pytest.mark.parametrize("context", [SHORT, WHOLE, IN_PROCESS])
-def test_a_pilot_gives_the_verdict_of_the_run_by_either_route(house: Any, serve: Callable[[int], str], context: int):
-    """With room for one short answer, the model hands it in itself, over HTTP as in this process."""
-    write_questions(house, "yes or no")
+def test_pilot_gives_the_same_verdict_over_http_and_in_process(
+    workspace: Any, serve: Callable[[int], str], context: int
+):
+    """With room for one short answer, the model submits it itself, over HTTP and in this process."""
+    write_questions(workspace, "yes or no")
     options = {"variant": "zero-shot", "reply_format": "schema"}
-    found = answered(house, model=serve(context), options=options, sampling={"max_tokens": 72, "temperature": 0.0})
-    # The pilot asks in the same words, and reads the replies of the run.
-    told = house.foretell("run", "run.yaml", "--pilot", "10", "--json")
-    good = all(isinstance(one, Forecast) and one.ending == "submitted" for one in found)
+    answers = answered(
+        workspace, model=serve(context), options=options, sampling={"max_tokens": 72, "temperature": 0.0}
+    )
+    # The pilot sends the same requests, and reuses the replies of the run.
+    foretell = workspace.foretell("run", "run.yaml", "--pilot", "10", "--json")
+    good = all(isinstance(answer, Forecast) and answer.ending == "submitted" for answer in answers)
     assert good == (context != SHORT)
-    assert told.returncode == (0 if good else 1), told.stderr
-    assert json.loads(told.stdout)["pilot"]["passed"] == good
+    assert foretell.returncode == (0 if good else 1), foretell.stderr
+    assert json.loads(foretell.stdout)["pilot"]["passed"] == good
     if not good:
         return
-    # Sampling is not the same twice, but the journal is: a replay needs no model at all.
-    again = house.foretell("replay", run_id_of(house.folder / "run.yaml"))
+    # Sampling differs each time, but a replay uses the journal and needs no model.
+    again = workspace.foretell("replay", run_id_of(workspace.folder / "run.yaml"))
     assert again.returncode == 0, again.stdout + again.stderr
 
 
-def test_an_entry_of_an_arena_answers_in_this_process(house: Any, gguf: Path):
-    write_questions(house, "yes or no")
+def test_arena_entry_with_a_local_model_answers(workspace: Any, gguf: Path):
+    write_questions(workspace, "yes or no")
     options = {"view": "none", "attempts": 2}
-    assert len(answered(house, model=f"local:{gguf}", forecaster="context", options=options)) == 1
+    assert len(answered(workspace, model=f"local:{gguf}", forecaster="context", options=options)) == 1

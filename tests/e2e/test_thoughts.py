@@ -1,4 +1,4 @@
-"""Thoughts as a real process: a run of every kind from a script, started twice, and what cannot work."""
+"""Runs of every kind of thoughts in real processes, started twice, and invalid options."""
 
 import csv
 import json
@@ -27,31 +27,31 @@ def planner() -> Iterator[BackgroundModels]:
 
 
 @pytest.fixture
-def house(build_house: Callable[..., Any]) -> Any:
-    made = build_house("http://127.0.0.1:9")
+def workspace(build_workspace: Callable[..., Any]) -> Any:
+    built = build_workspace("http://127.0.0.1:9")
     lines = [json.dumps(line) + "\n" for line in SCRIPT]
-    (made.folder / "script.jsonl").write_text("".join(lines), encoding="utf-8")
-    return made
+    (built.folder / "script.jsonl").write_text("".join(lines), encoding="utf-8")
+    return built
 
 
-def spec(house: Any, **options: Any) -> Path:
+def spec(workspace: Any, **options: Any) -> Path:
     usual = {"grounder": "plain", "depth": 1, "width": 2, "keep": 1, "trees": 2}
     fields = {"forecaster": "thoughts", "options": {**usual, **options}, "models": {"agent": "scripted:script.jsonl"}}
-    return house.spec(**fields)
+    return workspace.spec(**fields)
 
 
 @pytest.mark.parametrize("kind", ["chain", "tree", "graph", "forest"])
-def test_a_run_of_thoughts(house: Any, kind: str):
-    run = house.run(spec(house, kind=kind))
-    found = house.forecasts(run)
-    assert {one.forecaster for one in found} == {f"{kind} of thoughts plain"}
-    assert {round(one.p["yes"], 9) for one in found} == {0.7}
-    assert all("The vote." in one.rationale for one in found)
-    assert house.run(spec(house, kind=kind)) == run
+def test_run_of_thoughts_completes(workspace: Any, kind: str):
+    run = workspace.run(spec(workspace, kind=kind))
+    forecasts = workspace.forecasts(run)
+    assert {forecast.forecaster for forecast in forecasts} == {f"{kind} of thoughts plain"}
+    assert {round(forecast.p["yes"], 9) for forecast in forecasts} == {0.7}
+    assert all("The vote." in forecast.rationale for forecast in forecasts)
+    assert workspace.run(spec(workspace, kind=kind)) == run
 
 
-def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: BackgroundModels, build_house: Any):
-    house = build_house(planner.url)
+def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: BackgroundModels, build_workspace: Any):
+    workspace = build_workspace(planner.url)
     usual: dict[str, Any] = {"questions": {"dataset": "demo", "limit": 4}, "search": []}
     runs: list[str] = []
     plain: dict[str, Any] = {"grounder": "plain"}
@@ -59,29 +59,31 @@ def test_trees_and_thoughts_are_run_scored_and_studied_like_any_other(planner: B
         ("tree", {**plain, "leaves": 4}),
         ("thoughts", {**plain, "kind": "graph"}),
     ):
-        written = house.spec(f"{forecaster}.yaml", **usual, forecaster=forecaster, options=options)
-        runs.append(house.run(written, "--out", forecaster))
-        told = house.foretell("score", "-f", f"{forecaster}/forecasts.csv", "-o", f"{forecaster}/outcomes.csv")
-        assert told.returncode == 0, told.stderr
-        assert "Brier" in told.stdout
-    told = house.foretell("score", *runs, "--out", "board.html")
-    assert told.returncode == 0, told.stderr
-    assert "Score and cost" in (house.folder / "board.html").read_text(encoding="utf-8")
-    again = house.foretell("backtest", "demo", "-F", f"tree-file:folder=home/trees/{runs[0]}", "--out", "again")
+        path = workspace.spec(f"{forecaster}.yaml", **usual, forecaster=forecaster, options=options)
+        runs.append(workspace.run(path, "--out", forecaster))
+        foretell = workspace.foretell("score", "-f", f"{forecaster}/forecasts.csv", "-o", f"{forecaster}/outcomes.csv")
+        assert foretell.returncode == 0, foretell.stderr
+        assert "Brier" in foretell.stdout
+    foretell = workspace.foretell("score", *runs, "--out", "board.html")
+    assert foretell.returncode == 0, foretell.stderr
+    assert "Score and cost" in (workspace.folder / "board.html").read_text(encoding="utf-8")
+    again = workspace.foretell("backtest", "demo", "-F", f"tree-file:folder=home/trees/{runs[0]}", "--out", "again")
     assert again.returncode == 0, again.stderr
-    first, second = (_said(house.folder / name / "forecasts.csv") for name in ("tree", "again"))
+    first, second = (_said(workspace.folder / name / "forecasts.csv") for name in ("tree", "again"))
     assert second == pytest.approx(first)
-    told = house.foretell("study", "tree-noise", runs[0], "--section", "noise", "--bootstrap", "draws=100", "--json")
-    assert told.returncode == 0, told.stderr
-    noise = json.loads(told.stdout)
+    foretell = workspace.foretell(
+        "study", "tree-noise", runs[0], "--section", "noise", "--bootstrap", "draws=100", "--json"
+    )
+    assert foretell.returncode == 0, foretell.stderr
+    noise = json.loads(foretell.stdout)
     assert noise["sentences"][0].startswith(f"{len(first)} trees: all roots are the same")
     spoilt = {entry["name"]: entry for entry in noise["tables"][0]["rows"]}
     assert list(spoilt) == [f"tree openai:gpt-5-mini, {rule}" for rule in ("as they are", "average", "random")]
     weighted = spoilt["tree openai:gpt-5-mini, random"]
     assert 0 < weighted["0.1"]["estimate"] < weighted["1"]["estimate"] <= 100
-    told = house.foretell("backtest", "demo", "-F", "thoughts")
-    assert told.returncode == 2
-    assert "asks a model" in told.stderr
+    foretell = workspace.foretell("backtest", "demo", "-F", "thoughts")
+    assert foretell.returncode == 2
+    assert "asks a model" in foretell.stderr
 
 
 def _said(path: Path) -> dict[str, float]:
@@ -90,7 +92,7 @@ def _said(path: Path) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"kind": "wood"}, "there is no 'wood' of thoughts"),
         ({"leaves": 3}, "the forecaster 'thoughts' has no option 'leaves'"),
@@ -99,8 +101,8 @@ def _said(path: Path) -> dict[str, float]:
         ({"clamp": [0.9, 0.1]}, "do not fit"),
     ],
 )
-def test_what_cannot_work_is_told_in_one_line(house: Any, options: dict[str, Any], told: str):
-    end = house.foretell("run", spec(house, **options).name)
+def test_invalid_options_are_reported_in_one_line(workspace: Any, options: dict[str, Any], message: str):
+    end = workspace.foretell("run", spec(workspace, **options).name)
     assert end.returncode == 2
-    assert told in " ".join(end.stderr.split())
+    assert message in " ".join(end.stderr.split())
     assert "Traceback" not in end.stderr

@@ -1,4 +1,4 @@
-"""The same replies give the same traces, on whatever machine; and a key is in none of them."""
+"""The same replies give the same traces on any machine, and no trace has a key."""
 
 import json
 from collections.abc import Callable
@@ -14,9 +14,9 @@ VERDICTS = [{"id": f"r{n}", "verdict": word, "reason": "so"} for n, word in enum
 
 
 def call(name: str, believed: float, **arguments: Any) -> dict[str, Any]:
-    belief = {"reason": "so it seems", "evidence_for": [], "evidence_against": [], "retract": []}
-    belief |= {"open_questions": [], "confidence": "low", "p": believed}
-    return {"calls": [{"name": name, "arguments": {"updated_belief": belief, **arguments}}], "tokens": {"input": 9}}
+    estimate = {"reason": "so it seems", "evidence_for": [], "evidence_against": [], "retract": []}
+    estimate |= {"open_questions": [], "confidence": "low", "p": believed}
+    return {"calls": [{"name": name, "arguments": {"updated_belief": estimate, **arguments}}], "tokens": {"input": 9}}
 
 
 SCRIPT = [
@@ -26,53 +26,55 @@ SCRIPT = [
     {"when": "number 1 ", "text": "I call no tool. Probability: 40%"},
     {"when": "# Question", **call("web_search", 0.4, query="council bridge tariff marathon")},
 ]
-"""Told by cues, so that it does not matter which cell asks first; question 1 is answered by salvage."""
+"""Replies by cue, so that the order of trials does not matter; question 1 is answered by salvage."""
 
 
-def test_two_machines_give_identical_traces(build_house: Build):
+def test_two_machines_give_identical_traces(build_workspace: Build):
     streams: list[Any] = []
     for name in ("one", "another"):
-        house = build_house("http://127.0.0.1:9", name=name)
+        workspace = build_workspace("http://127.0.0.1:9", name=name)
         script = "".join(json.dumps(line) + "\n" for line in SCRIPT)
-        (house.folder / "script.jsonl").write_text(script, encoding="utf-8")
-        run = house.run(house.spec(models={"agent": "scripted:script.jsonl"}, trials=3))
-        streams.append((run, house.events(run), house.answers(run)))
+        (workspace.folder / "script.jsonl").write_text(script, encoding="utf-8")
+        run = workspace.run(workspace.spec(models={"agent": "scripted:script.jsonl"}, trials=3))
+        streams.append((run, workspace.events(run), workspace.answers(run)))
     assert streams[0] == streams[1]
     events = streams[0][1]
     assert len(events) == 9
-    assert {kind for told in events.values() for kind, _ in told} == {
+    assert {kind for event in events.values() for kind, _ in event} == {
         "ModelCalled",
+        "QuestionShown",
         "ToolUsed",
         "BeliefRevised",
+        "EvidenceFound",
         "LeakBlocked",
         "ForecastMade",
     }
 
 
 @pytest.mark.parametrize("variant", ["full", "batch"])
-def test_traces_do_not_depend_on_how_fast_replies_come(build_house: Build, recorder: Any, variant: str):
-    """The same replies, once at their usual pace and once with every third one late."""
+def test_traces_do_not_depend_on_how_fast_replies_come(build_workspace: Build, recorder: Any, variant: str):
+    """The same replies, once at the usual speed and once with every third one late."""
     streams: list[Any] = []
     for name in ("quick", "halting"):
-        house = build_house(recorder.url, name=name)
+        workspace = build_workspace(recorder.url, name=name)
         if name == "halting":
             for seconds in (0.09, 0.06, 0.03, 0.0) * 20:
                 recorder.fail(ModelFault(kind="slow", seconds=seconds))
-        run = house.run(house.spec(options={"variant": variant}, models={"agent": "openai:gatherer"}, trials=2))
-        streams.append((house.events(run), house.answers(run)))
-    searches = [kind for told in streams[0][0].values() for kind, _ in told].count("ToolUsed")
+        run = workspace.run(workspace.spec(options={"variant": variant}, models={"agent": "openai:gatherer"}, trials=2))
+        streams.append((workspace.events(run), workspace.answers(run)))
+    searches = [kind for events in streams[0][0].values() for kind, _ in events].count("ToolUsed")
     assert searches == {"full": 6 * 3, "batch": 6 * 4}[variant]
     assert streams[0] == streams[1]
 
 
-def test_a_replay_tells_the_same_events(house: Any):
-    """In a home of its own with the journal alone: nothing but the journal decides what is told."""
-    spec = house.spec(trials=2)
-    run = house.run(spec)
-    before = house.events(run)
-    (house.home / "runs.db").unlink()
-    house.run(spec)
-    assert house.events(run) == before
+def test_replay_has_the_same_events(workspace: Any):
+    """In a home with only the journal, which determines the events."""
+    spec = workspace.spec(trials=2)
+    run = workspace.run(spec)
+    before = workspace.events(run)
+    (workspace.home / "runs.db").unlink()
+    workspace.run(spec)
+    assert workspace.events(run) == before
 
 
 FAULTS = [
@@ -84,10 +86,10 @@ FAULTS = [
 ]
 
 
-def test_keys_appear_nowhere(build_house: Build, recorder: Any, engines: Any, canary: str):
-    """Provider and search engine echo what they were sent in their errors; one of the searches has a wrong key."""
+def test_keys_are_never_stored_or_shown(build_workspace: Build, recorder: Any, engines: Any, canary: str):
+    """Provider and search engine repeat requests in their errors, and one search has a wrong key."""
     wrong = "engine-canary-wrong-5555"
-    house = build_house(recorder.url).with_environment(
+    workspace = build_workspace(recorder.url).with_environment(
         BRAVE_API_KEY=wrong,
         FORETELL_BRAVE_URL=f"{engines.url}/brave",
         TAVILY_API_KEY=engines.key,
@@ -96,27 +98,27 @@ def test_keys_appear_nowhere(build_house: Build, recorder: Any, engines: Any, ca
         METACULUS_TOKEN=canary,
         COMPAT_API_KEY=canary,
     )
-    told: list[str] = []
+    outputs: list[str] = []
     for fault in FAULTS:
         recorder.fail(
             ModelFault(kind=fault.kind, status=fault.status, message=fault.message.format(key=canary), wait=fault.wait)
         )
-    spec = house.spec(search=["brave", "tavily"], trials=2)
+    spec = workspace.spec(search=["brave", "tavily"], trials=2)
     for _ in range(2):
-        shown = house.foretell("run", spec.name, "--set", "concurrency=1", "--out", "tables")
-        told += [shown.stdout, shown.stderr]
+        shown = workspace.foretell("run", spec.name, "--set", "concurrency=1", "--out", "tables")
+        outputs += [shown.stdout, shown.stderr]
     run = shown.stdout.split()[1].rstrip(":")
     compat = f"compat:gpt@{recorder.url}/v1"
     recorder.fail(ModelFault(kind="status", status=401, message=f"Incorrect API key provided: {canary}"))
     commands = [("show", run), ("show", run, "own/0"), ("show", run, "--json"), ("runs",), ("replay", run)]
     commands += [("ask", "Will it be?", "--model", compat, "--search", "brave") for _ in range(2)]
     for command in commands:
-        shown = house.foretell(*command)
-        told += [shown.stdout, shown.stderr]
-    everything = "\n".join(told)
-    assert "401" in everything  # The errors were really shown.
-    assert "6 cells, 0 failed" in everything
+        shown = workspace.foretell(*command)
+        outputs += [shown.stdout, shown.stderr]
+    everything = "\n".join(outputs)
+    assert "401" in everything  # The errors were shown.
+    assert "6 trials, 0 failed" in everything
     for secret in (canary, wrong, engines.key):
         assert secret[:14] not in everything
-        for path in house.files():
+        for path in workspace.files():
             assert secret.encode() not in path.read_bytes(), path

@@ -1,1 +1,1 @@
-"""Servers and stored runs that only tests and benchmarks need."""
+"""Servers and stored runs for tests and benchmarks."""

@@ -1,10 +1,10 @@
-"""Answers that are given without a network."""
+"""HTTP responses without a network."""
 
 from collections.abc import AsyncIterator, Mapping
 from json import dumps
 from typing import Any
 
-from foretell.outgoing import Answer
+from foretell.outgoing.client import Answer
 
 
 def respond(
@@ -15,7 +15,7 @@ def respond(
     content: bytes | AsyncIterator[bytes] = b"",
     headers: Mapping[str, str] | None = None,
 ) -> Answer:
-    """An answer with a body of JSON, of text, or of bytes."""
+    """Return a response with a body of JSON, of text, or of bytes."""
     if json is not None:
         return Answer(status, dumps(json).encode(), {"Content-Type": "application/json", **(headers or {})})
     if text is not None:

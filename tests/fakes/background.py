@@ -1,17 +1,17 @@
-"""A server of this package on an event loop of its own, in a thread, so that it answers while a test waits."""
+"""A server of this package on its own event loop in a thread, so that it answers while a test waits."""
 
 import asyncio
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar
 
-from foretell.practice import PracticeServer
+from foretell.practice.server import PracticeServer
 
 Server = TypeVar("Server", bound=PracticeServer)
 
 
 class Background(Generic[Server]):
-    """Listens from when it is made until it is closed."""
+    """A server that listens from its creation until it is closed."""
 
     def __init__(self, make: Callable[[], Server]) -> None:
         self._loop = asyncio.new_event_loop()

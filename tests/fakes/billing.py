@@ -1,7 +1,7 @@
-"""A provider that keeps its own bill, for tests of budgets: in this process, or in one of its own.
+"""A provider that counts what it bills, for tests of budgets: in this process, or in its own.
 
-What it bills is what it has written, up to the limit of the request, whether or not the reply arrives and whatever the
-reply reports as usage.
+It bills the tokens it has written, up to the limit of the request, whether or not the reply arrives and whatever usage
+the reply reports.
 """
 
 import asyncio
@@ -15,14 +15,17 @@ from typing import Any, Literal, Self, get_args
 
 from fakes.models import FakeModels, script_named
 from fakes.processes import forks
-from foretell.models import PriceList, TokenCount, TokenPrice
-from foretell.practice import ServerRequest, ServerResponse, json_response
-from foretell.practice.models import ModelQuery, ProviderFormat, Script, ScriptedReply, format_of
+from foretell.models.model import TokenCount
+from foretell.models.prices import PriceList
+from foretell.models.token_price import TokenPrice
+from foretell.practice.models.formats import ModelQuery, ProviderFormat, ScriptedReply, format_of
+from foretell.practice.models.server import Script
+from foretell.practice.server import ServerRequest, ServerResponse, json_response
 
 MODEL = "openai:gpt-6-sol"
 LENGTHS = ("max_tokens", "max_output_tokens", "max_completion_tokens", "maxOutputTokens")
 UsageReport = Literal["honest", "missing", "zero", "negative", "nan", "small", "text", "mixed"]
-"""What a reply says about its tokens; `mixed` draws one of the others for every reply."""
+"""The usage that a reply reports; `mixed` draws one of the others for every reply."""
 _REPORTS: Mapping[str, Callable[[int], Any]] = {
     "zero": lambda _: 0,
     "negative": lambda count: -count,
@@ -34,7 +37,7 @@ _REPORTS: Mapping[str, Callable[[int], Any]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """What a provider has billed for so far."""
+    """What a provider has billed so far."""
 
     dollars: float = 0.0
     longest: float = 0.0
@@ -58,7 +61,7 @@ class Bill:
 
 
 class BillingModels(FakeModels):
-    """Sends a bill for every token it writes, up to the limit that it is given, whether or not the reply arrives."""
+    """Bills every token it writes, up to the limit of the request, whether or not the reply arrives."""
 
     def __init__(
         self,
@@ -114,17 +117,17 @@ class BillingModels(FakeModels):
         body = {**query.json, **(query.json.get("generationConfig") or {})}
         limit = next((body[name] for name in LENGTHS if body.get(name)), 10**9)
         reply = self.script(query)
-        wanted = max(self.wants, reply.tokens(query)[1])
-        read, written = int(len(query.words.encode()) / self.bytes_per_token) + 1, min(wanted, limit)
-        cost = self.price.dollars(TokenCount(input=read, output=written))
+        wanted_tokens = max(self.wants, reply.tokens(query)[1])
+        read, written_tokens = int(len(query.words.encode()) / self.bytes_per_token) + 1, min(wanted_tokens, limit)
+        cost = self.price.dollars(TokenCount(input=read, output=written_tokens))
         cost *= 0.5 if body.get("service_tier") == "flex" else self.tier
         self.billed[query.hash] += 1
         self.bill += cost
         self.by_model[query.model] = self.by_model.get(query.model, 0.0) + cost
         self.longest = max(self.longest, cost)
-        reply = replace(reply, input=read, output=written)
-        if written < wanted:
-            reply = ScriptedReply(text="I was about to", finish="length", input=read, output=written)
+        reply = replace(reply, input=read, output=written_tokens)
+        if written_tokens < wanted_tokens:
+            reply = ScriptedReply(text="I was about to", finish="length", input=read, output=written_tokens)
         answer = json_response(self._reported(format.reply(reply, query)))
         if self.rng.random() < self.shares.get("slow", 0.0):
             answer = replace(answer, delay=self.slow)
@@ -133,19 +136,23 @@ class BillingModels(FakeModels):
         return answer
 
     def _reported(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The reply with the usage that this provider reports, which need not be what it bills."""
+        """Return the reply with the usage that this provider reports, which may differ from what it bills."""
         usage = self.usage
         if usage == "mixed":
-            usage = self.rng.choice([one for one in get_args(UsageReport) if one != "mixed"])
+            usage = self.rng.choice([arg for arg in get_args(UsageReport) if arg != "mixed"])
         if usage == "honest":
             return body
         place = "usageMetadata" if "usageMetadata" in body else "usage"
         counts = {name: count for name, count in body.pop(place).items() if isinstance(count, int)}
-        return body if usage == "missing" else {**body, place: {n: _REPORTS[usage](one) for n, one in counts.items()}}
+        return (
+            body
+            if usage == "missing"
+            else {**body, place: {n: _REPORTS[usage](tokens) for n, tokens in counts.items()}}
+        )
 
 
 class BillingProcess:
-    """A provider with its own bill in a process of its own. Its address is `url`."""
+    """A billing provider in its own process. Its address is `url`."""
 
     def __init__(self, script: str, **how: Any) -> None:
         """`script` names a function as module:name; the rest are the settings of `BillingModels`."""
@@ -154,11 +161,11 @@ class BillingProcess:
         self._process.start()
         theirs.close()
         self.url: str = ours.recv()
-        # Not through a proxy: it is on this machine.
+        # Do not use a proxy, because it is on this machine.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def bill(self) -> Bill:
-        """What it has billed for so far, by its own count."""
+        """Return what it has billed so far, by its own count."""
         with self._opener.open(f"{self.url}/bill", timeout=30) as answer:
             return Bill(**json.load(answer))
 
@@ -175,7 +182,7 @@ class BillingProcess:
 
 
 def _serve(end: Any, script: str, how: dict[str, Any]) -> None:
-    """In the process: tell the address, and listen until the other end of the pipe is closed."""
+    """Send the address, and listen until the other end of the pipe is closed. Runs in the new process."""
     asyncio.run(_listen(end, partial(BillingModels, script_named(script), **how)))
 
 

@@ -1,4 +1,4 @@
-"""Ways for a practice server to go wrong: single answers, things that are sent, parts that are down, changed fields."""
+"""Faults of a practice server: single responses, lost submissions, parts that are down, changed fields."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
@@ -6,41 +6,41 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
-from foretell.practice import Handler, Middleware, PracticeServer, ServerRequest, ServerResponse, json_response
+from foretell.practice.server import Handler, Middleware, PracticeServer, ServerRequest, ServerResponse, json_response
 
 # Single answers.
 
 ServerFault = Callable[[ServerResponse], ServerResponse]
-"""Turns a good answer into a bad one."""
+"""Turns a good response into a bad one."""
 
 
 def busy(retry_after: str = "0") -> ServerFault:
-    """429, with the wait it asks for."""
+    """Return status 429 with a Retry-After header."""
     return lambda _: json_response({"error": "slow down"}, 429, {"Retry-After": retry_after})
 
 
 def failing(status: int = 500) -> ServerFault:
-    """An error of the server."""
+    """Return a server error."""
     return lambda _: json_response({"error": "it broke"}, status)
 
 
 def cut_off() -> ServerFault:
-    """The connection ends in the middle of the body."""
+    """End the connection in the middle of the body."""
     return lambda good: replace(good, cut=len(good.body) // 2 or 1)
 
 
 def garbled() -> ServerFault:
-    """Half of the body, declared whole: JSON that does not parse."""
+    """Return half of the body as if it were complete: JSON that does not parse."""
     return lambda good: replace(good, body=good.body[: len(good.body) // 2])
 
 
 def slow(seconds: float) -> ServerFault:
-    """The right answer, late."""
+    """Return the right response, late."""
     return lambda good: replace(good, delay=seconds)
 
 
 class _FaultQueue:
-    """Middleware that uses up one fault per request, in order, after what else stands between."""
+    """Middleware that uses one fault per request, in order, after other middleware."""
 
     def __init__(self, inner: Middleware | None) -> None:
         self.inner = inner
@@ -53,21 +53,21 @@ class _FaultQueue:
 
 
 def changed(drift: "FieldDrift") -> ServerFault:
-    """An answer with a changed field."""
+    """Return a response with a changed field."""
     return lambda good: json_response(drift.applied(json.loads(good.body)), good.status)
 
 
 def inject(server: PracticeServer, *faults: ServerFault) -> None:
-    """Let the next answers of a server go wrong, one by one; without faults, none any more."""
+    """Make the next responses of a server fail, one by one; without faults, stop failing."""
     if not isinstance(server.middleware, _FaultQueue):
         server.middleware = _FaultQueue(server.middleware)
     server.middleware.faults = list(faults)
 
 
-# Things that are sent: they arrive and the answer does not, or they never arrive at all.
+# Submissions that arrive without a response, or that never arrive.
 
 InboxFault = Literal["lost answer", "lost request", "busy", "broken", "broken after", "forbidden"]
-"""A connection cut after or before the thing was taken; 429; 500 before or after it was taken; 403 before."""
+"""A connection cut after or before the submission was accepted; 429; 500 before or after it; 403 before it."""
 CUT = ServerResponse(body=b"{}", headers={"Content-Type": "application/json"}, cut=1)
 REFUSED_RESPONSES: dict[str, ServerResponse] = {
     "lost request": CUT,
@@ -79,12 +79,12 @@ REFUSED_RESPONSES: dict[str, ServerResponse] = {
 
 @dataclass(kw_only=True)
 class InboxFaults:
-    """Used up one per thing sent, in order; readers are not concerned."""
+    """Faults used one per submission, in order; reading is not affected."""
 
     coming: list[InboxFault | None] = field(default_factory=list[InboxFault | None])
 
     def __call__(self, request: ServerRequest, handler: Handler) -> ServerResponse:
-        """The answer to something sent, or what is left of it."""
+        """Return the response to a submission after a fault."""
         fault = self.coming.pop(0) if self.coming else None
         if fault in REFUSED_RESPONSES:
             return REFUSED_RESPONSES[fault]
@@ -113,10 +113,10 @@ class FieldDrift:
     path: str
     change: Change = "drop"
     value: Any = None
-    """What `plant` puts there, where there is such a field."""
+    """The value that `plant` puts into the field, if it exists."""
 
     def applied(self, body: Any) -> Any:
-        """A changed copy."""
+        """Return a changed copy."""
         changed = deepcopy(body)
         *steps, field = self.path.split(".")
         for holder in list(_reached([changed], steps)):
@@ -126,14 +126,14 @@ class FieldDrift:
 
 @dataclass(kw_only=True)
 class MarketFaults:
-    """Switches that spoil a market's answers; all of them off at first."""
+    """Switches that spoil the responses of a market; all are off by default."""
 
     down: tuple[str, ...] = ()
-    """Parts of paths, which answer 503."""
+    """Parts of paths that answer 503."""
     drifts: tuple[FieldDrift, ...] = ()
 
     def __call__(self, request: ServerRequest, handler: Handler) -> ServerResponse:
-        """What is sent instead of a good answer."""
+        """Return the response after the faults."""
         if any(part in request.path for part in self.down):
             return json_response({"error": "out of service"}, 503)
         response = cast("ServerResponse", handler(request))
@@ -156,7 +156,7 @@ def _parts(holder: Any, step: str) -> Iterator[Any]:
         yield from _everywhere(holder)
     elif isinstance(holder, list):
         entries = cast("list[Any]", holder)
-        yield from entries if step == EVERY else [one for n, one in enumerate(entries) if str(n) == step]
+        yield from entries if step == EVERY else [entry for n, entry in enumerate(entries) if str(n) == step]
     elif isinstance(holder, dict):
         fields = cast("dict[str, Any]", holder)
         yield from [fields[step]] if step in fields else []

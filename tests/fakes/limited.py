@@ -1,4 +1,4 @@
-"""A stand-in that enforces limits as a strict service does: it counts arrivals, refuses, and blocks who goes on."""
+"""A test server that enforces limits as a strict service does: it counts requests, refuses, and blocks clients."""
 
 import re
 import time
@@ -6,20 +6,21 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from foretell.data import KNOWN_SERVICES, ServiceLimit
-from foretell.practice import PracticeServer, ServerRequest, ServerResponse, json_response
+from foretell.data.known_services import KNOWN_SERVICES
+from foretell.models.rate_limits import RateLimit
+from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
 
 BLOCKED_AFTER = 3
 CLIENT = """
 import asyncio, os, sys
 from pathlib import Path
-from foretell.data import AsyncHttpClient
-from foretell.data import parse_pace
-from foretell.data import ServiceAccess
+from foretell.data.http import AsyncHttpClient
+from foretell.data.known_services import parse_rate_limits
+from foretell.data.service_limits import ServiceAccess
 
-async def main(url, home, pace, calls):
+async def main(url, home, limits, calls):
     pairs = [one.split("=") for one in calls.split(",")]
-    access = ServiceAccess(home=Path(home), pace=parse_pace(pace),
+    access = ServiceAccess(home=Path(home), rate_limits=parse_rate_limits(limits),
                            addresses={name.split("/")[0]: f"{url}/{name.split('/')[0]}" for name, _ in pairs})
     async with AsyncHttpClient(access=access) as client:
         paths = [name for name, number in pairs for _ in range(int(number))]
@@ -28,45 +29,50 @@ async def main(url, home, pace, calls):
 
 asyncio.run(main(*sys.argv[1:]))
 """
-"""A program of its own that asks services of one server many things at once: address, home, pace, `path=times,…`."""
+"""A program that sends many requests at once to services: address, home, rate limits, `path=times,…`."""
 
 
-def written_pace(limits: Mapping[str, Sequence[ServiceLimit]]) -> str:
-    """Limits as text for `parse_pace`; those that a service usually has and that are not given are switched off."""
+def at_once(most: int) -> RateLimit:
+    """Return a limit on requests in flight."""
+    return RateLimit(what="at-once", most=most)
+
+
+def written_rate_limits(limits: Mapping[str, Sequence[RateLimit]]) -> str:
+    """Return limits as text for `parse_rate_limits`; usual limits of a service that are not given are switched off."""
     parts: list[str] = []
-    for name, given in limits.items():
-        written = {one.what: f"{one.requests}/{one.seconds:g}s" for one in given}
-        parts += [f"{name}/{one.what}={written.get(one.what, 'none')}" for one in KNOWN_SERVICES[name].limits]
+    for name, service_limits in limits.items():
+        limit_texts = {limit.what: f"{limit.most}/{limit.seconds:g}s" for limit in service_limits}
+        parts += [f"{name}/{limit.what}={limit_texts.get(limit.what, 'none')}" for limit in KNOWN_SERVICES[name].limits]
     return ",".join(parts)
 
 
 @dataclass
 class LimitedService:
-    """One service below a path; every request is judged by all of its limits, over a sliding span of each."""
+    """One service below a path; every request is checked against all of its limits, over sliding windows."""
 
     name: str
-    limits: Sequence[ServiceLimit]
+    limits: Sequence[RateLimit]
     answer_seconds: float = 0.0
     arrivals: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     under_way: int = 0
     over: list[str] = field(default_factory=list)
-    """What was over a limit."""
+    """Requests over a limit."""
     blocked: bool = False
     spans: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By limit: when the first and the last request came."""
+    """By limit: the times of the first and the last request."""
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def answer(self, request: ServerRequest) -> ServerResponse:
-        """200, or 429 for a request over the limit; after some of these, 403 for good."""
+        """Return 200, or 429 for a request over the limit; after several of these, always 403."""
         now = time.monotonic()
         path = request.path.removeprefix(f"/{self.name}")
-        for limit in (one for one in self.limits if one.seconds and re.search(one.path, path)):
-            known = self.arrivals[limit.what]
-            known[:] = [at for at in known if at > now - limit.seconds]
-            known.append(now)
+        for limit in (candidate for candidate in self.limits if candidate.seconds and re.search(candidate.path, path)):
+            times = self.arrivals[limit.what]
+            times[:] = [at for at in times if at > now - limit.seconds]
+            times.append(now)
             self.counts[limit.what] += 1
-            if len(known) > limit.requests:
-                self.over.append(f"{self.name}/{limit.what}: {len(known)} in {limit.seconds:g} s")
+            if len(times) > limit.most:
+                self.over.append(f"{self.name}/{limit.what}: {len(times)} in {limit.seconds:g} s")
             self.spans[limit.what] = (self.spans.get(limit.what, (now, now))[0], now)
         self.blocked = self.blocked or len(self.over) >= BLOCKED_AFTER
         if self.blocked:
@@ -76,7 +82,7 @@ class LimitedService:
 
 
 def limited_server(services: Sequence[LimitedService]) -> PracticeServer:
-    """All of them on one port, each below a path of its own."""
+    """Serve all services on one port, each below its own path."""
     server = PracticeServer()
     server.practice = False
     for service in services:

@@ -1,4 +1,4 @@
-"""Markets asked over real sockets, by servers that plant a canary wherever the future would show."""
+"""Market clients over real sockets, with servers that plant a canary wherever the future would show."""
 
 import asyncio
 import json
@@ -7,40 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 from fakes.faults import ServerFault, inject
-from foretell.data import AsyncHttpClient, HttpLimits
-from foretell.data.markets import (
-    KalshiClient,
-    KalshiEvents,
-    KalshiPrices,
-    ListedEvent,
-    ListingFilter,
-    ListingReport,
-    ManifoldClient,
-    ManifoldEvents,
-    ManifoldPrices,
-    MarketRef,
-    MetaculusClient,
-    MetaculusEvents,
-    MetaculusPrices,
-    PolymarketClient,
-    PolymarketEvents,
-    PolymarketHosts,
-    PolymarketPrices,
-    PricePoint,
-    ProphetArenaClient,
-    ProphetArenaListing,
-    SkippedEntry,
-)
-from foretell.data.settlements import (
-    KalshiSettlements,
-    ManifoldSettlements,
-    MetaculusSettlements,
-    PolymarketSettlements,
-    ProphetArenaSettlements,
-)
-from foretell.outgoing import Connections
-from foretell.practice import PracticeServer
-from foretell.questions import AsOf, Question, Resolution, Target
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.markets.kalshi import KalshiClient, KalshiEvents, KalshiPrices
+from foretell.data.markets.listing import ListedEvent, ListingFilter, ListingReport, SkippedEntry
+from foretell.data.markets.manifold import ManifoldClient, ManifoldEvents, ManifoldPrices
+from foretell.data.markets.market import MarketRef, PricePoint
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, MetaculusPrices
+from foretell.data.markets.polymarket import PolymarketClient, PolymarketEvents, PolymarketHosts, PolymarketPrices
+from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaListing
+from foretell.data.settlements.kalshi import KalshiSettlements
+from foretell.data.settlements.manifold import ManifoldSettlements
+from foretell.data.settlements.metaculus import MetaculusSettlements
+from foretell.data.settlements.polymarket import PolymarketSettlements
+from foretell.data.settlements.prophet_arena import ProphetArenaSettlements
+from foretell.outgoing.client import Connections
+from foretell.practice.server import PracticeServer
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
 CANARY = "canary-of-the-future"
@@ -56,7 +40,7 @@ READERS: dict[str, tuple[Any, ...]] = {
 
 
 def client(platform: str, http: AsyncHttpClient, url: str, key: str = KEY) -> Any:
-    """The platform's client against a server of ours, in no hurry and with no pause."""
+    """Return the platform's client for a test server, without rate limits and pauses."""
     if platform == "polymarket":
         hosts = PolymarketHosts(gamma=f"{url}/gamma", data=f"{url}/data", clob=f"{url}/clob")
         return PolymarketClient(http=http, hosts=hosts)
@@ -81,7 +65,7 @@ class Reader:
     def run(
         self, fake: Any, use: Callable[[Any], Awaitable[Any]], faults: Sequence[ServerFault] = (), key: str = KEY
     ) -> Any:
-        """What comes of using the platform's client."""
+        """Return the result of using the platform's client."""
         self.server = fake if isinstance(fake, PracticeServer) else fake.server()
         inject(self.server, *faults)
 
@@ -93,10 +77,12 @@ class Reader:
         return asyncio.run(served())
 
     def prices(self, fake: Any, market: str, as_of: AsOf, *, days: int = 60, **options: Any) -> list[PricePoint]:
-        """A history, of which nothing may be after the cutoff."""
+        """Return a price history and check that nothing in it is after the cutoff."""
         ref, self.skipped = MarketRef(platform=self.platform, id=market), []
-        told = {} if self.platform == "metaculus" else {"tell": self.skipped.append}
-        points = self.run(fake, lambda one: READERS[self.platform][2](one, **told).prices(ref, as_of, days), **options)
+        reporting = {} if self.platform == "metaculus" else {"tell": self.skipped.append}
+        points = self.run(
+            fake, lambda client: READERS[self.platform][2](client, **reporting).prices(ref, as_of, days), **options
+        )
         assert CANARY not in repr(points)
         assert all(as_of.admits(point.at) and 0 <= point.p <= 1 for point in points)
         assert [point.at.date() for point in points] == sorted({point.at.date() for point in points})
@@ -105,46 +91,46 @@ class Reader:
     def listing(
         self, fake: Any, *, faults: Sequence[ServerFault] = (), key: str = KEY, tournaments: Any = (), **wish: Any
     ) -> tuple[list[ListedEvent], ListingReport]:
-        """What is listed, and what was met on the way."""
+        """Return what is listed, and the problems on the way."""
 
-        async def use(one: Any) -> Any:
+        async def use(client: Any) -> Any:
             options = {"tournaments": tournaments} if tournaments else {}
-            found = READERS[self.platform][0](one, **options).events(ListingFilter(as_of=NOW, **wish))
-            return await found.all(), found.ledger
+            events = READERS[self.platform][0](client, **options).events(ListingFilter(as_of=NOW, **wish))
+            return await events.all(), events.ledger
 
         return self.run(fake, use, faults, key)
 
     def event(self, fake: Any, id: str, as_of: AsOf = NOW, key: str = KEY) -> ListedEvent:
-        """One event."""
-        return self.run(fake, lambda one: READERS[self.platform][0](one).event(id, as_of), key=key)
+        """Return one event."""
+        return self.run(fake, lambda client: READERS[self.platform][0](client).event(id, as_of), key=key)
 
     def settle(
         self, fake: Any, questions: Sequence[Question], faults: Sequence[ServerFault] = ()
     ) -> dict[str, Resolution]:
-        """How the targets came out, by id."""
+        """Return the resolutions of the targets, by id."""
         self.skipped = []
 
-        def use(one: Any) -> Any:
-            return READERS[self.platform][1](one, tell=self.skipped.append).settlements(questions)
+        def use(client: Any) -> Any:
+            return READERS[self.platform][1](client, tell=self.skipped.append).settlements(questions)
 
         self.settled = self.run(fake, use, faults)
-        assert all(one.provenance.startswith("http") for one in self.settled)
-        return {one.target_id: one for one in self.settled}
+        assert all(resolution.provenance.startswith("http") for resolution in self.settled)
+        return {resolution.target_id: resolution for resolution in self.settled}
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why targets were skipped."""
-        return {one.id: one.reason for one in self.skipped}
+        """Return the reasons why targets were skipped, by id."""
+        return {market.id: market.reason for market in self.skipped}
 
 
 def asked(id: str, *targets: str, due: Any = "2026-01-01") -> Question:
-    """A question of a market platform."""
+    """Return a question of a market platform."""
     named = tuple(Target(id=target) for target in targets or ("yes",))
     return Question(id=id, source=id.partition("/")[0], text="?", due=due, targets=named)
 
 
 def edited(change: Callable[[Any], Any]) -> ServerFault:
-    """A fault that changes the JSON of an answer."""
+    """Return a fault that changes the JSON of a response."""
 
     def spoil(good: Any) -> Any:
         body = json.loads(good.body)

@@ -1,4 +1,4 @@
-"""Practice markets that can go wrong, and that plant a text wherever a real answer would tell the future."""
+"""Local sandbox markets with faults, which plant a text wherever a real response would reveal the future."""
 
 import json
 from collections.abc import Mapping
@@ -14,40 +14,33 @@ from fakes.samples import (
     metaculus_post_body,
     polymarket_event_body,
 )
-from foretell.practice import (
+from foretell.practice.markets.kalshi import PracticeKalshi
+from foretell.practice.markets.manifold import PracticeManifold, SampleManifoldBet
+from foretell.practice.markets.metaculus import MetaculusCatalogue, MetaculusInbox, PracticeMetaculus
+from foretell.practice.markets.polymarket import PolymarketCatalogue, PracticePolymarket, TokenTrades
+from foretell.practice.markets.prophet_arena import PracticeProphetArena
+from foretell.practice.series import PracticeFred
+from foretell.practice.server import (
     Handler,
     Middleware,
-    PracticeFred,
     PracticeServer,
     PracticeService,
     ServerRequest,
     ServerResponse,
     json_response,
 )
-from foretell.practice.markets import (
-    MetaculusCatalogue,
-    MetaculusInbox,
-    PolymarketCatalogue,
-    PracticeKalshi,
-    PracticeManifold,
-    PracticeMetaculus,
-    PracticePolymarket,
-    PracticeProphetArena,
-    SampleManifoldBet,
-    TokenTrades,
-)
 
 TWO_DAYS = 2 * 86_400
 
 
 class FaultyMarket(PracticeService):
-    """Mixed into a practice market. What goes wrong is decided between its server and its answers."""
+    """Mixin for a practice market that applies faults between its server and its responses."""
 
     future: ClassVar[frozenset[str]] = frozenset()
-    """Fields that would tell the future, as `parent.field`: the canary is planted there."""
+    """Fields that would reveal the future, as `parent.field`; the canary is planted there."""
 
     def __init__(self, *values: Any, canary: str = "", careless: bool = False, **options: Any) -> None:
-        """`careless` servers show more than they are asked for."""
+        """`careless` servers return more than requested."""
         super().__init__(*values, **options)
         self.canary = canary
         self.careless = careless
@@ -55,7 +48,7 @@ class FaultyMarket(PracticeService):
         self.inbox_faults = InboxFaults()
 
     def having(self, catalogue: Any, faults: MarketFaults | None = None) -> Self:
-        """The same, with another catalogue, and perhaps with faults."""
+        """Return the same server with another catalogue and faults."""
         cast("Any", self).catalogue = catalogue
         self.faults = faults or self.faults
         return self
@@ -64,13 +57,13 @@ class FaultyMarket(PracticeService):
         return super().server(middleware or self._meddle)
 
     def asked(self, request: ServerRequest) -> ServerRequest:
-        """The request as a careless server understands it."""
+        """Return the request as a careless server reads it."""
         return request
 
     def _meddle(self, request: ServerRequest, handler: Handler) -> ServerResponse:
         if request.method == "POST":
             return self.inbox_faults(request, handler)
-        return self.faults(request, lambda one: self._planted(one, handler))
+        return self.faults(request, lambda changed: self._planted(changed, handler))
 
     def _planted(self, request: ServerRequest, handler: Handler) -> ServerResponse:
         response = cast("ServerResponse", handler(self.asked(request) if self.careless else request))
@@ -82,8 +75,8 @@ class FaultyMarket(PracticeService):
 
     def _plant(self, body: Any, parent: str) -> None:
         if isinstance(body, list):
-            for one in body:
-                self._plant(one, parent)
+            for item in body:
+                self._plant(item, parent)
         elif isinstance(body, dict):
             for name, value in body.items():
                 if f"{parent}.{name}" in self.future:
@@ -93,19 +86,19 @@ class FaultyMarket(PracticeService):
 
 
 def fields(parents: str, names: str, units: tuple[str, ...] = ("",)) -> frozenset[str]:
-    """Every field of these names below every one of these parents."""
+    """Return every field of these names below each of these parents."""
     return frozenset(
         f"{parent}.{name}{unit}" for parent in parents.split(" ") for name in names.split() for unit in units
     )
 
 
 def without(request: ServerRequest, *names: str) -> ServerRequest:
-    """A request without some parameters."""
+    """Return a request without some parameters."""
     return replace(request, query={name: value for name, value in request.query.items() if name not in names})
 
 
 class FakeKalshi(FaultyMarket, PracticeKalshi):
-    """A careless one serves two days more than asked for."""
+    """A careless server returns two days more than requested."""
 
     future = (
         fields("markets", "status result close_time")
@@ -121,7 +114,7 @@ class FakeKalshi(FaultyMarket, PracticeKalshi):
 
 
 class FakeManifold(FaultyMarket, PracticeManifold):
-    """A careless one ignores the time asked for."""
+    """A careless server ignores the requested time."""
 
     future = fields("", "isResolved resolution closeTime volume userName")
 
@@ -132,7 +125,7 @@ class FakeManifold(FaultyMarket, PracticeManifold):
         slugs: Mapping[str, str] | None = None,
         **options: Any,
     ) -> None:
-        """`slugs` lead to the ids of markets."""
+        """`slugs` maps slugs to the ids of markets."""
         super().__init__(bets, **options)
         self.slugs = slugs or {}
 
@@ -157,7 +150,7 @@ class PolymarketListing:
 
 
 class FakePolymarket(FaultyMarket, PracticePolymarket):
-    """A careless one serves two days more than asked for."""
+    """A careless server returns two days more than requested."""
 
     future = fields("data", "status") | fields(
         "", "closed active closedTime umaResolutionStatus volume liquidity lastTradePrice outcomePrices"
@@ -177,12 +170,12 @@ class FakePolymarket(FaultyMarket, PracticePolymarket):
         Args:
             listings: The markets.
             data_service: Whether the newer price service exists.
-            nested: Whether lists come as JSON inside strings, as they did first.
-            cursors: Off for a server of old, with offsets.
+            nested: Whether lists are JSON inside strings, as in the old format.
+            cursors: False for an old server, with offsets.
             options: As for any market.
         """
         events = [_event(condition, listing) for condition, listing in listings.items()]
-        trades = {token: trades for one in listings.values() for token, trades in one.trades.items()}
+        trades = {token: trades for listing in listings.values() for token, trades in listing.trades.items()}
         super().__init__(PolymarketCatalogue(events), trades, **options)
         self.data_service = data_service
         self.nested = nested
@@ -200,11 +193,11 @@ class FakePolymarket(FaultyMarket, PracticePolymarket):
         return status, body
 
     def _samples(self, query: Mapping[str, str]) -> list[dict[str, Any]]:
-        found = super()._samples(query)
+        samples = super()._samples(query)
         if not self.careless:
-            return found
+            return samples
         late = {**query, "startTs": query["endTs"], "endTs": str(int(query["endTs"]) + TWO_DAYS)}
-        return [*found, *super()._samples(late)]
+        return [*samples, *super()._samples(late)]
 
     def _data(self, query: Mapping[str, str]) -> tuple[int, Any]:
         if self.careless and "as_of" in query:
@@ -243,14 +236,14 @@ class FakeMetaculus(FaultyMarket, PracticeMetaculus):
         takes_ids: bool = True,
         **options: Any,
     ) -> None:
-        """`forbidden` posts are refused; a list that does not take ids pays no heed to those asked for."""
+        """`forbidden` posts are refused; a list that does not take ids ignores the requested ones."""
         bodies = [metaculus_post_body(int(id), "?", *questions) for id, questions in (posts or {}).items()]
         super().__init__(MetaculusCatalogue(bodies), **options)
         self.forbidden = forbidden
         self.takes_ids = takes_ids
 
     def taking(self, inbox: MetaculusInbox) -> Self:
-        """The same, with an inbox for posts of the catalogue."""
+        """Return the same server with an inbox for posts of the catalogue."""
         self.inbox = inbox
         return self
 
@@ -261,16 +254,16 @@ class FakeMetaculus(FaultyMarket, PracticeMetaculus):
 
 
 class FakeProphetArena(FaultyMarket, PracticeProphetArena):
-    """Its clock stands still."""
+    """A server with a fixed clock."""
 
     def __init__(self, *values: Any, **options: Any) -> None:
         super().__init__(*values, **{"now": lambda: datetime(2026, 11, 1, 12, tzinfo=UTC), **options})
 
 
 class FakeFred(FaultyMarket, PracticeFred):
-    """A careless one ignores the vintage and the last day asked for, as a server does with unknown parameters."""
+    """A careless server ignores the requested vintage and last day, like unknown parameters."""
 
     def get(self, request: ServerRequest) -> tuple[int, Any]:
-        found = super().get(request)
+        response = super().get(request)
         late = without(request, "realtime_start", "realtime_end", "observation_end")
-        return super().get(late) if self.careless and found[0] == 200 else found
+        return super().get(late) if self.careless and response[0] == 200 else response

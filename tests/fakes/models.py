@@ -1,4 +1,4 @@
-"""Model servers for tests: they count what they bill and fail on demand, in this process or in one of their own."""
+"""Model servers for tests: they count what they bill and fail on demand, in this process or in their own."""
 
 import argparse
 import asyncio
@@ -18,16 +18,10 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from fakes.background import Background
-from foretell.practice import ServerRequest, ServerResponse, json_response
-from foretell.practice.models import (
-    ModelQuery,
-    PracticeModels,
-    ProviderFormat,
-    Script,
-    ScriptedReply,
-    format_of,
-    tree_script,
-)
+from foretell.practice.models.formats import ModelQuery, ProviderFormat, ScriptedReply, format_of
+from foretell.practice.models.scripts import tree_script
+from foretell.practice.models.server import PracticeModels, Script
+from foretell.practice.server import ServerRequest, ServerResponse, json_response
 
 REMEMBERED = 1000
 """Queries kept for inspection."""
@@ -35,19 +29,19 @@ REMEMBERED = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFault:
-    """What goes wrong with one request."""
+    """A fault for one request."""
 
     kind: Literal["status", "slow", "cut", "hang_up", "malformed", "empty", "refusal"]
     status: int = 500
     wait: float | None = None
     """Seconds for a Retry-After header."""
     seconds: float = 0.0
-    """How slow `slow` is."""
+    """Delay of `slow`."""
     message: str = "a fake failure"
 
 
 class FakeModels(PracticeModels):
-    """Practice models that count requests and completions, and let the next requests go wrong."""
+    """Local sandbox models that count requests and completions, and can make the next requests fail."""
 
     def __init__(
         self, script: Script | Iterable[ScriptedReply] | None = None, *, latency: float = 0.0, port: int = 0
@@ -58,25 +52,25 @@ class FakeModels(PracticeModels):
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything that was counted."""
+        """Reset all counts."""
         self.arrived = 0
-        """Requests, failed ones too."""
+        """Number of requests, including failed ones."""
         self.billed: Counter[str] = Counter()
-        """Completions by the hash of the request: everything a provider would send a bill for."""
+        """Completions by the hash of the request: everything a provider would bill."""
         self.queries: deque[ModelQuery] = deque(maxlen=REMEMBERED)
         self.times: deque[float] = deque(maxlen=100_000)
-        """When requests arrived, in seconds of a monotonic clock."""
+        """Arrival times of requests, in seconds of a monotonic clock."""
         self.under_way = 0
         self.peak = 0
-        """Most requests under way at once."""
+        """Maximum number of concurrent requests."""
         self._faults.clear()
 
     def fail(self, fault: ModelFault, *, times: int = 1) -> None:
-        """Let the next requests go wrong."""
+        """Make the next requests fail."""
         self._faults.extend([fault] * times)
 
     def stats(self) -> dict[str, Any]:
-        """What was counted."""
+        """Return the counts."""
         counted = {"arrived": self.arrived, "peak": self.peak, "under_way": self.under_way}
         return {**counted, "billed": dict(self.billed), "times": list(self.times)}
 
@@ -129,7 +123,7 @@ class FakeModels(PracticeModels):
 
 
 class FakeDeepResearch(FakeModels):
-    """Models of which some do research by themselves."""
+    """Models of which some do their own research."""
 
     def __init__(self, script: Script = tree_script, *, states_p: bool = True) -> None:
         super().__init__(script)
@@ -142,12 +136,12 @@ class FakeDeepResearch(FakeModels):
 
     @property
     def read(self) -> list[str]:
-        """Everything the MCP server showed."""
+        """Everything the MCP server returned."""
         return self.research.read
 
 
 def script_named(name: str | None) -> Script | None:
-    """A function that is named as module:name."""
+    """Return a function named as module:name."""
     module, _, attribute = (name or ":").partition(":")
     return getattr(import_module(module), attribute) if module else None
 
@@ -160,21 +154,21 @@ class BackgroundModels(Background[FakeModels]):
         super().__init__(lambda: FakeModels(script_named(script), latency=latency))
 
     def stats(self) -> dict[str, Any]:
-        """What they counted so far."""
+        """Return the counts so far."""
         return self.server.stats()
 
     def reset(self) -> None:
-        """Let them start counting anew."""
+        """Reset the counts."""
         self.server.reset()
 
     def fail(self, *faults: dict[str, Any]) -> None:
-        """Let the next requests go wrong."""
+        """Make the next requests fail."""
         for fault in faults:
             self.server.fail(ModelFault(**fault))
 
 
 class FakeModelProcess:
-    """Fake models in a process of their own on a free port, so that their work is not counted as their client's."""
+    """Fake models in their own process on a free port, so that their CPU time is not counted as their client's."""
 
     def __init__(self, *, latency: float = 0.0, script: str | None = None) -> None:
         """`script` names a function as module:name."""
@@ -198,19 +192,19 @@ class FakeModelProcess:
             self._process.stdout.close()
 
     def stats(self) -> dict[str, Any]:
-        """What it counted so far."""
+        """Return the counts so far."""
         return self._call("/_fake")
 
     def reset(self) -> None:
-        """Let it start counting anew."""
+        """Reset the counts."""
         self._call("/_fake/reset", b"{}")
 
     def fail(self, *faults: dict[str, Any]) -> None:
-        """Let the next requests go wrong."""
+        """Make the next requests fail."""
         self._call("/_fake/faults", json.dumps(faults).encode())
 
     def _call(self, path: str, data: bytes | None = None) -> dict[str, Any]:
-        # Not through a proxy: it is on this machine.
+        # Do not use a proxy, because it is on this machine.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(self.url + path, data=data, timeout=30) as answer:
             return json.load(answer)

@@ -1,6 +1,6 @@
-"""Commands of foretell in processes of their own, forked from one that has imported everything.
+"""Commands of foretell in their own processes, forked from one that has imported everything.
 
-They are killed, stopped and woken as any other; only the seconds that a new interpreter takes to import are spent once.
+They can be killed, stopped and resumed like any process, but imports take time only once.
 """
 
 import atexit
@@ -29,11 +29,11 @@ IMPORTED = (
     "foretell.operations.ask",
     "foretell.operations.arena",
     "foretell.operations.grid",
-    "foretell.operations.shared_runs",
+    "foretell.runs.shared_runs",
     "foretell.operations.tournament",
-    "foretell.operations.tournament_platforms",
+    "foretell.tournaments.question_visit",
     "foretell.operations.tournament_results",
-    "foretell.operations.tournament_round",
+    "foretell.tournaments.round_visit",
     "foretell.arena.stages",
     "foretell.runs.worker",
     "foretell.runs.outcomes",
@@ -49,15 +49,15 @@ IMPORTED = (
     *("jinja2", "psycopg", "pytest", "rich.progress", "scipy.special", "tarfile", "truststore", "uvloop", "yaml"),
     *("fakes.background", "fakes.billing", "fakes.markets", "fakes.models"),
 )
-"""What the processes of all tests need between them; what is missing here is only imported later."""
+"""Modules that the processes of all tests need; others are imported later."""
 
 
 @cache
 def forks() -> Any:
-    """The server that all of them are forked from, as `multiprocessing` calls it; it starts now."""
+    """Start and return the fork server of `multiprocessing` that all of them are forked from."""
     context: Any = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(IMPORTED))
-    # It looks for what it imports where a new interpreter would, not where this one has learnt to.
+    # It uses the import path of a new interpreter, not that of this one.
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
         forkserver.ensure_running()
@@ -65,7 +65,7 @@ def forks() -> Any:
 
 
 class _Stream:
-    """A descriptor that another process is given."""
+    """A file descriptor that is passed to another process."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -79,7 +79,7 @@ def _detached(duplicate: Any) -> int:
 
 
 class ForkedCommand:
-    """`foretell` with these arguments, as `subprocess.Popen` would start it: text streams, the same names."""
+    """`foretell` with these arguments, with the interface of `subprocess.Popen` and text streams."""
 
     def __init__(
         self,
@@ -91,12 +91,12 @@ class ForkedCommand:
         stderr: int | IO[Any] = subprocess.DEVNULL,
         constants: Mapping[str, Any] | None = None,
     ) -> None:
-        """`constants` are set in the new process, by module:NAME, such as a pause that a test need not wait for."""
+        """`constants` are set in the new process, by module:NAME, for example to shorten a pause."""
         self.stdout, out = _opened(stdout)
         self.stderr, err = (None, out) if stderr == subprocess.STDOUT else _opened(stderr)
-        given = [str(argument) for argument in arguments]
+        words = [str(argument) for argument in arguments]
         streams = _Stream(out), _Stream(err)
-        self._process = forks().Process(target=_run, args=(given, str(cwd), dict(env), dict(constants or {}), *streams))
+        self._process = forks().Process(target=_run, args=(words, str(cwd), dict(env), dict(constants or {}), *streams))
         self._process.start()
         self.pid: int = self._process.pid
         self._looking = Lock()
@@ -107,37 +107,37 @@ class ForkedCommand:
 
     @property
     def returncode(self) -> int | None:
-        """As a shell has it, below 0 for the signal that ended it; None while it runs."""
-        # It can be read from the fork server once: of two threads that look at a time, the second would read 255.
+        """Return the exit code, below 0 for the signal that ended it; None while it runs."""
+        # The fork server returns it only once; a second thread that reads at the same time would get 255.
         with self._looking:
             return self._process.exitcode
 
     def poll(self) -> int | None:
-        """The same."""
+        """The exit code, as `poll` returns it."""
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Until it ends."""
+        """Wait until it ends."""
         connection.wait([self._process.sentinel], timeout)
         if (ended := self.returncode) is None:
             raise subprocess.TimeoutExpired(["foretell"], timeout or 0)
         return ended
 
     def send_signal(self, number: int) -> None:
-        """To the process alone; nothing where it has ended."""
+        """Send a signal to the process only; do nothing if it has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """With SIGKILL."""
+        """End it with SIGKILL."""
         self._process.kill()
 
     def terminate(self) -> None:
-        """With SIGTERM."""
+        """End it with SIGTERM."""
         self._process.terminate()
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """What it still writes to its pipes until it ends; asked again after too short a time, all of it."""
+        """Return what it writes to its pipes until it ends; after a timeout, the next call returns all of it."""
         if not self._readers:
             streams = enumerate((self.stdout, self.stderr))
             self._readers = [Thread(target=self._read, args=(n, s), daemon=True) for n, s in streams if s]
@@ -156,11 +156,11 @@ class ForkedCommand:
 def run_forked(
     arguments: Iterable[str | Path], *, cwd: str | Path, env: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """A command carried out to its end in a process of its own, and what it wrote."""
+    """Run a command in its own process to the end, and return what it wrote."""
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = ForkedCommand(arguments, cwd=cwd, env=env, **pipes)
-    told = process.communicate(timeout)
-    return subprocess.CompletedProcess(list(arguments), process.wait(), *told)
+    communicate = process.communicate(timeout)
+    return subprocess.CompletedProcess(list(arguments), process.wait(), *communicate)
 
 
 LAUNCHER = """#!{python} -IS
@@ -175,10 +175,10 @@ with socket.socket(socket.AF_UNIX) as line:
 
 @contextmanager
 def forked_on_path(folder: Path) -> Generator[None]:
-    """Puts a `foretell` into a folder, for scripts that have it on their PATH: it is carried out by forks as well."""
+    """Put a `foretell` command into a folder, for scripts with the folder on their PATH; it also runs in forks."""
     launcher = folder / "foretell"
     with TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as server:
-        # Not in that folder: the name of a socket may have no more than a hundred characters.
+        # Not in that folder, because the path of a socket is limited to about a hundred characters.
         address = f"{short}/forks"
         launcher.write_text(LAUNCHER.format(python=sys.executable, address=address), encoding="utf-8")
         launcher.chmod(0o755)
@@ -192,33 +192,33 @@ def forked_on_path(folder: Path) -> Generator[None]:
 
 
 def _serve(server: socket.socket) -> None:
-    """One command after the other, until nobody can ask any more."""
+    """Run one command after the other, until the socket is closed."""
     with suppress(OSError):
         while True:
             line, _ = server.accept()
             with line:
-                told, streams, *_ = socket.recv_fds(line, 1 << 20, 2)
+                message, streams, *_ = socket.recv_fds(line, 1 << 20, 2)
                 while piece := line.recv(1 << 20):
-                    told += piece
-                arguments, cwd, env = json.loads(told)
+                    message += piece
+                arguments, cwd, env = json.loads(message)
                 process = ForkedCommand(arguments, cwd=cwd, env=env, stdout=streams[0], stderr=streams[1])
                 for number in streams:
                     os.close(number)
                 line.sendall(str(process.wait()).encode())
 
 
-def _opened(wanted: int | IO[Any]) -> tuple[IO[str] | None, int]:
-    """Our end of a stream, where we read it, and a descriptor of the other one."""
-    if wanted == subprocess.PIPE:
+def _opened(stream: int | IO[Any]) -> tuple[IO[str] | None, int]:
+    """Return our end of a stream, if we read it, and a descriptor of the other end."""
+    if stream == subprocess.PIPE:
         ours, theirs = os.pipe()
         return os.fdopen(ours, encoding="utf-8"), theirs
-    if wanted == subprocess.DEVNULL:
+    if stream == subprocess.DEVNULL:
         return None, os.open(os.devnull, os.O_WRONLY)
-    return None, os.dup(wanted if isinstance(wanted, int) else wanted.fileno())
+    return None, os.dup(stream if isinstance(stream, int) else stream.fileno())
 
 
 def _run(arguments: list[str], cwd: str, env: dict[str, str], constants: dict[str, Any], out: int, err: int) -> None:
-    """In the new process: place, environment and streams, then the command as `python -m foretell` has it."""
+    """Set folder, environment and streams in the new process, then run the command as `python -m foretell` does."""
     for name, value in constants.items():
         module, _, constant = name.partition(":")
         setattr(import_module(module), constant, value)
@@ -236,6 +236,6 @@ def _run(arguments: list[str], cwd: str, env: dict[str, str], constants: dict[st
     try:
         main()
     finally:
-        # The fork ends without what an interpreter does at its end.
+        # Forks end without the cleanup of an interpreter.
         with suppress(BaseException):
             atexit._run_exitfuncs()

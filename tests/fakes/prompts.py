@@ -1,7 +1,6 @@
-"""The prompts of every kind of question, agent variant and role, made by a model that records what it is asked."""
+"""The prompts of every kind of question, agent variant and role, recorded by a model."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,40 +10,44 @@ import numpy as np
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import VARIANTS, AgentSettings, ReplyFormat
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes
+from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes, Rates
 from foretell.forecasters.forecaster import Context, Models, attempt
-from foretell.forecasters.prompt.builder import ContextBuildSettings
 from foretell.forecasters.prompt.elicitation import ELICITATIONS
 from foretell.forecasters.prompt.forecaster import PromptForecaster
-from foretell.forecasters.prompt.summaries import Summariser
+from foretell.forecasters.reason.forecaster import ReasonForecaster
 from foretell.forecasters.tree.grounders.search import AgentGrounder, PlainGrounder, SearchGrounder
 from foretell.forecasters.tree.grow.synthesize import SynthesisRule, rule_named
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.models.budget import estimate_tokens
-from foretell.models.model import ModelError, ModelSettings, Request, ToolSpec
+from foretell.models.model import Request, ToolSpec
 from foretell.models.names import ModelRoles
-from foretell.operations.prompts import (
+from foretell.plugins import names
+from foretell.questions.as_of import AsOf, AsOfMode, instant
+from foretell.questions.errors import InputError
+from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target
+from foretell.runs.prompts import (
+    CONTEXT_STEPS,
     FOUND,
+    REASON_STEPS,
     RequestRecorder,
     ask_analyzer,
     ask_filter,
+    ask_for_context,
     ask_grounder,
     ask_panel,
     ask_summariser,
     ask_synthesizer,
     request_text,
 )
-from foretell.plugins import names
-from foretell.questions.as_of import AsOf, AsOfMode, instant
-from foretell.questions.errors import InputError
-from foretell.questions.question import LastValue, Question, SeriesRef, Snapshot, Target
 from foretell.studies.audit.auditor import AuditCase, Auditor
 from foretell.studies.audit.leakage import READ_INSTRUCTION, SUPPORT_INSTRUCTION
 from foretell.studies.audit.passages import MATERIAL_INSTRUCTION
 from foretell.tools import series, web
-from foretell.tools.fence import AdmittedSource, FencedTools
-from foretell.tools.leak_filter import LeakFilter
-from foretell.tools.rules import FenceRules
+from foretell.tools.calculate import CALCULATE_SPEC
+from foretell.tools.content_filter import ModelContentFilter
+from foretell.tools.leakage_filter import FilteredTools
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.series_stats import STATS_SPEC
 from foretell.tools.tool import ToolFailed, ToolMaterial
 
 MODEL = "scripted:example"
@@ -56,13 +59,13 @@ MANY = (
 
 
 def example_questions() -> dict[str, Question]:
-    """One question of each kind, by the name of the kind."""
+    """Return one question of each kind, by the name of the kind."""
     due = instant(ASKED_ON)
 
     def day(after: int) -> datetime:
         return due + timedelta(days=after)
 
-    asked: dict[str, Any] = {"source": "asked", "due": due}
+    shared: dict[str, Any] = {"source": "asked", "due": due}
     week, quarter = day(7), day(90)
     return {
         "own": Question(
@@ -71,7 +74,7 @@ def example_questions() -> dict[str, Question]:
             criteria="YES if the city announces that cars may cross again.",
             closes_at=instant("2026-06-30"),
             targets=(Target(id="yes", resolves_at=instant("2026-06-30")),),
-            **asked,
+            **shared,
         ),
         "market": Question(
             id="manifold/AbCdEf123",
@@ -113,7 +116,7 @@ def example_questions() -> dict[str, Question]:
             targets=tuple(
                 Target(id=name, label=name, resolves_at=instant("2026-09-30")) for name in ("Blue", "Green", "Other")
             ),
-            **asked,
+            **shared,
         ),
         "at-most-one": Question(
             id="asked/5",
@@ -121,7 +124,7 @@ def example_questions() -> dict[str, Question]:
             exclusivity="at most one",
             closes_at=instant("2026-09-30"),
             targets=tuple(Target(id=name, label=name, resolves_at=instant("2026-09-30")) for name in ("Oslo", "Rome")),
-            **asked,
+            **shared,
         ),
         "many": Question(
             id="asked/5",
@@ -130,13 +133,13 @@ def example_questions() -> dict[str, Question]:
             exclusivity="exactly one",
             closes_at=instant("2026-05-16"),
             targets=tuple(Target(id=name, label=name, resolves_at=instant("2026-05-16")) for name in MANY.split(", ")),
-            **asked,
+            **shared,
         ),
         "separate": Question(
             id="asked/3",
             text="Which of these cities will break their March heat record in 2026?",
             targets=tuple(Target(id=name, label=name, resolves_at=instant("2026-03-31")) for name in ("Oslo", "Rome")),
-            **asked,
+            **shared,
         ),
         "number": Question(
             id="metaculus/4",
@@ -152,7 +155,7 @@ def example_questions() -> dict[str, Question]:
 
 
 def example_rates() -> BaseRates:
-    """Base rates from sixty outcomes of each kind of data, one a day."""
+    """Return base rates from sixty outcomes of each kind of data, one a day."""
     days = np.datetime64(ASKED_ON, "D") - np.arange(1, 121).astype("m8[D]")
     source = np.repeat(np.array(["fred", "wikipedia"]), 60)
     past = PastOutcomes(
@@ -165,6 +168,13 @@ def example_rates() -> BaseRates:
     return BaseRates(past=past)
 
 
+def past_with(rates: Rates) -> Past:
+    """Return a past without questions that has these base rates."""
+    past = Past()
+    past.cached("rates", lambda: rates)
+    return past
+
+
 @dataclass(frozen=True)
 class _SpecOnly:
     """A tool that is offered and never used."""
@@ -175,19 +185,21 @@ class _SpecOnly:
         raise ToolFailed("examples use no tool")
 
 
-def _tools(question: Question, context: Context) -> FencedTools:
-    """The tools that a run offers for this kind of question."""
+def _tools(question: Question, context: Context) -> FilteredTools:
+    """Return the tools that a run offers for this kind of question."""
     specs = [web.SEARCH_SPEC, web.LOOKUP_SPEC, web.WIKIPEDIA_SPEC]
-    specs += [series.SERIES_SPEC] if question.series is not None else []
+    specs += [series.SERIES_SPEC, STATS_SPEC] if question.series is not None else []
     specs += [series.PRICES_SPEC] if question.source == "manifold" else []
-    leak_filter = LeakFilter(model=context.model("filter"), name=MODEL)
-    fence = FenceRules(as_of=context.as_of, question=question)
-    return FencedTools.around([_SpecOnly(spec) for spec in (*specs, web.SUMMARIZE_SPEC)], fence, leak_filter)
+    content_filter = ModelContentFilter(model=context.model("filter"), name=MODEL)
+    rules = LeakageRules(as_of=context.as_of, question=question)
+    return FilteredTools.around(
+        [_SpecOnly(spec) for spec in (*specs, web.SUMMARIZE_SPEC, CALCULATE_SPEC)], rules, content_filter
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplePrompt:
-    """A request as it would be sent, with its approximate length."""
+    """Return a request as it would be sent, with its approximate length."""
 
     kind: str
     role: str
@@ -204,9 +216,7 @@ class ExamplePrompt:
 async def _first_request(ask: Callable[[Context], Awaitable[Any]], question: Question, mode: AsOfMode) -> Request:
     keeper = RequestRecorder()
     models = Models(roles=ModelRoles(agent=MODEL), model=keeper)
-    context = Context(
-        as_of=question.as_of_in(mode), models=models, tools=_tools, past=Past(recorded_rates=example_rates())
-    )
+    context = Context(as_of=question.as_of_in(mode), models=models, tools=_tools, past=past_with(example_rates()))
     await ask(context)
     return keeper.requests[0]
 
@@ -215,7 +225,7 @@ def _asks(question: Question) -> Iterator[tuple[str, str, AsOfMode, Callable[[Co
     """Role, variant, mode and function for every request about a question."""
 
     def agent(variant: str, reply_format: ReplyFormat) -> Callable[[Context], Awaitable[Any]]:
-        signals = VARIANTS[variant].with_signals(crowd=True, prior=True)
+        signals = VARIANTS[variant].with_signals(market_price=True, prior=True)
         forecaster = BeliefAgent(variant=signals, settings=AgentSettings(reply_format=reply_format, source_steps=False))
         return lambda context: attempt(forecaster, question, context)
 
@@ -224,15 +234,15 @@ def _asks(question: Question) -> Iterator[tuple[str, str, AsOfMode, Callable[[Co
     yield "agent", "full backtest", "backtest", agent("full", "tools")
     yield "agent", "full by schema", "live", agent("full", "schema")
     for way in ELICITATIONS:
-        if way != "ensemble":  # It asks in the words of four others.
+        if way != "ensemble":  # It uses the prompts of four other variants.
             forecaster = PromptForecaster(elicitation=way)
             yield "context", way, "live", lambda context, forecaster=forecaster: attempt(forecaster, question, context)
     yield "filter", "search results", "backtest", lambda context: ask_filter(question, context)
     yield "summariser", "search results", "live", lambda context: ask_summariser(question, context)
     yield "judge", "panel of trials", "live", lambda context: ask_panel(question, context)
-    for what in ("searches", "ranking", "summary"):
+    for what in CONTEXT_STEPS:
         form = f"context {what}"
-        yield "summariser", form, "live", lambda context, what=what: _build_context(question, context, what)
+        yield "summariser", form, "live", lambda context, what=what: ask_for_context(question, context, what)
     yield "analyzer", "first step", "live", lambda context: ask_analyzer(question, context, TreeSettings())
     for grounder in (PlainGrounder(), SearchGrounder(), AgentGrounder()):
         leaf = grounder.name
@@ -240,8 +250,19 @@ def _asks(question: Question) -> Iterator[tuple[str, str, AsOfMode, Callable[[Co
     for rule in (rule_named(name) for name in names("synthesis_rules")):
         if isinstance(rule, SynthesisRule):
             yield "synthesizer", rule.name, "live", lambda context, rule=rule: ask_synthesizer(rule, question, context)
+    yield from _reason_asks(question)
     for what, words in AUDITS.items():
         yield "auditor", what, "backtest", lambda context, words=words: _audit(words, question, context)
+
+
+def _reason_asks(question: Question) -> Iterator[tuple[str, str, AsOfMode, Callable[[Context], Awaitable[Any]]]]:
+    """Yield the requests of the forecaster `reason`."""
+    reason = ReasonForecaster()
+    for mode in ("live", "backtest"):
+        yield "scout", mode, mode, lambda context: attempt(reason, question, context)
+    for step, ask in REASON_STEPS.items():
+        role, form = step.split(", ")
+        yield role, form, "live", lambda context, ask=ask: ask(reason, question, context)
 
 
 AUDITS = {"material": MATERIAL_INSTRUCTION, "reasoning": READ_INSTRUCTION, "support": SUPPORT_INSTRUCTION}
@@ -260,30 +281,15 @@ async def _audit(instruction: str, question: Question, context: Context) -> None
     await Auditor(model=context.model("auditor"), name=MODEL).judge([case])
 
 
-async def _build_context(question: Question, context: Context, what: str) -> None:
-    """The three requests made while building the shared context of an arena question."""
-    summariser = Summariser(
-        model=context.model("summariser"), name=MODEL, question=question, as_of=context.as_of, settings=ModelSettings()
-    )
-    page = AdmittedSource(id="search_1_result_1", item=FOUND, shown=FOUND.text, whole=True)
-    with suppress(ModelError):
-        if what == "searches":
-            await summariser.queries(ContextBuildSettings().queries)
-        elif what == "ranking":
-            await summariser.ranking([page])
-        else:
-            await summariser.summary(page, FOUND.text)
-
-
-async def example_prompts(kinds: Sequence[str] = ()) -> tuple[ExamplePrompt, ...]:
-    """The prompts of the kinds named, or of all."""
+async def example_prompts(kinds: Sequence[str] = (), only: AsOfMode | None = None) -> tuple[ExamplePrompt, ...]:
+    """Return the prompts of the named kinds, or of all; in their usual modes, or in only one mode."""
     questions = example_questions()
     if unknown := [kind for kind in kinds if kind not in questions]:
         raise InputError(f"there is no kind {unknown[0]!r}", hint=f"kinds are {', '.join(questions)}")
-    found: list[ExamplePrompt] = []
+    prompts: list[ExamplePrompt] = []
     for kind in kinds or questions:
         for role, form, mode, ask in _asks(questions[kind]):
-            request = await _first_request(ask, questions[kind], mode)
+            request = await _first_request(ask, questions[kind], only or mode)
             tokens = estimate_tokens(request).input
-            found.append(ExamplePrompt(kind=kind, role=role, form=form, tokens=tokens, text=request_text(request)))
-    return tuple(found)
+            prompts.append(ExamplePrompt(kind=kind, role=role, form=form, tokens=tokens, text=request_text(request)))
+    return tuple(prompts)

@@ -1,4 +1,4 @@
-"""Markets and questions as tests write them, and the bodies in which platforms send them."""
+"""Sample markets and questions, and the response bodies in which platforms send them."""
 
 import json
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class SampleManifoldMarket:
 
 
 def manifold_market_body(contract: SampleManifoldMarket) -> dict[str, Any]:
-    """A whole market as sent."""
+    """Return a complete market as sent."""
     optional = {
         "probability": contract.p,
         "closeTime": contract.closes_ms,
@@ -119,7 +119,7 @@ class SampleMetaculusQuestion:
     values: tuple[float, ...] | None = None
     """The community's cumulative probabilities, of a number or a date."""
     method: str = "recency_weighted"
-    """How the community prediction is made: the only one that is told."""
+    """How the community prediction is computed; only this one is sent."""
     history: "tuple[SampleCommunityPrediction, ...]" = ()
     visible: bool = True
     """Whether the account may see the community prediction."""
@@ -143,7 +143,7 @@ class SampleMetaculusScale:
     open_lower: bool = False
     open_upper: bool = False
     cells: int | None = None
-    """None leaves the count out, as old questions do: there are 200 then."""
+    """None leaves the count out, as in old questions, which have 200."""
     unit: str = ""
 
     def fields(self, kind: str) -> dict[str, Any]:
@@ -165,56 +165,56 @@ class SampleMetaculusScale:
         return {"scaling": scaling, "unit": self.unit, **ends}
 
 
-def metaculus_question_body(asked: SampleMetaculusQuestion) -> dict[str, Any]:
+def metaculus_question_body(question: SampleMetaculusQuestion) -> dict[str, Any]:
     """A question as sent."""
     history = [
-        {"start_time": one.since, "end_time": None, "centers": list(one.centers), "forecaster_count": 40}
-        for one in asked.history
+        {"start_time": aggregate.since, "end_time": None, "centers": list(aggregate.centers), "forecaster_count": 40}
+        for aggregate in question.history
     ]
-    shown = asked.centers or asked.values
+    values = question.centers or question.values
     latest = {
         "start_time": 1.0,
         "end_time": None,
         "forecaster_count": 40,
-        "centers": None if asked.centers is None else list(asked.centers),
-        "forecast_values": None if asked.values is None else list(asked.values),
+        "centers": None if question.centers is None else list(question.centers),
+        "forecast_values": None if question.values is None else list(question.values),
     }
-    crowd = {"history": history, "latest": latest if shown else None, "score_data": {}, "movement": None}
+    aggregation = {"history": history, "latest": latest if values else None, "score_data": {}, "movement": None}
     nothing = dict.fromkeys(("range_min", "range_max", "nominal_min", "nominal_max", "zero_point"))
     unbounded = dict.fromkeys(("open_lower_bound", "open_upper_bound", "inbound_outcome_count"))
     scale = {"scaling": nothing | unbounded, "unit": "", **unbounded}
     return {
-        "id": asked.id,
+        "id": question.id,
         "group_variable": "",
-        "title": asked.title,
-        "label": asked.label,
-        "type": asked.kind,
-        "status": asked.status,
+        "title": question.title,
+        "label": question.label,
+        "type": question.kind,
+        "status": question.status,
         "description": "What is known so far.",
         "resolution_criteria": "Resolves as reported.",
         "fine_print": "",
-        "options": None if asked.options is None else list(asked.options),
-        "all_options_ever": None if asked.ever is None else list(asked.ever),
-        "open_time": asked.opens,
-        "cp_reveal_time": asked.revealed,
-        "scheduled_close_time": asked.closes,
-        "scheduled_resolve_time": asked.resolves,
+        "options": None if question.options is None else list(question.options),
+        "all_options_ever": None if question.ever is None else list(question.ever),
+        "open_time": question.opens,
+        "cp_reveal_time": question.revealed,
+        "scheduled_close_time": question.closes,
+        "scheduled_resolve_time": question.resolves,
         # The site fills in the scheduled time while a question is open.
-        "actual_close_time": asked.closes,
-        "actual_resolve_time": asked.resolved,
-        "resolution": asked.resolution,
-        "default_aggregation_method": asked.method,
-        "aggregations": {asked.method: crowd} if asked.visible else None,
+        "actual_close_time": question.closes,
+        "actual_resolve_time": question.resolved,
+        "resolution": question.resolution,
+        "default_aggregation_method": question.method,
+        "aggregations": {question.method: aggregation} if question.visible else None,
         "my_forecasts": {"history": [], "latest": None, "score_data": {}},
         "question_weight": 1.0,
-        **(scale if asked.scale is None else asked.scale.fields(asked.kind)),
+        **(scale if question.scale is None else question.scale.fields(question.kind)),
     }
 
 
 def metaculus_post_body(
     id: int,
     title: str,
-    *asked: SampleMetaculusQuestion,
+    *questions_asked: SampleMetaculusQuestion,
     category: str = "Politics",
     people: int = 40,
     tournament: str = "",
@@ -228,9 +228,9 @@ def metaculus_post_body(
     body: dict[str, Any] = {
         "id": id,
         "title": title,
-        "status": asked[0].status if asked else "open",
+        "status": questions_asked[0].status if questions_asked else "open",
         "nr_forecasters": people,
-        "resolved": bool(asked) and asked[0].resolution is not None,
+        "resolved": bool(questions_asked) and questions_asked[0].resolution is not None,
         "actual_close_time": None,
         "projects": {
             "category": [
@@ -246,11 +246,11 @@ def metaculus_post_body(
             "default_project": {"slug": None, **project, "default_permission": "forecaster"},
         },
     }
-    if not asked:
+    if not questions_asked:
         return body | {"question": None}
-    if len(asked) == 1 and not asked[0].label:
-        return body | {"question": metaculus_question_body(asked[0]) | {"post_id": id}}
-    questions = [metaculus_question_body(one) | {"post_id": id} for one in asked]
+    if len(questions_asked) == 1 and not questions_asked[0].label:
+        return body | {"question": metaculus_question_body(questions_asked[0]) | {"post_id": id}}
+    questions = [metaculus_question_body(question) | {"post_id": id} for question in questions_asked]
     group = {"id": id, "questions": questions, "resolution_criteria": "Each as reported."}
     return body | {"group_of_questions": {**group, "description": "", "fine_print": "", "group_variable": ""}}
 
@@ -266,7 +266,7 @@ def metaculus_conditional_body(
     pair = dict(zip(("condition", "condition_child"), made_of, strict=True))
     pair |= {"question_yes": metaculus_question_body(if_yes), "question_no": metaculus_question_body(if_no)}
     for name in ("question_yes", "question_no"):
-        # Their rules stand with the child.
+        # Their rules are in the child.
         pair[name] |= {"description": "", "resolution_criteria": "", "post_id": id}
     body = metaculus_post_body(id, f"{condition} → {child}") | {
         "status": if_yes.status,
@@ -293,18 +293,18 @@ class SamplePolymarketMarket:
     active: bool = True
     accepting: bool = True
     stage: str | None = None
-    """How far its resolution has come."""
+    """The state of its resolution."""
     closed_at: str | None = None
     ends: str | None = "2027-01-01T00:00:00Z"
     tokens: tuple[str, ...] | None = None
-    """Of the outcomes; None makes them from the condition."""
+    """Ids of the outcomes; None derives them from the condition."""
     book: bool = True
-    """Off for a market from before the order book."""
+    """False for a market from before the order book."""
     kind: str = ""
-    """`scalar` for an old market that paid by where a number came to lie."""
+    """`scalar` for an old market whose payout depended on a number."""
     archived: bool = False
     other: bool = False
-    """It stands for all names that have no market yet."""
+    """Whether it represents all names that have no market yet."""
     rules: str = "This market resolves to yes if it happens."
 
 
@@ -386,7 +386,7 @@ def polymarket_market_body(market: SamplePolymarketMarket, negative_risk: bool |
 
 
 def prophet_arena_body(slug: str, title: str, outcomes: Mapping[str, str | None], **more: Any) -> dict[str, Any]:
-    """An event as sent; `outcomes` leads from names to how they came out, None while that is open."""
+    """Return an event as sent; `outcomes` maps names to outcomes, None while open."""
     body: dict[str, Any] = {
         "slug": slug,
         "title": title,
@@ -421,7 +421,7 @@ def weekly_release_body(
 
 
 def weekly_event_body(slug: str, ticker: str, title: str, rules: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """A question of a release as sent; `rules` leads from the names of outcomes to what decides them."""
+    """Return a question of a release as sent; `rules` maps the names of outcomes to their rules."""
     body: dict[str, Any] = {
         "event": slug,
         "ticker": ticker,

@@ -1,39 +1,37 @@
-"""A made-up run in a store, told as an agent would have told it: for pages, their tests and their benchmarks."""
+"""A synthetic run in a store, with the events of an agent: for pages, their tests and their benchmarks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from foretell.questions import (
+from foretell.questions.as_of import instant
+from foretell.questions.forecast import Cost, Failure, Forecast
+from foretell.questions.question import Exclusivity, Question, Target
+from foretell.questions.trace import (
     BeliefRevised,
-    Cost,
-    Exclusivity,
     Failed,
-    Failure,
-    Forecast,
     ForecastMade,
     LeakBlocked,
     ModelCalled,
-    Question,
-    Target,
     ToolUsed,
     TraceEvent,
-    instant,
 )
-from foretell.runs import BudgetSpec, CellKey, QuestionsSpec, RunSpec, RunStore, cells_of, prepare_run, read_spec
+from foretell.runs.runner import prepare_run
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_spec
+from foretell.runs.store import RunStore, TrialKey, trials_of
 
 BEGAN = "2026-11-15T08:00:00+00:00"
 
 
 def run_id_of(spec: str | Path) -> str:
-    """The id of the run that a spec's file starts, over its questions as they are now."""
+    """Return the id of the run that a spec file starts on its current questions."""
     path = Path(spec)
     return prepare_run(read_spec(path), folders=(path.parent, Path())).spec.id
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunWords:
-    """What strangers wrote: models, pages, markets."""
+    """Text from untrusted sources: models, pages, markets."""
 
     question: str = "Will the harbour bridge number {n} be approved?"
     criteria: str = "YES if the council announces approval."
@@ -48,7 +46,7 @@ class RunWords:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRunBuilder:
-    """How large a run is and how it goes."""
+    """The size and course of a run."""
 
     questions: int = 2
     trials: int = 2
@@ -57,12 +55,12 @@ class StoredRunBuilder:
     """Outcomes instead of yes and no."""
     exclusivity: Exclusivity = "exactly one"
     failing: int = 0
-    """So many of its questions fail in their last trial."""
+    """Number of questions that fail in their last trial."""
     words: RunWords = RunWords()
 
     @property
     def spec(self) -> RunSpec:
-        """What was run."""
+        """The spec of the run."""
         return RunSpec(
             questions=QuestionsSpec(dataset=f"made-up {self.questions} × {self.trials} × {self.steps}"),
             models={"agent": "openai:made-up"},
@@ -89,29 +87,29 @@ class StoredRunBuilder:
         )
 
     def keep(self, store: RunStore) -> str:
-        """Put all of it into a store; its id."""
+        """Write the whole run into a store; return its id."""
         run = self.begin(store)
-        for cell in cells_of(run, self.asked(), self.trials):
-            fails = cell.trial == self.trials - 1 and int(cell.question.id[-4:]) < self.failing
-            self.tell(store, cell.key, fails=fails)
+        for trial in trials_of(run, self.asked(), self.trials):
+            fails = trial.trial == self.trials - 1 and int(trial.question.id[-4:]) < self.failing
+            self.tell(store, trial.key, fails=fails)
         return run
 
     def begin(self, store: RunStore) -> str:
-        """Note the run and its questions, without any answer."""
+        """Store the run and its questions, without any answer."""
         spec = self.spec
         store.begin(spec.id, spec.to_json(), BEGAN, services=("openai",))
         store.keep_questions(spec.id, self.asked())
         return spec.id
 
-    def tell(self, store: RunStore, key: CellKey, *, fails: bool = False) -> None:
-        """One cell from its beginning to its end."""
-        store.start_cell(key)
+    def tell(self, store: RunStore, key: TrialKey, *, fails: bool = False) -> None:
+        """Store one trial from beginning to end."""
+        store.start_trial(key)
         store.add_events((key, event) for event in self.events(key.trial, fails=fails))
         self.finish(store, key, fails=fails)
 
-    def finish(self, store: RunStore, key: CellKey, *, fails: bool = False) -> None:
-        """Its answer."""
-        question = next(one for one in self.asked() if one.id == key.question)
+    def finish(self, store: RunStore, key: TrialKey, *, fails: bool = False) -> None:
+        """Store the answer of a trial."""
+        question = next(candidate for candidate in self.asked() if candidate.id == key.question)
         if fails:
             failure = Failure(
                 question_id=question.id,
@@ -120,7 +118,7 @@ class StoredRunBuilder:
                 trial=key.trial,
                 error=self.words.error,
             )
-            store.finish_cell(key, failure)
+            store.finish_trial(key, failure)
             return
         forecast = Forecast(
             question_id=question.id,
@@ -132,10 +130,10 @@ class StoredRunBuilder:
             f"{self.words.url}",
             usage=Cost(dollars=0.01, input_tokens=1200, output_tokens=300, seconds=12.5, calls=self.steps),
         )
-        store.finish_cell(key, forecast)
+        store.finish_trial(key, forecast)
 
     def p(self, step: int, trial: int) -> dict[str, float]:
-        """The belief after a step."""
+        """Return the belief after a step."""
         first = 0.5 - 0.3 * step / (self.steps or 1) + 0.04 * trial
         if not self.options:
             return {"yes": first}
@@ -143,7 +141,7 @@ class StoredRunBuilder:
         return {option: first if i == 0 else rest for i, option in enumerate(self.options)}
 
     def events(self, trial: int, *, fails: bool = False) -> Iterator[TraceEvent]:
-        """What happened in one trial."""
+        """Yield the events of one trial."""
         words = self.words
         for step in range(1, self.steps + 1):
             yield ModelCalled(

@@ -1,4 +1,4 @@
-"""Ways to go wrong on purpose."""
+"""Faults that tests can switch on."""
 
 import asyncio
 import json
@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 
 from fakes.faults import FieldDrift, MarketFaults
-from foretell.data import AsyncHttpClient
-from foretell.practice import PracticeServer, ServerRequest, ServerResponse, json_response
-from foretell.practice.markets import SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body, kalshi_market_body
+from foretell.data.http import AsyncHttpClient
+from foretell.practice.markets.kalshi import (
+    SampleKalshiEvent,
+    SampleKalshiMarket,
+    kalshi_event_body,
+    kalshi_market_body,
+)
+from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
 
 BODY = {"events": [{"t": 1, "markets": [{"p": 0.1}, {"p": 0.2}]}, {"t": 2, "markets": [{"p": 0.3}]}]}
 
@@ -39,12 +44,12 @@ def request(target: str = "/v2/events") -> ServerRequest:
         (FieldDrift(path="nowhere.at.all"), BODY["events"]),
     ],
 )
-def test_drifts(drift: FieldDrift, expected: Any) -> None:
+def test_field_drift_changes_only_the_field_at_its_path(drift: FieldDrift, expected: Any) -> None:
     assert drift.applied(BODY) == {"events": expected}
     assert BODY["events"][0]["t"] == 1
 
 
-def test_switches() -> None:
+def test_market_switches_spoil_answers_as_configured() -> None:
     def good(_: ServerRequest) -> ServerResponse:
         return json_response(BODY)
 
@@ -69,7 +74,7 @@ def test_repeated_names_are_joined() -> None:
     asyncio.run(main())
 
 
-def test_both_notations_say_the_same() -> None:
+def test_kalshi_bodies_in_dollars_and_in_cents() -> None:
     market = SampleKalshiMarket(ticker="KXA-1-B", label="B", bid=0.41, ask=0.44, last=0.42, volume=10, paid=1.0)
     new, old = kalshi_market_body(market, "KXA-1"), kalshi_market_body(market, "KXA-1", "cents")
     assert (new["yes_bid_dollars"], new["no_ask_dollars"], new["volume_fp"]) == ("0.4100", "0.5900", "10.00")

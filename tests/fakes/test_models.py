@@ -1,4 +1,4 @@
-"""The fakes themselves: three formats, faults, counts, and a process of their own."""
+"""The fake models: three formats, faults, counts, and their own process."""
 
 import asyncio
 import json
@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from fakes.models import FakeModelProcess, FakeModels, ModelFault
-from foretell.models import schema_errors
-from foretell.practice.models import ScriptedReply, example
+from foretell.models.structured_output import schema_errors
+from foretell.practice.models.formats import ScriptedReply
+from foretell.practice.models.server import example
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -28,13 +29,13 @@ def _post(url: str, value: Any) -> tuple[int, Any]:
 def test_process_serves_three_formats_and_counts():
     with FakeModelProcess() as fake:
         for _ in range(2):
-            status, found = _post(f"{fake.url}/v1/chat/completions", CHAT)
-            assert (status, found["choices"][0]["message"]["content"]) == (200, "You said: hi")
+            status, reply = _post(f"{fake.url}/v1/chat/completions", CHAT)
+            assert (status, reply["choices"][0]["message"]["content"]) == (200, "You said: hi")
         talk = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
         assert _post(f"{fake.url}/v1/messages", talk)[1]["content"][0]["text"] == "You said: hi"
         gemini = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
-        found = _post(f"{fake.url}/v1beta/models/g:generateContent", gemini)[1]
-        assert found["candidates"][0]["content"]["parts"][0]["text"] == "You said: hi"
+        reply = _post(f"{fake.url}/v1beta/models/g:generateContent", gemini)[1]
+        assert reply["candidates"][0]["content"]["parts"][0]["text"] == "You said: hi"
         stats = fake.stats()
         assert (stats["arrived"], sorted(stats["billed"].values()), stats["under_way"]) == (4, [1, 1, 2], 0)
 
@@ -44,7 +45,7 @@ def test_process_serves_three_formats_and_counts():
         assert fake.stats()["billed"] == {}
 
 
-def test_what_is_not_understood_is_refused():
+def test_unknown_requests_are_refused():
     with FakeModelProcess() as fake:
         assert _post(f"{fake.url}/v1/chat/completions", {"model": "m"})[0] == 400
         assert _post(f"{fake.url}/v2/nothing", {})[0] == 404
@@ -59,7 +60,7 @@ def test_script_is_used_in_order_and_only_completions_are_billed():
             url = f"{fake.url}/v1/chat/completions"
             answers = [await asyncio.to_thread(_post, url, CHAT) for _ in range(3)]
             assert [status for status, _ in answers] == [500, 200, 200]
-            assert [found["choices"][0]["message"]["content"] for _, found in answers[1:]] == ["one", "two"]
+            assert [reply["choices"][0]["message"]["content"] for _, reply in answers[1:]] == ["one", "two"]
             assert (fake.arrived, sum(fake.billed.values()), fake.queries[-1].last) == (3, 2, "hi")
 
     asyncio.run(main())

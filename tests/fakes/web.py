@@ -1,27 +1,18 @@
-"""Web sites and archives with the things that go wrong on the web."""
+"""Web sites and archives with common faults."""
 
 from collections.abc import Collection
 from typing import cast
 
-from foretell.practice import (
-    Handler,
-    PracticeServer,
-    SampleWorld,
-    ServerRequest,
-    ServerResponse,
-    html_response,
-    redirect,
-    wayback_server,
-    web_server,
-)
+from foretell.practice.server import Handler, PracticeServer, ServerRequest, ServerResponse, html_response
+from foretell.practice.web import SampleWorld, redirect, wayback_server, web_server
 
 PIECE = b"<p>" + b"more and more " * 4096 + b"</p>"
 HUGE = b"%x\r\n%b\r\n" % (len(PIECE), PIECE) * 1000
-"""Some 57 MB in pieces whose sum is not said beforehand."""
+"""About 57 MB in chunks without a Content-Length."""
 
 
 def strange_web_server(world: SampleWorld) -> PracticeServer:
-    """The world's pages by their paths; /moved/x leads to /x; /loop, /pdf, /huge and others misbehave."""
+    """Serve the world's pages by their paths; /moved/x redirects to /x; /loop, /pdf, /huge and others misbehave."""
     server = web_server(world)
     answers: dict[str, ServerResponse] = {
         "/loop": redirect("/loop"),
@@ -40,11 +31,11 @@ def strange_web_server(world: SampleWorld) -> PracticeServer:
 
 
 def broken_wayback_server(world: SampleWorld, broken: Collection[str]) -> PracticeServer:
-    """An archive where a replay whose timestamp is in `broken` leads to the page's newest capture."""
+    """Serve an archive in which replays with a timestamp in `broken` redirect to the page's newest capture."""
 
     def meddle(request: ServerRequest, handler: Handler) -> ServerResponse:
         stamp, _, address = request.target.removeprefix("/web/").partition("id_/")
-        page = next((one for one in world.pages if one.url == address), None)
+        page = next((candidate for candidate in world.pages if candidate.url == address), None)
         if stamp in broken and page is not None:
             return redirect(f"/web/{page.versions[-1].at:%Y%m%d%H%M%S}id_/{address}")
         return cast("ServerResponse", handler(request))

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.base_rates import BaseRates, FixedRates, PastOutcomes
-from foretell.questions import Question, Target
+from foretell.forecasters.base_rates.rates import BaseRates, FixedRates, PastOutcomes
+from foretell.questions.question import Question, Target
 
 
 def past(*rows: tuple[str, str, str, int, int]) -> PastOutcomes:
@@ -37,7 +37,7 @@ def test_only_outcomes_known_before_the_due_day_count() -> None:
     assert ask(rates, due="2025-10-25") is None
 
 
-def test_partial_pooling_by_hand() -> None:
+def test_partial_pooling_matches_values_computed_by_hand() -> None:
     rows = [("2025-01-01", "fred", "a", 7, 1), ("2025-01-02", "fred", "a", 30, 1), ("2025-01-03", "fred", "b", 7, 0)]
     rates = BaseRates(past=past(*rows), strength=2.0, correlation=0.0)
     source = (2 + 2 * 0.5) / (3 + 2)
@@ -49,20 +49,18 @@ def test_partial_pooling_by_hand() -> None:
     assert ask(pooled, subtype="a") == pytest.approx(subtype)
 
 
-def test_outcomes_of_one_day_are_worth_less_than_as_many_days() -> None:
+def test_outcomes_of_one_day_count_less_than_outcomes_of_many_days() -> None:
     same = past(*[("2025-01-01", "fred", "all", 7, 1)] * 10)
     apart = past(*[(f"2025-01-{d:02d}", "fred", "all", 7, 1) for d in range(1, 11)])
-    one, many = (ask(BaseRates(past=p, strength=5.0, correlation=0.5)) for p in (same, apart))
-    assert one is not None
-    assert many is not None
-    assert 0.5 < one < many
+    one_day, many_days = (ask(BaseRates(past=p, strength=5.0, correlation=0.5)) for p in (same, apart))
+    assert one_day is not None
+    assert many_days is not None
+    assert 0.5 < one_day < many_days
 
 
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=30), st.floats(0, 50), st.floats(0, 1))
-@settings(deadline=None, max_examples=50)
-def test_a_rate_lies_between_one_half_and_the_frequency(
-    outcomes: list[int], strength: float, correlation: float
-) -> None:
+@settings(max_examples=50)
+def test_rate_lies_between_one_half_and_the_frequency(outcomes: list[int], strength: float, correlation: float) -> None:
     rows = [("2025-01-01", "fred", "all", 7, y) for y in outcomes]
     rate = ask(BaseRates(past=past(*rows), strength=strength, correlation=correlation))
     low, high = sorted((0.5, sum(outcomes) / len(outcomes)))
@@ -70,7 +68,7 @@ def test_a_rate_lies_between_one_half_and_the_frequency(
     assert low - 1e-9 <= rate <= high + 1e-9
 
 
-def test_bad_rows_are_refused() -> None:
+def test_invalid_rows_and_rates_raise_errors() -> None:
     with pytest.raises(ValueError, match="0 or 1"):
         past(("2025-01-01", "fred", "all", 7, 2))
     with pytest.raises(ValueError, match="different length"):

@@ -1,14 +1,15 @@
-"""Topics: a model's word where there is one, words where there is none, and no exception in between."""
+"""Topics: decided by a model if there is one, otherwise by words."""
 
 import asyncio
 from collections import Counter
 
 import pytest
 
-from foretell.forecasters import TOPICS, TopicClassifier, TopicLabel, by_words
-from foretell.models import BudgetExceeded, ModelError, ModelRoles
-from foretell.models.providers import ScriptedModel
-from foretell.questions import Question, Target
+from foretell.forecasters.topics import TOPICS, TopicClassifier, TopicLabel, by_words
+from foretell.models.model import BudgetExceeded, ModelError
+from foretell.models.names import ModelRoles
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.question import Question, Target
 
 
 def about(text, source="metaculus", criteria="", background=""):
@@ -38,16 +39,16 @@ def about(text, source="metaculus", criteria="", background=""):
         ("Will it?", "Other"),
     ],
 )
-def test_words_decide_without_a_model(text, topic):
+def test_without_a_model_words_decide_the_topic(text, topic):
     assert by_words(about(text)).topic == topic
     assert asyncio.run(TopicClassifier().sort(about(text))).topic == topic
 
 
-def test_sources_with_one_subject_need_no_words():
+def test_sources_with_one_topic_need_no_words():
     assert by_words(about("Will it rise?", "yfinance")) == TopicLabel(topic="Financial Markets", by="source")
 
 
-def test_criteria_speak_where_the_question_is_silent():
+def test_criteria_decide_the_topic_if_the_question_has_no_known_words():
     assert by_words(about("Will it happen?", criteria="YES if a vaccine is approved.")).topic == "Health & Biology"
 
 
@@ -56,18 +57,18 @@ def sort(script):
     return asyncio.run(sorter.sort(about("Will the ceasefire hold?")))
 
 
-def test_a_model_has_the_last_word_and_is_asked_again_if_it_invents_a_topic():
+def test_model_decides_the_topic_and_is_asked_again_after_an_invalid_one():
     assert sort(['{"topic": "Society & Law"}']) == TopicLabel(topic="Society & Law", by="model")
     assert sort(['{"topic": "Gardening"}', '{"topic": "Other"}']) == TopicLabel(topic="Other", by="model")
 
 
 @pytest.mark.parametrize("script", [["?"] * 3, [ModelError("down")], [BudgetExceeded("spent")]])
-def test_where_the_model_fails_words_decide(script):
+def test_words_decide_the_topic_if_the_model_fails(script):
     assert sort(script) == TopicLabel(topic="Geopolitics & Conflict", by="words")
 
 
 @pytest.mark.shared_data
-def test_word_topics_of_the_paper_tranches_are_near_the_published_counts(shared_data):
+def test_word_topics_of_the_paper_samples_are_near_the_published_counts(shared_data):
     """BLF 2026 counts 69 Sports & Entertainment and 66 Geopolitics & Conflict among the questions of A and B."""
     import duckdb
 

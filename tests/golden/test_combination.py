@@ -1,6 +1,6 @@
-"""Tables 1, 16 and 17 of the BLF paper (Murphy et al. 2026), fitted again from the published trials and forecasts.
+"""Tables 1, 16 and 17 of the BLF paper (Murphy et al. 2026), refitted from the published trials and forecasts.
 
-What the published files show, and the paper does not say:
+Facts from the published files that are not in the paper:
 
 - The forecast that was calibrated is the logit mean of the trials only where a question has one date; where it has
   several (all data sources but DBnomics) it is the first trial that answered. With all five trials the headline 73.26
@@ -21,18 +21,12 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.forecasters.base_rates import PAPER_RATES
-from foretell.forecasters.combine import (
-    ChainedMethod,
-    Examples,
-    HierarchicalPlatt,
-    Platt,
-    Shrink,
-    TrialRows,
-    across,
-    leave_last_out,
-    leave_one_out,
-)
+from foretell.forecasters.base_rates.rates import PAPER_RATES
+from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
+from foretell.forecasters.combine.crossfit import across, leave_last_out, leave_one_out
+from foretell.forecasters.combine.rows import Examples, TrialRows
+from foretell.forecasters.combine.rules import ChainedMethod
+from foretell.forecasters.combine.shrink import Shrink
 from foretell.metrics import Floats, brier_index, mean_brier, metaculus_baseline
 
 pytestmark = pytest.mark.shared_data
@@ -50,9 +44,9 @@ PAST_RATES = {
     ("yfinance", A): 0.75987654,
     ("yfinance", B): 0.73073702,
 }
-"""What the paper shrinks data questions toward: the mean outcome of its source's questions that had resolved on all
-their dates before the due date (ACLED: of those about any increase; Wikipedia: about vaccines, none of which came
-true). DBnomics forecasts are the same in every trial, so nothing is shrunk."""
+"""The anchor of data questions in the paper: the mean outcome of the source's questions that had resolved on all their
+dates before the due date (ACLED: of those about any increase; Wikipedia: about vaccines, none of which came true).
+DBnomics forecasts are the same in every trial, so nothing is shrunk."""
 
 PRO = "pro-high-brave-c1-p1-t1"
 NINE = {"market": (81.31, 86.68, 83.77), "dataset": (62.37, 63.12, 62.74), "overall": (71.84, 74.90, 73.26)}
@@ -98,8 +92,8 @@ Key = tuple[str, str, str, str]
 """Source, question, due date, resolution date; the last is empty for a market."""
 
 
-def query(tables: Path, sql: str, *given: str) -> list[tuple]:
-    return duckdb.connect().execute(sql.format(tables=tables), list(given)).fetchall()
+def query(tables: Path, sql: str, *parameters: str) -> list[tuple]:
+    return duckdb.connect().execute(sql.format(tables=tables), list(parameters)).fetchall()
 
 
 @pytest.fixture
@@ -109,13 +103,13 @@ def tables(shared_data: Path) -> Path:
 
 @cache
 def keys(tables: Path) -> dict[Key, int]:
-    found = query(tables, EVENTS)
-    return {(s, q, due, "" if kind == "market" else day): i for i, (s, q, due, day, kind, *_) in enumerate(found)}
+    events = query(tables, EVENTS)
+    return {(s, q, due, "" if kind == "market" else day): i for i, (s, q, due, day, kind, *_) in enumerate(events)}
 
 
 @cache
-def asked(tables: Path) -> Examples:
-    """The 791 events of both tranches as the paper scored them, nothing said yet; every event weighs the same."""
+def all_events(tables: Path) -> Examples:
+    """Return the 791 events of both samples as the paper scored them, without trials and with equal weights."""
     source, question, due, day, kind, subtype, price, horizon, outcome = map(
         np.array, zip(*query(tables, EVENTS), strict=True)
     )
@@ -138,35 +132,35 @@ def asked(tables: Path) -> Examples:
     return Examples(rows=rows, outcome=outcome.astype(float), known_on=day.astype("M8[D]"), weight=np.ones(len(rows)))
 
 
-def said(tables: Path, trials: Floats) -> Examples:
-    return replace(asked(tables), rows=asked(tables).rows.with_trials(trials))
+def with_trials(tables: Path, trials: Floats) -> Examples:
+    return replace(all_events(tables), rows=all_events(tables).rows.with_trials(trials))
 
 
 @cache
 def published(tables: Path, method: str) -> Examples:
     sql = """select source, question_id, forecast_due_date, resolution_date, probability
     from '{tables}/ab_forecasts.parquet' where method = ?"""
-    p = np.full(len(asked(tables)), np.nan)
+    p = np.full(len(all_events(tables)), np.nan)
     for *key, value in query(tables, sql, method):
         p[keys(tables)[tuple(key)]] = value
-    return said(tables, p)
+    return with_trials(tables, p)
 
 
 @cache
 def trials(tables: Path, config: str) -> Examples:
     sql = """select source, question_id, forecast_due_date, resolution_date, trial, probability
     from '{tables}/ab_trials.parquet' where config = ?"""
-    p = np.full((5, len(asked(tables))), np.nan)
+    p = np.full((5, len(all_events(tables))), np.nan)
     for *key, trial, value in query(tables, sql, config):
         p[trial, keys(tables)[tuple(key)]] = value
-    return said(tables, p)
+    return with_trials(tables, p)
 
 
 def as_calibrated(tables: Path, config: str) -> Examples:
-    """What the paper calibrated, from the trials: the first answer where a question has several dates."""
+    """Return the forecasts that the paper calibrated: the first answer if a question has several dates."""
     rows = trials(tables, config).rows
     first = np.take_along_axis(rows.trials, np.argmax(~np.isnan(rows.trials), axis=0)[None], axis=0)[0]
-    return said(tables, np.where(np.isin(rows.source, SEVERAL_DATES), first, rows.raw))
+    return with_trials(tables, np.where(np.isin(rows.source, SEVERAL_DATES), first, rows.raw))
 
 
 def index(examples: Examples, p: Floats, kind: str, *dues: np.datetime64) -> float:
@@ -185,7 +179,7 @@ def nine(examples: Examples, p: Floats) -> dict[str, tuple[float, ...]]:
 
 
 def by_the_other(method: ChainedMethod | Platt, examples: Examples) -> Floats:
-    """Each tranche under the rule fitted on the other."""
+    """Return the forecasts of each sample by the rule fitted on the other."""
     p = np.empty(len(examples))
     for due in (A, B):
         here = examples.rows.due == due
@@ -193,12 +187,12 @@ def by_the_other(method: ChainedMethod | Platt, examples: Examples) -> Floats:
     return p
 
 
-def same_numbers(found: dict[str, tuple[float, ...]], expected: dict[str, tuple[float, ...]], within: float) -> None:
+def same_numbers(actual: dict[str, tuple[float, ...]], expected: dict[str, tuple[float, ...]], within: float) -> None:
     for kind, numbers in expected.items():
-        assert found[kind] == pytest.approx(numbers, abs=within), kind
+        assert actual[kind] == pytest.approx(numbers, abs=within), kind
 
 
-def test_headline_row_from_the_forecasts_that_were_calibrated(tables: Path) -> None:
+def test_headline_row_is_reproduced_from_the_calibrated_forecasts(tables: Path) -> None:
     examples = published(tables, f"blf:{PRO}")
     p = leave_one_out(HierarchicalPlatt(), examples, by="event")
     same_numbers(nine(examples, p), NINE, within=0.01)
@@ -206,18 +200,18 @@ def test_headline_row_from_the_forecasts_that_were_calibrated(tables: Path) -> N
     assert np.abs(p - theirs).max() < 2e-4, "their optimiser stops a little early"
 
 
-def test_headline_row_from_the_trials(tables: Path) -> None:
+def test_headline_row_is_reproduced_from_the_trials(tables: Path) -> None:
     examples = as_calibrated(tables, PRO)
     same_numbers(nine(examples, leave_one_out(HierarchicalPlatt(), examples, by="event")), NINE, within=0.1)
 
 
-def test_headline_row_from_all_trials_as_the_paper_tells_it(tables: Path) -> None:
+def test_headline_row_from_all_trials_as_described_in_the_paper_is_lower(tables: Path) -> None:
     examples = trials(tables, PRO)
     p = leave_one_out(HierarchicalPlatt(), examples, by="event")
     assert three(examples, p) == pytest.approx((83.78, 62.33, 73.05), abs=0.01)
 
 
-def test_what_was_calibrated_is_the_first_trial_where_there_are_several_dates(tables: Path) -> None:
+def test_first_trial_was_calibrated_if_a_question_has_several_dates(tables: Path) -> None:
     rows, theirs = trials(tables, PRO).rows, published(tables, f"blf:{PRO}").rows.raw
     several = np.isin(rows.source, SEVERAL_DATES)
     assert several.sum() == 472
@@ -226,20 +220,20 @@ def test_what_was_calibrated_is_the_first_trial_where_there_are_several_dates(ta
 
 
 @pytest.mark.parametrize("config", NOBEL)
-def test_table_17_without_belief(tables: Path, config: str) -> None:
+def test_table_17_without_belief_is_reproduced(tables: Path, config: str) -> None:
     examples = published(tables, f"blf:{config}")
     p = leave_one_out(HierarchicalPlatt(), examples, by="event")
     assert three(examples, p) == pytest.approx(NOBEL[config], abs=0.055)
 
 
 @pytest.mark.parametrize("config", SHRUNK)
-def test_table_17_shrunk_and_calibrated(tables: Path, config: str) -> None:
+def test_table_17_with_shrinkage_and_calibration_is_reproduced(tables: Path, config: str) -> None:
     examples = trials(tables, config)
     assert three(examples, leave_last_out(BLF, examples)) == pytest.approx(SHRUNK[config], abs=0.055)
 
 
-def test_shrinking_to_rates_by_subtype_would_have_looked_better(tables: Path) -> None:
-    """The rates the paper prints (Table 7) make the in-sample grid shrink more, and markets gain from it."""
+def test_shrinkage_to_rates_by_subtype_gives_higher_scores(tables: Path) -> None:
+    """With the rates of Table 7 the in-sample grid shrinks more, and market scores rise."""
     examples = trials(tables, "pro-high-brave-c0-t1")
     kinds = zip(examples.rows.source.tolist(), examples.rows.subtype.tolist(), strict=True)
     prior = [PAPER_RATES.get((source, kind), PAPER_RATES.get((source, ""), np.nan)) for source, kind in kinds]
@@ -250,8 +244,8 @@ def test_shrinking_to_rates_by_subtype_would_have_looked_better(tables: Path) ->
 
 
 @pytest.mark.parametrize("config", [*NOBEL, PRO])
-def test_calibration_beside_the_honest_protocols(tables: Path, config: str) -> None:
-    """All trials; leaving out whole questions costs a little, and the other round's line loses on data questions."""
+def test_calibration_scores_lower_out_of_sample(tables: Path, config: str) -> None:
+    """Leaving out whole questions scores lower, and a rule of the other round scores below raw on data questions."""
     examples, method = trials(tables, config), HierarchicalPlatt()
     by_event, by_question = (leave_one_out(method, examples, by=by) for by in ("event", "question"))
     assert index(examples, by_question, "overall") < index(examples, by_event, "overall")
@@ -259,15 +253,15 @@ def test_calibration_beside_the_honest_protocols(tables: Path, config: str) -> N
 
 
 @pytest.mark.parametrize("config", SHRUNK)
-def test_shrinkage_beside_the_honest_protocols(tables: Path, config: str) -> None:
+def test_shrinkage_scores_lower_out_of_sample(tables: Path, config: str) -> None:
     examples = trials(tables, config)
     theirs, strict = leave_last_out(BLF, examples), leave_one_out(BLF, examples, by="question")
     assert index(examples, strict, "overall") < index(examples, theirs, "overall")
     assert index(examples, by_the_other(BLF, examples), "dataset") < index(examples, examples.rows.raw, "dataset")
 
 
-def test_headline_row_by_protocol(tables: Path) -> None:
-    """73.26 leaves single events out; more of what hangs together left out means less, and raw is 73.06."""
+def test_headline_row_decreases_with_larger_groups_left_out(tables: Path) -> None:
+    """73.26 leaves single events out. Leaving out larger groups scores lower, and raw is 73.06."""
     examples = published(tables, f"blf:{PRO}")
     overall = {
         by: index(examples, leave_one_out(HierarchicalPlatt(), examples, by=by), "overall")
@@ -287,11 +281,13 @@ def aibq2(tables: Path, config: str, *, of: str = "trials") -> Examples:
     id, due, day, outcome = (np.array(column) for column in zip(*questions, strict=True))
     column = "trial, question_id" if of == "trials" else "0, question_id"
     name = "config" if of == "trials" else "method"
-    found = query(tables, f"select {column}, probability from '{{tables}}/aibq2_{of}.parquet' where {name} = ?", config)
+    forecast_rows = query(
+        tables, f"select {column}, probability from '{{tables}}/aibq2_{of}.parquet' where {name} = ?", config
+    )
     p = np.full((5, len(id)), np.nan)
-    for trial, question, value in found:
+    for trial, question, value in forecast_rows:
         p[trial, np.searchsorted(id, question)] = value
-    nothing = np.full(len(id), np.nan)
+    missing = np.full(len(id), np.nan)
     rows = TrialRows(
         trials=p,
         question=id,
@@ -300,9 +296,9 @@ def aibq2(tables: Path, config: str, *, of: str = "trials") -> Examples:
         source=np.full(len(id), "aibq2"),
         subtype=np.full(len(id), ""),
         kind=np.full(len(id), "market"),
-        horizon=nothing,
-        price=nothing,
-        prior=nothing,
+        horizon=missing,
+        price=missing,
+        prior=missing,
         cluster=id,
     )
     return Examples(rows=rows, outcome=outcome.astype(float), known_on=day.astype("M8[D]"), weight=np.ones(len(id)))
@@ -314,24 +310,24 @@ def scores(examples: Examples, p: Floats) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("config", AIBQ2)
-def test_table_16_from_the_forecasts_that_were_calibrated(tables: Path, config: str) -> None:
+def test_table_16_is_reproduced_from_the_calibrated_forecasts(tables: Path, config: str) -> None:
     examples = aibq2(tables, config, of="forecasts")
     p = leave_one_out(HierarchicalPlatt(), examples, by="event")
     assert scores(examples, p) == pytest.approx(AIBQ2[config], abs=0.055)
 
 
-def test_table_16_from_the_trials(tables: Path) -> None:
-    """The belief row is the logit mean, not shrunk; the clairvoyant row is the arithmetic mean."""
+def test_table_16_is_reproduced_from_the_trials(tables: Path) -> None:
+    """The belief row is the logit mean, not shrunk; the unfiltered row is the arithmetic mean."""
     kimi = aibq2(tables, "kimi-k2.5-high-brave-c0-t0")
     p = leave_one_out(HierarchicalPlatt(), kimi, by="event")
     assert scores(kimi, p) == pytest.approx(AIBQ2["kimi-k2.5-high-brave-c0-t0"], abs=0.055)
-    seer = aibq2(tables, "pro-high-brave-c0-t0-clairvoyant")
-    mean = replace(seer, rows=seer.rows.with_trials(seer.rows.trials.mean(axis=0)))
+    unfiltered = aibq2(tables, "pro-high-brave-c0-t0-clairvoyant")
+    mean = replace(unfiltered, rows=unfiltered.rows.with_trials(unfiltered.rows.trials.mean(axis=0)))
     p = leave_one_out(HierarchicalPlatt(), mean, by="event")
     assert scores(mean, p) == pytest.approx(AIBQ2["pro-high-brave-c0-t0-clairvoyant"], abs=0.055)
 
 
-def test_table_16_pro_was_calibrated_with_another_benchmark(tables: Path) -> None:
+def test_table_16_row_of_pro_needs_another_benchmark_for_calibration(tables: Path) -> None:
     config = "pro-high-brave-c0-t0"
     here, there = aibq2(tables, config, of="forecasts"), published(tables, f"blf:{config}")
     together = leave_one_out(HierarchicalPlatt(), joined(here, there), by="event")[: len(here)]

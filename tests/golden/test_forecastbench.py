@@ -1,4 +1,4 @@
-"""The readers on every published round at hand, against the flattened tables made from the same files."""
+"""The readers on every available published round, against tables made from the same files."""
 
 from functools import cache
 from pathlib import Path
@@ -6,8 +6,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.data.datasets import QuestionSet, read_resolution_set, read_rounds, resolution_revisions, subtype_of
-from foretell.questions import Question, Resolution, from_json, to_json
+from foretell.data.datasets.forecastbench import read_resolution_set, read_rounds, resolution_revisions, subtype_of
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.questions.codec import from_json, to_json
+from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
 
 pytestmark = pytest.mark.shared_data
 
@@ -15,7 +18,7 @@ ROUNDS = ["2025-10-26", "2025-11-09", "2025-11-23", "2025-12-07", "2025-12-21", 
 
 
 @cache
-def everything(root: Path) -> QuestionSet:
+def all_rounds(root: Path) -> QuestionSet:
     return read_rounds(root / "forecastbench")
 
 
@@ -23,22 +26,22 @@ def query(root: Path, sql: str) -> list[tuple]:
     return duckdb.connect().execute(sql.replace("TABLES", str(root / "tables"))).fetchall()
 
 
-def test_every_round_is_whole(shared_data: Path) -> None:
-    found = everything(shared_data)
-    assert len(found.questions) == 7 * 500
-    assert sorted({q.due.date().isoformat() for q in found.questions}) == ROUNDS
+def test_every_round_has_250_market_and_250_dataset_questions(shared_data: Path) -> None:
+    rounds = all_rounds(shared_data)
+    assert len(rounds.questions) == 7 * 500
+    assert sorted({q.due.date().isoformat() for q in rounds.questions}) == ROUNDS
     for due in ROUNDS:
-        kinds = [q.kind for q in found.questions if q.due.date().isoformat() == due]
+        kinds = [q.kind for q in rounds.questions if q.due.date().isoformat() == due]
         assert (kinds.count("market"), kinds.count("dataset")) == (250, 250)
 
 
-def test_no_placeholder_is_left(shared_data: Path) -> None:
-    for question in everything(shared_data).questions:
-        told = [question.text, question.criteria, question.background, *(t.label for t in question.targets)]
-        assert not any("{resolution_date}" in t or "{forecast_due_date}" in t or t == "N/A" for t in told)
+def test_texts_have_no_placeholders(shared_data: Path) -> None:
+    for question in all_rounds(shared_data).questions:
+        texts = [question.text, question.criteria, question.background, *(t.label for t in question.targets)]
+        assert not any("{resolution_date}" in t or "{forecast_due_date}" in t or t == "N/A" for t in texts)
 
 
-def test_subtypes_on_all_rows_with_text(shared_data: Path) -> None:
+def test_subtypes_agree_with_the_table(shared_data: Path) -> None:
     rows = query(shared_data, "select source, source_type, question, subtype from 'TABLES/questions.parquet'")
     assert len(rows) == 8273
     assert [row for row in rows if subtype_of(row[0], row[1], row[2]) != row[3]] == []
@@ -53,7 +56,7 @@ def test_questions_agree_with_the_table(shared_data: Path) -> None:
     )
     table = {(i, due): rest for i, due, *rest in rows}
     assert len(table) == 3500
-    for q in everything(shared_data).questions:
+    for q in all_rounds(shared_data).questions:
         subtype, kind, dates, freeze = table[q.id, q.due.date().isoformat()]
         assert (q.subtype, q.kind) == (subtype, kind)
         if kind == "dataset":
@@ -69,33 +72,33 @@ def test_outcomes_agree_with_the_table(shared_data: Path) -> None:
         """select source || '/' || question_id, r.forecast_due_date, resolution_date, outcome, resolved
         from 'TABLES/resolutions.parquet' r where r.forecast_due_date >= '2025-10-26'""",
     )
-    found = everything(shared_data)
-    kinds = {q.id: q.kind for q in found.questions}
+    rounds = all_rounds(shared_data)
+    kinds = {q.id: q.kind for q in rounds.questions}
     table = {
         (i, due, "yes" if kinds[i] == "market" else day): int(outcome)
         for i, due, day, outcome, resolved in rows
         if resolved
     }
-    ours = {(i, due.date().isoformat(), target): y for (i, due, target), y in found.outcomes().items()}
+    ours = {(i, due.date().isoformat(), target): y for (i, due, target), y in rounds.outcomes().items()}
     assert len(ours) == 7442
     assert ours == table
 
 
-def test_unresolved_rows_are_never_outcomes(shared_data: Path) -> None:
-    unresolved = [r for r in everything(shared_data).resolutions if r.outcome is None]
+def test_unresolved_rows_are_not_outcomes(shared_data: Path) -> None:
+    unresolved = [r for r in all_rounds(shared_data).resolutions if r.outcome is None]
     assert len(unresolved) == 925
     assert all(r.resolved_at is None for r in unresolved)
 
 
 def test_combinations_of_older_rounds_are_dropped_and_counted(shared_data: Path) -> None:
-    found = read_resolution_set(shared_data / "forecastbench/resolution_sets/2025-08-03_resolution_set.json")
-    assert len(found.resolutions) == 1613
-    assert len(found.outcomes()) == 1520
-    assert "6188 combination rows dropped" in found.notes
+    resolution_set = read_resolution_set(shared_data / "forecastbench/resolution_sets/2025-08-03_resolution_set.json")
+    assert len(resolution_set.resolutions) == 1613
+    assert len(resolution_set.outcomes()) == 1520
+    assert "6188 combination rows dropped" in resolution_set.notes
 
 
-def test_a_market_asked_twice_is_one_cluster(shared_data: Path) -> None:
-    markets = [q for q in everything(shared_data).questions if q.kind == "market"]
+def test_market_asked_twice_is_one_cluster(shared_data: Path) -> None:
+    markets = [q for q in all_rounds(shared_data).questions if q.kind == "market"]
     both = {q.id for q in markets if q.due.date().isoformat() == ROUNDS[0]} & {
         q.id for q in markets if q.due.date().isoformat() == ROUNDS[1]
     }
@@ -103,21 +106,21 @@ def test_a_market_asked_twice_is_one_cluster(shared_data: Path) -> None:
     assert all(q.cluster == q.id for q in markets)
 
 
-def test_series_are_named_by_their_provider(shared_data: Path) -> None:
-    # Records in swimming are in no table of numbers.
-    questions = everything(shared_data).questions
+def test_series_have_the_provider_of_their_source(shared_data: Path) -> None:
+    # There is no series for swimming records.
+    questions = all_rounds(shared_data).questions
     assert {q.subtype for q in questions if q.series is None} == {"market", "swimming"}
     assert all(q.series.provider == q.source for q in questions if q.series)
     stations = [q.series.id for q in questions if q.source == "dbnomics" and q.series]
     assert all(station.startswith("meteofrance/TEMPERATURE/celsius.") for station in stations)
 
 
-def test_json_round_trip_of_a_whole_round(shared_data: Path) -> None:
+def test_questions_of_a_round_survive_a_json_round_trip(shared_data: Path) -> None:
     for question in read_rounds(shared_data / "forecastbench", [ROUNDS[0]]).questions:
         assert from_json(to_json(question), Question) == question
 
 
-def test_real_revisions_are_noticed(shared_data: Path) -> None:
+def test_published_revisions_are_detected(shared_data: Path) -> None:
     rows = query(
         shared_data,
         """select source || '/' || id, fdd, resolution_date, resolved_to, rev

@@ -1,11 +1,11 @@
 """The market column of ForecastBench's tournament board of 2026-04-10, recomputed from the forecasts.
 
-Difficulty of a market question is the Brier score of its price on the due date, so a forecaster who repeats the
-price scores exactly the anchor C on every question. That forecaster is on the board ("Imputed Forecaster"), and its
-two printed columns pin C to one part in five hundred. C itself is the mean difficulty of all 1,711 market questions
-of the board. The tables hold prices for 1,644 of them, and for three more that were resolved later with an earlier
-date; 67 of 2024-07-21, outside the set that humans answered, have none. The anchor of what is there is .0557 instead of
-.0565, which lifts every index by 0.1 to 0.2.
+The difficulty of a market question is the Brier score of its price on the due date, so a forecaster who repeats the
+price scores exactly the anchor C on every question. That forecaster is on the board ("Imputed Forecaster"), and its two
+printed columns determine C to one part in five hundred. C is the mean difficulty of all 1,711 market questions of the
+board. The tables have prices for 1,644 of them, and for three more that were resolved later with an earlier date; 67 of
+2024-07-21, outside the set that humans answered, have none. The anchor of the questions with a price is .0557 instead
+of .0565, which raises every index by 0.1 to 0.2.
 
 The dataset column cannot be recomputed: its difficulties were fitted on runs that are not in the tables.
 """
@@ -37,7 +37,7 @@ PRINTED = {"Cassi": 75.8, "Grok": 75.2, "Foresight": 74.9, "GPT-5": 74.5}
 
 
 def rows(root: Path, method: str | None = None) -> dict[str, np.ndarray]:
-    """Price and outcome of the board's market questions, with a method's forecasts where one is named."""
+    """Return price and outcome of the board's market questions, with a method's forecasts if one is named."""
     tables = root / "tables"
     forecast, join = "0.5", ""
     if method:
@@ -49,8 +49,8 @@ def rows(root: Path, method: str | None = None) -> dict[str, np.ndarray]:
         from '{tables}/questions.parquet' q
         join '{tables}/resolutions.parquet' r using (forecast_due_date, source, question_id) {join}
         where {ON_BOARD} and q.price_on_due_date is not null"""
-    found = duckdb.connect().execute(query, {"method": method} if method else None).fetchnumpy()
-    return {name: np.asarray(column, dtype=np.float64) for name, column in found.items()}
+    columns = duckdb.connect().execute(query, {"method": method} if method else None).fetchnumpy()
+    return {name: np.asarray(column, dtype=np.float64) for name, column in columns.items()}
 
 
 def board(root: Path, model: str) -> tuple[float, int, float]:
@@ -61,14 +61,14 @@ def board(root: Path, model: str) -> tuple[float, int, float]:
 
 
 def anchor_range(root: Path) -> tuple[float, float]:
-    """The anchors that print as the index and as the score of the forecaster who repeats the price."""
+    """Return the range of anchors that round to the printed numbers of the forecaster who repeats the price."""
     index, _, score = board(root, "Imputed Forecaster")
     low, high = (1 - (index + 0.05) / 100) ** 2, (1 - (index - 0.05) / 100) ** 2
     return max(low, score - 0.0005), min(high, score + 0.0005)
 
 
 @pytest.mark.parametrize("method", BOARD_NAME)
-def test_market_index_as_printed(shared_data: Path, method: str) -> None:
+def test_market_index_matches_the_printed_one(shared_data: Path, method: str) -> None:
     printed, n, _ = board(shared_data, BOARD_NAME[method])
     assert printed in PRINTED.values()
     r = rows(shared_data, method)
@@ -79,16 +79,16 @@ def test_market_index_as_printed(shared_data: Path, method: str) -> None:
     assert round(adjusted_brier_index(scores, difficulty, GOLDEN_ANCHOR), 1) == printed
 
 
-def test_the_board_pins_the_anchor(shared_data: Path) -> None:
+def test_printed_columns_determine_the_anchor(shared_data: Path) -> None:
     low, high = anchor_range(shared_data)
     assert high - low < 0.0001
     assert low <= GOLDEN_ANCHOR <= high
 
 
-def test_anchor_from_the_questions_that_have_a_price(shared_data: Path) -> None:
+def test_anchor_of_the_questions_with_a_price_is_near_the_printed_one(shared_data: Path) -> None:
     r = rows(shared_data)
-    _, everyone, _ = board(shared_data, "Always 0.5")
-    assert (len(r["p"]), everyone) == (1647, 1711)
+    _, on_board, _ = board(shared_data, "Always 0.5")
+    assert (len(r["p"]), on_board) == (1647, 1711)
     difficulty = market_difficulty(r["price"], r["outcome"])
     constant = difficulty_anchor(difficulty)
     assert constant == pytest.approx(GOLDEN_ANCHOR, abs=0.001)
@@ -96,9 +96,9 @@ def test_anchor_from_the_questions_that_have_a_price(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("method", BOARD_NAME)
-def test_with_our_own_anchor_the_board_is_met_within_a_quarter(shared_data: Path, method: str) -> None:
-    everything = rows(shared_data)
-    constant = difficulty_anchor(market_difficulty(everything["price"], everything["outcome"]))
+def test_index_with_the_computed_anchor_is_within_a_quarter_of_the_printed_one(shared_data: Path, method: str) -> None:
+    all_rows = rows(shared_data)
+    constant = difficulty_anchor(market_difficulty(all_rows["price"], all_rows["outcome"]))
     r = rows(shared_data, method)
-    found = adjusted_brier_index(brier(r["p"], r["outcome"]), market_difficulty(r["price"], r["outcome"]), constant)
-    assert found == pytest.approx(board(shared_data, BOARD_NAME[method])[0], abs=0.25)
+    index = adjusted_brier_index(brier(r["p"], r["outcome"]), market_difficulty(r["price"], r["outcome"]), constant)
+    assert index == pytest.approx(board(shared_data, BOARD_NAME[method])[0], abs=0.25)

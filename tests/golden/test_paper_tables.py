@@ -1,6 +1,6 @@
-"""Numbers of the BLF paper (Murphy et al. 2026) that need no fitting, recomputed from the published forecasts.
+"""Results of the BLF paper (Murphy et al. 2026) that need no fitting, recomputed from the published forecasts.
 
-The Brier index is a number of a whole population; overall is the mean of the market and the data index.
+The Brier index is computed over a whole population; overall is the mean of the market and the data index.
 """
 
 from collections.abc import Iterable
@@ -69,17 +69,17 @@ def events(tables: Path) -> dict[Event, tuple[float, str, str, float]]:
 
 @cache
 def published(tables: Path, method: str) -> dict[Event, float]:
-    """A method's probability per event; a market forecast carries no date."""
+    """Return a method's probability per event; a market forecast has no date."""
     query = f"""
     select forecast_due_date, source || '/' || question_id, resolution_date, probability
     from '{tables}/ab_forecasts.parquet' where method = ?"""
-    given = {row[:3]: row[3] for row in duckdb.connect().execute(query, [method]).fetchall()}
-    found = {e: given.get((e[1], e[2], "" if e[0] == "market" else e[3])) for e in events(tables)}
-    return {event: p for event, p in found.items() if p is not None}
+    by_key = {row[:3]: row[3] for row in duckdb.connect().execute(query, [method]).fetchall()}
+    by_event = {e: by_key.get((e[1], e[2], "" if e[0] == "market" else e[3])) for e in events(tables)}
+    return {event: p for event, p in by_event.items() if p is not None}
 
 
-def crowd_and_priors(tables: Path) -> dict[Event, float]:
-    """No model at all: the freeze price for markets, Table 7 for data sets."""
+def prices_and_priors(tables: Path) -> dict[Event, float]:
+    """Return forecasts without a model: the freeze price for markets, Table 7 for data sets."""
     return {
         event: freeze if event[0] == "market" else PRIORS_OF_TABLE_7[source, subtype]
         for event, (_, source, subtype, freeze) in events(tables).items()
@@ -97,7 +97,7 @@ def index(tables: Path, forecasts: dict[Event, float], kind: str, dues: Iterable
 
 
 def gap(tables: Path, one: dict[Event, float], other: dict[Event, float], kind: str):
-    """one − other in Brier index on the events both answered, events resampled as the paper did."""
+    """Return one − other in Brier index on the common events, resampled by event as in the paper."""
     chosen = [event for event in one if event in other and event[0] == kind]
     outcome = [events(tables)[e][0] for e in chosen]
     scores = [brier([forecasts[e] for e in chosen], outcome) for forecasts in (one, other)]
@@ -109,7 +109,7 @@ def tables(shared_data: Path) -> Path:
     return shared_data / "tables"
 
 
-def test_numbers_of_events(tables: Path) -> None:
+def test_numbers_of_events_match_the_paper(tables: Path) -> None:
     counts = {(kind, due): 0 for kind in ("market", "data") for due in (A, B)}
     for kind, due, *_ in events(tables):
         counts[kind, due] += 1
@@ -118,42 +118,42 @@ def test_numbers_of_events(tables: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["market", "data", "overall"])
 @pytest.mark.parametrize("method", TABLE_1)
-def test_table_1(tables: Path, method: str, kind: str) -> None:
+def test_table_1_is_reproduced(tables: Path, method: str, kind: str) -> None:
     forecasts = published(tables, method)
-    found = [index(tables, forecasts, kind, dues) for dues in ((A,), (B,), (A, B))]
-    for got, expected in zip(found, TABLE_1[method][kind], strict=True):
+    indexes = [index(tables, forecasts, kind, dues) for dues in ((A,), (B,), (A, B))]
+    for got, expected in zip(indexes, TABLE_1[method][kind], strict=True):
         assert (got is None) == (expected is None)
         assert expected is None or got == pytest.approx(expected, abs=0.02)
 
 
-def test_overall_of_both_tranches_is_not_the_mean_of_the_tranches(tables: Path) -> None:
+def test_overall_of_both_samples_is_not_the_mean_of_the_samples(tables: Path) -> None:
     a, b, both = TABLE_1[BLF]["overall"]
     assert both == pytest.approx(index(tables, published(tables, BLF), "overall"), abs=0.02)
     assert abs((a + b) / 2 - both) > 0.1
 
 
-def test_cassi_in_the_paper_is_the_other_tranches_forecast_for_questions_asked_twice(tables: Path) -> None:
-    """The paper's 80.08 / 82.04 comes from looking up one forecast per market, the one given in B."""
+def test_cassi_in_the_paper_uses_forecasts_of_b_for_questions_asked_twice(tables: Path) -> None:
+    """The 80.08 / 82.04 of the paper use one forecast per market, that of B."""
     cassi = published(tables, CASSI)
     in_b = {question: p for (kind, due, question, _), p in cassi.items() if kind == "market" and due == B}
     twice = [event for event in cassi if event[0] == "market" and event[1] == A and event[2] in in_b]
-    slipped = cassi | {event: in_b[event[2]] for event in twice}
+    replaced = cassi | {event: in_b[event[2]] for event in twice}
     assert len(twice) == 25
-    assert index(tables, slipped, "market", (A,)) == pytest.approx(80.08, abs=0.02)
-    assert index(tables, slipped, "market") == pytest.approx(82.04, abs=0.02)
+    assert index(tables, replaced, "market", (A,)) == pytest.approx(80.08, abs=0.02)
+    assert index(tables, replaced, "market") == pytest.approx(82.04, abs=0.02)
 
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [("market", (81.38, 81.59, 81.48)), ("data", (56.64, 59.91, 58.23)), ("overall", (69.01, 70.75, 69.85))],
 )
-def test_crowd_and_rounded_priors(tables: Path, kind: str, expected: tuple[float, ...]) -> None:
-    forecasts = crowd_and_priors(tables)
-    found = [index(tables, forecasts, kind, dues) for dues in ((A,), (B,), (A, B))]
-    assert found == pytest.approx(expected, abs=0.02)
+def test_prices_and_rounded_priors_match_the_paper(tables: Path, kind: str, expected: tuple[float, ...]) -> None:
+    forecasts = prices_and_priors(tables)
+    indexes = [index(tables, forecasts, kind, dues) for dues in ((A,), (B,), (A, B))]
+    assert indexes == pytest.approx(expected, abs=0.02)
 
 
-def test_always_one_half(tables: Path) -> None:
+def test_constant_one_half_has_index_50(tables: Path) -> None:
     half = dict.fromkeys(events(tables), 0.5)
     assert [index(tables, half, kind) for kind in ("market", "data", "overall")] == pytest.approx([50, 50, 50])
 
@@ -170,9 +170,9 @@ def test_always_one_half(tables: Path) -> None:
         (FORESIGHT, "data", -5.48),
     ],
 )
-def test_paired_difference_to_blf(tables: Path, method: str, kind: str, expected: float) -> None:
-    found = gap(tables, published(tables, method), published(tables, BLF), kind)
-    assert found.diff == pytest.approx(expected, abs=0.02)
+def test_paired_differences_to_blf_match_the_paper(tables: Path, method: str, kind: str, expected: float) -> None:
+    result = gap(tables, published(tables, method), published(tables, BLF), kind)
+    assert result.diff == pytest.approx(expected, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -187,16 +187,16 @@ def test_paired_difference_to_blf(tables: Path, method: str, kind: str, expected
         (FORESIGHT, "data", True),
     ],
 )
-def test_what_the_paper_calls_significant(tables: Path, method: str, kind: str, significant: bool) -> None:
-    found = gap(tables, published(tables, method), published(tables, BLF), kind)
-    assert (found.p_one_sided < 0.05) == significant
-    assert (found.high < 0) == significant
+def test_significance_of_differences_matches_the_paper(tables: Path, method: str, kind: str, significant: bool) -> None:
+    result = gap(tables, published(tables, method), published(tables, BLF), kind)
+    assert (result.p_one_sided < 0.05) == significant
+    assert (result.high < 0) == significant
 
 
-def test_blf_against_no_model_at_all(tables: Path) -> None:
-    """The paper's data figure, +4.47, used unrounded priors; rounding moves it by 0.04."""
-    market = gap(tables, published(tables, BLF), crowd_and_priors(tables), "market")
-    data = gap(tables, published(tables, BLF), crowd_and_priors(tables), "data")
+def test_difference_between_blf_and_no_model_matches_the_paper(tables: Path) -> None:
+    """The data figure of the paper, +4.47, used unrounded priors; rounding changes it by 0.04."""
+    market = gap(tables, published(tables, BLF), prices_and_priors(tables), "market")
+    data = gap(tables, published(tables, BLF), prices_and_priors(tables), "data")
     assert market.diff == pytest.approx(2.29, abs=0.02)
     assert (market.low, market.high) == pytest.approx((-2.0, 6.8), abs=0.3)
     assert data.diff == pytest.approx(4.47, abs=0.06)
@@ -204,12 +204,12 @@ def test_blf_against_no_model_at_all(tables: Path) -> None:
 
 
 @pytest.mark.parametrize("method", TABLE_16)
-def test_table_16(tables: Path, method: str) -> None:
+def test_table_16_is_reproduced(tables: Path, method: str) -> None:
     query = f"""
     select probability, resolved_to from '{tables}/aibq2_forecasts.parquet'
     join '{tables}/aibq2_questions.parquet' on question_id = id where method = ?"""
     p, outcome = np.array(duckdb.connect().execute(query, [method]).fetchall()).T
     assert len(p) == 113
     score = mean_brier(p, outcome)
-    found = (metaculus_baseline(p, outcome).mean(), brier_index(score), 100 * score)
-    assert found == pytest.approx(TABLE_16[method], abs=0.051)
+    scores = (metaculus_baseline(p, outcome).mean(), brier_index(score), 100 * score)
+    assert scores == pytest.approx(TABLE_16[method], abs=0.051)

@@ -1,4 +1,4 @@
-"""The examples of Prophet Arena's appendices C.4 to C.8, worked by hand."""
+"""The examples of Prophet Arena's appendices C.4 to C.8, computed by hand."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from foretell.metrics import METRICS, Bettor, MetricRows, Resampling, bootstrap_
 HALF = 0.5
 
 
-def test_c4_the_better_calibrated_may_have_the_worse_brier_score():
+def test_c4_better_calibrated_forecaster_may_have_the_worse_brier_score():
     """Chances 0.9 and 0.1; Alice says 1 and 0, Bob 0.5 twice. In expectation, as weights on the four outcomes."""
     outcome, chance = np.array([1, 0, 1, 0]), np.array([0.9, 0.1, 0.1, 0.9])
     alice, bob = np.array([1.0, 1.0, 0.0, 0.0]), np.full(4, 0.5)
@@ -22,7 +22,7 @@ def test_c4_the_better_calibrated_may_have_the_worse_brier_score():
 
 
 @pytest.mark.parametrize("error", [0.01, 0.1, 0.3])
-def test_c4_certainty_ruins_a_log_bettor(error):
+def test_c4_log_bettor_loses_everything_after_a_certain_and_wrong_forecast(error):
     """Forecaster A says 0 or 1 and errs rarely; B is calibrated at 2/3 and 0. Contracts cost 0.5."""
     a, outcome_a = np.array([1.0, 0.0, 1.0, 0.0]), np.array([1, 0, 0, 1])
     chance_a = np.array([1 - error, 1 - error, error, error]) / 2
@@ -42,7 +42,7 @@ def test_c4_certainty_ruins_a_log_bettor(error):
     assert given_two_thirds > 0
 
 
-def test_c5_the_better_brier_score_may_earn_less():
+def test_c5_forecaster_with_the_better_brier_score_may_earn_less():
     chance, outcome, price = np.array([0.6, 0.4]), np.array([1, 0]), np.full(2, HALF)
     a, b = np.full(2, 0.45), np.full(2, 0.9)
     assert 1 - chance @ brier(a, outcome) == pytest.approx(0.7375)
@@ -52,7 +52,7 @@ def test_c5_the_better_brier_score_may_earn_less():
         assert (chance @ payoff(p, outcome, price, price) - 1) / 2 == pytest.approx(profit)
 
 
-def test_c6_a_calibrated_symmetric_forecaster_earns_alike_on_both_sides():
+def test_c6_calibrated_symmetric_forecaster_earns_the_same_on_both_sides():
     rng = np.random.default_rng(0)
     price = rng.uniform(0.4, 0.6, 400_000)
     p = price + rng.uniform(-0.2, 0.2, len(price))
@@ -65,9 +65,9 @@ def test_c6_a_calibrated_symmetric_forecaster_earns_alike_on_both_sides():
     assert yes == pytest.approx(no, abs=0.02)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(p=st.floats(0.02, 0.98), yes=st.floats(0.05, 0.95), no=st.floats(0.05, 0.95), gamma=st.floats(0.05, 1))
-def test_the_closed_form_is_the_numeric_optimum(p, yes, no, gamma):
+def test_closed_form_of_stakes_is_the_numeric_optimum(p, yes, no, gamma):
     def utility(share: float) -> float:
         won, lost = max(share / yes, 1e-300), max((1 - share) / no, 1e-300)
         if gamma == 1:
@@ -75,14 +75,14 @@ def test_the_closed_form_is_the_numeric_optimum(p, yes, no, gamma):
         return (p * won ** (1 - gamma) + (1 - p) * lost ** (1 - gamma)) / (1 - gamma)
 
     ours = utility(float(crra_stakes([p], [yes], [no], gamma)[0][0]))
-    found = minimize_scalar(lambda a: -utility(a), bounds=(0, 1), method="bounded", options={"xatol": 1e-12})
-    best = max(-found.fun, utility(0.0), utility(1.0))
+    optimum = minimize_scalar(lambda a: -utility(a), bounds=(0, 1), method="bounded", options={"xatol": 1e-12})
+    best = max(-optimum.fun, utility(0.0), utility(1.0))
     assert ours >= best - 1e-7 * max(1, abs(best))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(p=st.floats(0.02, 0.98), yes=st.floats(0.05, 0.95), no=st.floats(0.05, 0.95))
-def test_the_closed_form_reaches_both_of_its_limits(p, yes, no):
+def test_closed_form_of_stakes_reaches_both_limits_of_gamma(p, yes, no):
     near_log = crra_stakes([p], [yes], [no], 1 - 1e-9)[0][0]
     assert near_log == pytest.approx(crra_stakes([p], [yes], [no], 1.0)[0][0], abs=1e-6)
     edge = np.log(p / yes) - np.log((1 - p) / no)
@@ -92,15 +92,15 @@ def test_the_closed_form_reaches_both_of_its_limits(p, yes, no):
         assert near_zero == pytest.approx(float(edge > 0), abs=1e-6)
 
 
-def test_equation_6_as_printed():
+def test_stakes_match_equation_6():
     for p, q, gamma in ((0.6, 0.45, 0.5), (0.2, 0.35, 0.25), (0.9, 0.5, 0.8)):
         top = q ** (1 - 1 / gamma) * p ** (1 / gamma)
         bottom = (1 - q) ** (1 - 1 / gamma) * (1 - p) ** (1 / gamma)
         assert crra_stakes([p], [q], [1 - q], gamma)[0][0] == pytest.approx(top / (top + bottom))
 
 
-def test_c7_the_symmetric_interval_is_centred():
+def test_c7_symmetric_interval_is_centred():
     rng = np.random.default_rng(1)
     scores = rng.exponential(size=80)
-    found = bootstrap_score(scores, resampling=Resampling(draws=1000, interval="symmetric"))
-    assert found.high - found.estimate == pytest.approx(found.estimate - found.low)
+    interval = bootstrap_score(scores, resampling=Resampling(draws=1000, interval="symmetric"))
+    assert interval.high - interval.estimate == pytest.approx(interval.estimate - interval.low)

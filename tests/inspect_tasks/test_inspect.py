@@ -1,4 +1,4 @@
-"""Inspect AI runs our questions, scores them as we do, and its logs come back as our tables."""
+"""Inspect AI runs our questions, scores them as foretell does, and its logs are read as our tables."""
 
 import asyncio
 import json
@@ -23,8 +23,9 @@ from inspect_ai.model import ChatMessage, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import SampleScore, Score, stderr
 
 from foretell import score
-from foretell.cli import operation_command
-from foretell.inspect_tasks import (
+from foretell.cli.commands import operation_command
+from foretell.inspect_tasks.logs import QUESTION_KEY, question_in, read_inspect_log
+from foretell.inspect_tasks.tasks import (
     answered,
     brier,
     brier_index_stderr,
@@ -32,13 +33,12 @@ from foretell.inspect_tasks import (
     estimate_tokens_of,
     foretell_questions,
     log_score,
-    read_inspect_log,
 )
-from foretell.inspect_tasks.logs import QUESTION_KEY, question_in
 from foretell.metrics import brier_index
-from foretell.questions import InputError
+from foretell.questions.errors import InputError
+from foretell.runs.question_sets import open_benchmark
 
-# Inspect leaves streams of its own to the garbage collector.
+# Inspect leaves its streams to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 ROWS = [
@@ -53,11 +53,13 @@ SAID = {"Oslo": 0.8, "Rome": 0.3}
 
 @pytest.fixture
 def questions(tmp_path: Path) -> dict[str, str]:
-    """Questions, and beside them how they came out."""
-    asked = [{name: value for name, value in row.items() if name != "outcome"} for row in ROWS]
-    known = [{"question": row["id"], "due": row["due"], "outcome": row["outcome"]} for row in ROWS if "outcome" in row]
+    """Write questions and their outcomes."""
+    questions_rows = [{name: value for name, value in row.items() if name != "outcome"} for row in ROWS]
+    outcome_rows = [
+        {"question": row["id"], "due": row["due"], "outcome": row["outcome"]} for row in ROWS if "outcome" in row
+    ]
     paths = {"dataset": tmp_path / "questions.jsonl", "outcomes": tmp_path / "outcomes.jsonl"}
-    for path, rows in zip(paths.values(), (asked, known), strict=True):
+    for path, rows in zip(paths.values(), (questions_rows, outcome_rows), strict=True):
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return {name: str(path) for name, path in paths.items()}
 
@@ -66,15 +68,15 @@ def says(words: Callable[[str], str]) -> Any:
     """A mock model whose answer depends on what it is asked."""
 
     def answer(messages: list[ChatMessage], *_: Any) -> ModelOutput:
-        made = ModelOutput.from_content("mockllm/model", words(messages[-1].text))
-        made.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-        return made
+        output = ModelOutput.from_content("mockllm/model", words(messages[-1].text))
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return output
 
     return get_model("mockllm/model", custom_outputs=answer)
 
 
-def forecaster(asked: str) -> str:
-    place = next((name for name in SAID if name in asked), None)
+def forecaster(prompt: str) -> str:
+    place = next((name for name in SAID if name in prompt), None)
     return json.dumps({"rationale": "r", "probabilities": {"yes": SAID[place]}}) if place else "I cannot say."
 
 
@@ -86,7 +88,7 @@ def run(task: Any, model: Any, folder: Path, **options: Any) -> EvalLog:
 
 def metrics(log: EvalLog) -> dict[str, dict[str, float]]:
     assert log.results is not None
-    return {found.name: {name: one.value for name, one in found.metrics.items()} for found in log.results.scores}
+    return {score.name: {name: metric.value for name, metric in score.metrics.items()} for score in log.results.scores}
 
 
 def test_the_questions_of_a_set_are_asked_as_of_their_dates(questions: dict[str, str]):
@@ -107,19 +109,19 @@ def test_the_questions_of_a_set_are_asked_as_of_their_dates(questions: dict[str,
     assert len(foretell_questions(**questions, limit=2).dataset) == 2
 
 
-def test_scores_are_ours_and_errors_are_clustered_by_question(questions: dict[str, str], tmp_path: Path):
+def test_scores_equal_foretell_score_and_errors_are_clustered_by_question(questions: dict[str, str], tmp_path: Path):
     log = run(foretell_questions(**questions), says(forecaster), tmp_path, epochs=2)
-    found = metrics(log)
+    scores = metrics(log)
     values = [0.04, 0.09, 0.09]
-    assert found["brier"]["mean"] == pytest.approx(np.mean(values))
-    assert found["brier"]["brier_index"] == pytest.approx(brier_index(float(np.mean(values))))
+    assert scores["brier"]["mean"] == pytest.approx(np.mean(values))
+    assert scores["brier"]["brier_index"] == pytest.approx(brier_index(float(np.mean(values))))
     # Deviations by question: −1/30 for the first, twice 1/60 for the second.
     error = np.sqrt(2 / 1 * 2 * (1 / 30) ** 2) / 3
-    assert found["brier"]["clustered_stderr"] == pytest.approx(error)
+    assert scores["brier"]["clustered_stderr"] == pytest.approx(error)
     mean = float(np.mean(values))
-    assert found["brier"]["brier_index_stderr"] == pytest.approx(100 * error / (2 * np.sqrt(mean)))
-    assert found["log_score"]["mean"] == pytest.approx((np.log(0.8) + 2 * np.log(0.7)) / 3)
-    assert found["answered"]["mean"] == pytest.approx(0.75)
+    assert scores["brier"]["brier_index_stderr"] == pytest.approx(100 * error / (2 * np.sqrt(mean)))
+    assert scores["log_score"]["mean"] == pytest.approx((np.log(0.8) + 2 * np.log(0.7)) / 3)
+    assert scores["answered"]["mean"] == pytest.approx(0.75)
 
 
 def test_logs_become_tables_that_score_the_same(questions: dict[str, str], tmp_path: Path):
@@ -128,13 +130,13 @@ def test_logs_become_tables_that_score_the_same(questions: dict[str, str], tmp_p
     assert len(tables.forecasts) == 6
     assert {row["trial"] for row in tables.forecasts} == {0, 1}
     assert [row["question"] for row in tables.failures] == ["own/4@2026-01-05"] * 2
-    board = score(tables.forecasts, tables.outcomes, anchors=False)
+    board = score(tables.forecasts, tables.outcomes, baselines=False)
     (own,) = board.scores
     assert own.forecaster == "mockllm/model"
     assert own.metrics["brier"].estimate == pytest.approx(metrics(log)["brier"]["mean"])
     assert own.metrics["log"].estimate == pytest.approx(metrics(log)["log_score"]["mean"])
     path = str(log.location)
-    assert score(path, anchors=False).rows() == board.rows()
+    assert score(path, baselines=False).rows() == board.rows()
     shown = CliRunner().invoke(operation_command("score"), [path, "--json"])
     assert shown.exit_code == 0, shown.exception
     assert json.loads(shown.stdout)["scores"][0]["metrics"]["brier"]["estimate"] == own.metrics["brier"].estimate
@@ -142,9 +144,18 @@ def test_logs_become_tables_that_score_the_same(questions: dict[str, str], tmp_p
     assert json.loads(folder.stdout)["scores"] == json.loads(shown.stdout)["scores"], "a folder of logs"
 
     read_inspect_log(tmp_path / "logs", name="me").write(tmp_path / "out")
-    again = score(tmp_path / "out" / "forecasts.csv", tmp_path / "out" / "outcomes.csv", anchors=False)
+    again = score(tmp_path / "out" / "forecasts.csv", tmp_path / "out" / "outcomes.csv", baselines=False)
     assert again.scores[0].forecaster == "me"
     assert again.scores[0].metrics["brier"].estimate == pytest.approx(own.metrics["brier"].estimate)
+
+
+def test_sources_that_come_with_a_set_are_shown():
+    events = Path(__file__).parents[2] / "examples" / "grids" / "prophet_events.jsonl"
+    sample = foretell_questions(str(events), view="both").dataset[0]
+    (context, *_) = open_benchmark(str(events)).questions.contexts.values()
+    assert all(article.summary in sample.input[1].text for article in context)
+    with pytest.raises(InputError, match="the view 'sources' cannot be shown: there is no source"):
+        foretell_questions("demo", view="sources")
 
 
 def test_several_targets_are_one_sample(tmp_path: Path):
@@ -162,9 +173,9 @@ def test_several_targets_are_one_sample(tmp_path: Path):
     assert {row["kind"] for row in rows.outcomes} == {"dataset"}
 
 
-def test_one_log_has_one_score(tmp_path: Path):
+def test_log_and_foretell_score_agree_for_several_kinds_and_epochs(tmp_path: Path):
     """Questions of both kinds with different numbers of targets, answered differently in every epoch."""
-    asked, known = tmp_path / "questions.jsonl", tmp_path / "outcomes.jsonl"
+    questions_file, known = tmp_path / "questions.jsonl", tmp_path / "outcomes.jsonl"
     rng, dates = np.random.default_rng(0), ["2026-02-01", "2026-03-01", "2026-04-01"]
     rows: list[dict[str, Any]] = [{"id": f"own/{n}", "text": f"Case {n}?", "due": "2026-01-05"} for n in range(12)]
     for n, row in enumerate(rows):
@@ -174,9 +185,9 @@ def test_one_log_has_one_score(tmp_path: Path):
         for row in rows
         for target in row.get("dates", ["yes"])
     ]
-    for path, lines in ((asked, rows), (known, happened)):
+    for path, lines in ((questions_file, rows), (known, happened)):
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    task = foretell_questions(str(asked), outcomes=str(known))
+    task = foretell_questions(str(questions_file), outcomes=str(known))
     assert {len(json.loads(sample.target)) for sample in task.dataset} == {1, 2, 3}
 
     def words(_asked: str) -> str:
@@ -185,39 +196,39 @@ def test_one_log_has_one_score(tmp_path: Path):
         return json.dumps({"probabilities": {name: round(float(rng.uniform()), 3) for name in (*dates, "yes")}})
 
     log = run(task, says(words), tmp_path, epochs=3)
-    tables, found = read_inspect_log(log.location), metrics(log)
+    tables, scores = read_inspect_log(log.location), metrics(log)
     assert {row["kind"] for row in tables.outcomes} == {"market", "dataset"}
-    board = score(tables.forecasts, tables.outcomes, anchors=False)
-    own = next(one for one in board.scores if one.group == {"kind": "overall"})
-    assert own.metrics["brier"].estimate == pytest.approx(found["brier"]["mean"], abs=1e-12)
-    assert own.metrics["brier_index"].estimate == pytest.approx(found["brier"]["brier_index"], abs=1e-9)
-    assert own.metrics["log"].estimate == pytest.approx(found["log_score"]["mean"], abs=1e-12)
+    board = score(tables.forecasts, tables.outcomes, baselines=False)
+    own = next(score for score in board.scores if score.group == {"kind": "overall"})
+    assert own.metrics["brier"].estimate == pytest.approx(scores["brier"]["mean"], abs=1e-12)
+    assert own.metrics["brier_index"].estimate == pytest.approx(scores["brier"]["brier_index"], abs=1e-9)
+    assert own.metrics["log"].estimate == pytest.approx(scores["log_score"]["mean"], abs=1e-12)
 
 
-def test_our_scorers_serve_the_tasks_of_others(tmp_path: Path):
+def test_scorers_work_on_tasks_of_other_packages(tmp_path: Path):
     samples = [
         Sample(id="a", input="Will A happen?", target="yes"),
         Sample(id="b", input="Will B happen?", target="No"),
         Sample(id="c", input="Name the capital of France.", target="Paris"),
     ]
     task = Task(dataset=MemoryDataset(samples), scorer=[brier(), log_score(), answered()])
-    log = run(task, says(lambda asked: "Thinking.\nProbability: 20%" if "B" in asked else '{"p": 0.9}'), tmp_path)
-    found = metrics(log)
-    assert found["brier"]["mean"] == pytest.approx((0.01 + 0.04) / 2)
-    assert found["answered"]["mean"] == pytest.approx(2 / 3)
+    log = run(task, says(lambda prompt: "Thinking.\nProbability: 20%" if "B" in prompt else '{"p": 0.9}'), tmp_path)
+    scores = metrics(log)
+    assert scores["brier"]["mean"] == pytest.approx((0.01 + 0.04) / 2)
+    assert scores["answered"]["mean"] == pytest.approx(2 / 3)
     rows = read_inspect_log(log.location)
     assert [(row["question"], row["p"]) for row in rows.forecasts] == [("a", 0.9), ("b", 0.2)]
     assert "neither yes nor no" in rows.failures[0]["error"]
 
 
-def test_the_clustered_error_is_that_of_inspect():
+def test_clustered_error_equals_that_of_inspect():
     rng = np.random.default_rng(0)
     scores = [
         SampleScore(score=Score(value=float(rng.uniform())), sample_id=n, sample_metadata={"question": f"q{n % 7}"})
         for n in range(40)
     ]
     assert clustered_stderr()(scores) == pytest.approx(stderr(cluster="question")(scores))
-    alone = [one.model_copy(update={"sample_metadata": None}) for one in scores]
+    alone = [score.model_copy(update={"sample_metadata": None}) for score in scores]
     assert clustered_stderr()(alone) == pytest.approx(stderr()(alone))
     assert brier_index_stderr()(scores[:1]) == 0.0
 
@@ -225,7 +236,7 @@ def test_the_clustered_error_is_that_of_inspect():
 @pytest.mark.parametrize(
     ("content", "words"), [("", "Inspect log"), ('{"version": 2}', "Inspect log"), ("[]", "Inspect log")]
 )
-def test_what_is_no_log_is_named(tmp_path: Path, content: str, words: str):
+def test_file_that_is_not_a_log_is_named_in_the_error(tmp_path: Path, content: str, words: str):
     path = tmp_path / "x.json"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=words):
@@ -237,8 +248,8 @@ def test_what_is_no_log_is_named(tmp_path: Path, content: str, words: str):
         read_inspect_log(tmp_path / "empty")
 
 
-def test_the_real_command_works_without_a_network(tmp_path: Path):
-    """`inspect eval foretell/questions`, known by its entry point as an installed package announces it."""
+def test_inspect_eval_command_works_without_a_network(tmp_path: Path):
+    """`inspect eval foretell/questions`, found by the entry point of the installed package."""
     announced = tmp_path / "announced-0.dist-info"
     announced.mkdir()
     (announced / "METADATA").write_text("Metadata-Version: 2.1\nName: announced\nVersion: 0\n", encoding="utf-8")
@@ -249,7 +260,7 @@ def test_the_real_command_works_without_a_network(tmp_path: Path):
     )
     paths = os.pathsep.join([str(tmp_path), *sys.path])
     command = [str(Path(sys.executable).with_name("inspect")), "eval", "foretell/questions", "--model", "mockllm/model"]
-    told = subprocess.run(
+    result = subprocess.run(
         [*command, "-T", "limit=2", "--log-dir", str(tmp_path / "logs"), "--display", "plain"],
         env={**os.environ, **closed, "PYTHONPATH": paths, "TIKTOKEN_CACHE_DIR": str(tmp_path / "no vocabulary")},
         cwd=tmp_path,
@@ -258,12 +269,12 @@ def test_the_real_command_works_without_a_network(tmp_path: Path):
         timeout=180,
         check=False,
     )
-    assert told.returncode == 0, told.stderr + told.stdout
+    assert result.returncode == 0, result.stderr + result.stdout
     (path,) = (tmp_path / "logs").iterdir()
     log = read_eval_log(str(path))
     assert (log.status, log.eval.task_registry_name) == ("success", "foretell/questions")
-    assert [one.name for one in log.eval.scorers or ()] == ["brier", "log_score", "answered"]
-    # The mock model says no number: that is told, and nothing is scored.
+    assert [scorer.name for scorer in log.eval.scorers or ()] == ["brier", "log_score", "answered"]
+    # The mock model gives no number, so nothing is scored and the failure is reported.
     assert metrics(log)["answered"]["mean"] == 0
     used = log.stats.model_usage["mockllm/model"]
     assert used.input_tokens > 200
@@ -271,16 +282,16 @@ def test_the_real_command_works_without_a_network(tmp_path: Path):
         read_inspect_log(log.location)
 
 
-def test_a_problem_with_the_questions_is_one_line_of_the_command(tmp_path: Path):
+def test_input_error_is_one_line_of_the_command(tmp_path: Path):
     wanted = str(tmp_path / "none.jsonl")
     with pytest.raises(InputError, match="is neither a file"):
         foretell_questions(wanted)
-    with click.Context(click.Command("eval")), pytest.raises(click.ClickException, match="is neither a file") as found:
+    with click.Context(click.Command("eval")), pytest.raises(click.ClickException, match="is neither a file") as raises:
         foretell_questions(wanted)
-    assert "\n" not in found.value.message
+    assert "\n" not in raises.value.message
 
 
-def test_a_model_that_counts_tokens_is_left_alone():
+def test_model_with_its_own_token_count_is_unchanged():
     model = get_model("mockllm/model")
     estimate_tokens_of(model)
     assert asyncio.run(model.api.count_text_tokens("Will it rain in Oslo?")) == 6

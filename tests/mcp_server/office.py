@@ -1,4 +1,4 @@
-"""A real client, a real server process, and fakes behind it."""
+"""A real client and a real server process with fake services."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ DOCUMENTS = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class Office:
+class ServerHome:
     """A home, a corpus and a directory of files; servers are started in it."""
 
     folder: Path
@@ -51,20 +51,20 @@ class Office:
 
     @property
     def whole_environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
         away = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
-        return {**kept, **away, "FORETELL_HOME": str(self.folder / "home"), **self.environment}
+        return {**inherited, **away, "FORETELL_HOME": str(self.folder / "home"), **self.environment}
 
     def foretell(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return run_forked(arguments, cwd=self.folder, env=self.whole_environment, timeout=60)
 
     def start(self, *arguments: str | Path, env: dict[str, str]) -> ForkedCommand:
-        """The command in a process of its own."""
+        """Start the command in its own process."""
         return ForkedCommand(arguments, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     @asynccontextmanager
     async def client(self, *options: str | Path) -> AsyncGenerator[Any]:
-        """A client of a server of its own over standard input and output."""
+        """Yield a client of a new server over standard input and output."""
         from mcp.client.client import Client
         from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -76,7 +76,7 @@ class Office:
 
     @asynccontextmanager
     async def http(self, token: str, *options: str | Path) -> AsyncGenerator[str]:
-        """The address of a server over HTTP."""
+        """Yield the address of a server over HTTP."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -102,13 +102,13 @@ def _until_open(port: int, process: ForkedCommand) -> None:
 
 
 def parsed(result: Any) -> dict[str, Any]:
-    """The answer of a tool that worked."""
+    """Return the answer of a successful tool call."""
     assert not result.is_error, result.content[0].text
     assert json.loads(result.content[0].text) == result.structured_content
     return result.structured_content
 
 
 def problem(result: Any) -> str:
-    """What a tool that did not work says."""
+    """Return the error text of a failed tool call."""
     assert result.is_error, result.content[0].text
     return result.content[0].text

@@ -1,4 +1,4 @@
-"""Numbers that METRICS makes of sums, written down as their definitions say."""
+"""Metrics computed directly from their definitions, to compare with those computed from sums."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def sharpe(paid, weight=None):
 
 
 def sides(p, outcome, yes_price, no_price, weight=None, bettor=RISK_NEUTRAL_BETTOR):
-    """What a dollar staked on Yes, and on No, came to."""
+    """Return of a dollar staked on Yes, and on No."""
     yes, no = (np.nan_to_num(side) for side in bettor.stakes(p, yes_price, no_price))
     paid = np.nan_to_num(payoff(p, outcome, yes_price, no_price, bettor))
     weight, won = np.ones(len(yes)) if weight is None else np.asarray(weight), np.asarray(outcome) == 1

@@ -8,8 +8,8 @@ def trials(filled=1.0):
     rng = np.random.default_rng(0)
     method, question, _ = np.indices((4, 12, 3)).reshape(3, -1)
     y = rng.normal(0, 0.1, 4)[method] + rng.normal(0, 0.4, 12)[question] + rng.normal(0, 0.3, len(method))
-    kept = rng.random(len(y)) < filled
-    return y[kept], method[kept], question[kept]
+    selected = rng.random(len(y)) < filled
+    return y[selected], method[selected], question[selected]
 
 
 def statsmodels_table(y, method, question, order, typ):
@@ -63,7 +63,7 @@ def test_marginal_follows_the_papers_formula_when_unbalanced():
     assert rows["residual"].df == len(y) - 1 - 3 - 11
 
 
-def test_nothing_left_over_has_no_f():
+def test_f_is_nan_without_residual_degrees_of_freedom():
     rows = two_way_anova([1.0, 2.0], ["a", "b"], ["x", "x"])
     assert np.isnan(rows[0].f)
     assert rows[0].share == 1.0

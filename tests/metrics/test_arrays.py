@@ -19,7 +19,7 @@ def test_outcomes_of_any_type_become_floats(outcome):
         (lambda: as_probabilities([0.1, None]), r"p\[1\] = nan is missing"),
         (lambda: as_probabilities([0.1, -0.2, 1.2]), r"p\[1\] = -0.2 lies outside"),
         (lambda: as_probabilities([[0.1, 0.2], [0.3, 2.0]]), r"p\[1, 1\] = 2.0"),
-        (lambda: as_probabilities(1.5, "crowd"), "crowd = 1.5 lies outside"),
+        (lambda: as_probabilities(1.5, "price"), "price = 1.5 lies outside"),
         (lambda: as_probabilities(["a lot"]), "p must be numbers"),
         (lambda: as_probabilities([np.inf]), "inf lies outside"),
         (lambda: as_outcomes([0, 1, 1.5]), r"outcome\[2\] = 1.5 lies outside"),
@@ -36,7 +36,7 @@ def test_outcomes_of_any_type_become_floats(outcome):
         (lambda: same_shape(a=np.ones(1), b=np.ones(2)), "shapes differ"),
     ],
 )
-def test_bad_input_is_named(call, message):
+def test_invalid_input_raises_an_error_that_names_it(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

@@ -20,7 +20,7 @@ def clustered(rng, clusters, size, between=0.2, within=0.1):
     return rng.normal(0, between, clusters)[cluster] + rng.normal(0, within, len(cluster)), cluster
 
 
-def test_index_is_taken_after_the_mean():
+def test_brier_index_is_computed_after_the_mean():
     sums = np.array([[0.04, 1.0], [0.36, 1.0]])
     assert brier_index_from_sums(sums.sum(axis=0)) == pytest.approx(100 * (1 - np.sqrt(0.2)))
     assert bootstrap_score([0.04, 0.36], statistic=brier_index_from_sums).estimate == pytest.approx(55.2786, abs=1e-4)
@@ -33,22 +33,22 @@ def test_a_draw_without_weight_is_nan_and_negative_means_are_clamped():
 
 def test_same_seed_same_interval():
     x = np.random.default_rng(0).normal(size=60)
-    one, two = bootstrap_score(x, resampling=FEW), bootstrap_score(x, resampling=FEW)
-    assert one == two
-    assert bootstrap_score(x, resampling=Resampling(draws=300, seed=1)) != one
+    first, second = bootstrap_score(x, resampling=FEW), bootstrap_score(x, resampling=FEW)
+    assert first == second
+    assert bootstrap_score(x, resampling=Resampling(draws=300, seed=1)) != first
 
 
 @given(st.integers(0, 10_000))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_row_order_and_shifted_labels_do_not_matter(seed):
     rng = np.random.default_rng(seed)
     x, cluster = clustered(rng, 8, 3)
     order = rng.permutation(len(x))
-    one = bootstrap_score(x, cluster, resampling=FEW)
+    first = bootstrap_score(x, cluster, resampling=FEW)
     two = bootstrap_score(x[order], cluster[order], resampling=FEW)
     three = bootstrap_score(x, [f"q{c:02d}" for c in cluster], resampling=FEW)
     for other in (two, three):
-        assert (other.low, other.high, other.se) == pytest.approx((one.low, one.high, one.se))
+        assert (other.low, other.high, other.se) == pytest.approx((first.low, first.high, first.se))
 
 
 def test_clusters_of_one_are_the_ordinary_bootstrap():
@@ -62,10 +62,10 @@ def test_clusters_of_one_are_the_ordinary_bootstrap():
 def test_standard_error_of_a_clustered_mean():
     x, cluster = clustered(np.random.default_rng(4), 60, 5)
     means = x.reshape(60, 5).mean(axis=1)
-    found = bootstrap_score(x, cluster, resampling=Resampling(draws=5000))
-    assert found.se == pytest.approx(means.std() / np.sqrt(60), rel=0.03)
-    assert found.se > 1.5 * bootstrap_score(x).se
-    assert (found.n_clusters, found.draws, found.warning) == (60, 5000, None)
+    interval = bootstrap_score(x, cluster, resampling=Resampling(draws=5000))
+    assert interval.se == pytest.approx(means.std() / np.sqrt(60), rel=0.03)
+    assert interval.se > 1.5 * bootstrap_score(x).se
+    assert (interval.n_clusters, interval.draws, interval.warning) == (60, 5000, None)
 
 
 def test_coverage_of_the_clustered_interval():
@@ -80,7 +80,7 @@ def test_coverage_of_the_clustered_interval():
     assert naive / 400 < 0.80
 
 
-def test_crossed_interval_covers_where_one_way_does_not():
+def test_crossed_clusters_cover_if_one_way_does_not():
     rng = np.random.default_rng(12)
     question, day = np.repeat(np.arange(40), 10), np.tile(np.arange(10), 40)
     hits = naive = 0
@@ -98,9 +98,9 @@ def test_crossed_interval_covers_where_one_way_does_not():
 def test_strata_are_averaged_not_pooled():
     kind = np.array(["market"] * 30 + ["dataset"] * 90)
     brier = np.where(kind == "market", 0.04, 0.16)
-    found = bootstrap_score(brier, ResamplingDesign(stratum=kind), statistic=brier_index_from_sums)
-    assert found.estimate == pytest.approx((80 + 60) / 2)
-    assert found.n_clusters == 120
+    interval = bootstrap_score(brier, ResamplingDesign(stratum=kind), statistic=brier_index_from_sums)
+    assert interval.estimate == pytest.approx((80 + 60) / 2)
+    assert interval.n_clusters == 120
 
 
 def test_weights_act_as_repetition():
@@ -111,7 +111,7 @@ def test_weights_act_as_repetition():
     assert weighted.se == pytest.approx(repeated.se)
 
 
-def test_columns_of_any_number():
+def test_statistics_may_use_any_number_of_columns():
     x = np.random.default_rng(0).normal(1, 1, 200)
     columns = np.column_stack([x, x**2, np.ones_like(x)])
 
@@ -123,17 +123,17 @@ def test_columns_of_any_number():
         bootstrap_score(columns, ResamplingDesign(weight=np.ones(200)), statistic=variance)
 
 
-def test_symmetric_intervals():
+def test_symmetric_intervals_are_centred_on_the_estimate():
     x = np.random.default_rng(0).exponential(size=80)
     symmetric = bootstrap_score(x, resampling=Resampling(interval="symmetric"))
     assert symmetric.high - symmetric.estimate == pytest.approx(symmetric.estimate - symmetric.low)
 
 
-def test_draws_without_a_value_are_told():
+def test_draws_without_a_value_are_reported():
     sums = np.array([[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
-    found = bootstrap_sums(sums, mean_from_sums, FEW)
-    assert found.draws < 300
-    assert "draws had no value" in (found.warning or "")
+    interval = bootstrap_sums(sums, mean_from_sums, FEW)
+    assert interval.draws < 300
+    assert "draws had no value" in (interval.warning or "")
 
 
 @pytest.mark.parametrize("bad", [{"draws": 1}, {"level": 0.0}, {"level": 1.0}])

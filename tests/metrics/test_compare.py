@@ -30,14 +30,14 @@ def table():
 
 def test_difference_of_population_indices(table):
     scores, cluster = table
-    found = compare_paired(scores[:, 0], scores[:, 2], cluster, statistic=brier_index_from_sums)
+    comparison = compare_paired(scores[:, 0], scores[:, 2], cluster, statistic=brier_index_from_sums)
     a, b = (100 * (1 - np.sqrt(scores[:, k].mean())) for k in (0, 2))
-    assert found.diff == pytest.approx(a - b)
-    assert found.low < found.diff < found.high
-    assert (found.n, found.n_clusters) == (200, len(set(cluster.tolist())))
+    assert comparison.diff == pytest.approx(a - b)
+    assert comparison.low < comparison.diff < comparison.high
+    assert (comparison.n, comparison.n_clusters) == (200, len(set(cluster.tolist())))
 
 
-def test_pairing_removes_what_both_share(table):
+def test_pairing_removes_shared_difficulty(table):
     scores, cluster = table
     together = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
     order = np.random.default_rng(1).permutation(200)
@@ -47,43 +47,53 @@ def test_pairing_removes_what_both_share(table):
 
 def test_equal_methods_have_no_difference(table):
     scores, cluster = table
-    found = compare_paired(scores[:, 0], scores[:, 0], cluster, resampling=FEW)
-    assert (found.diff, found.low, found.high, found.p_one_sided, found.p_two_sided) == (0, 0, 0, 1, 1)
+    comparison = compare_paired(scores[:, 0], scores[:, 0], cluster, resampling=FEW)
+    assert (comparison.diff, comparison.low, comparison.high, comparison.p_one_sided, comparison.p_two_sided) == (
+        0,
+        0,
+        0,
+        1,
+        1,
+    )
 
 
 @given(st.integers(0, 1000))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_swapping_the_methods_mirrors_the_result(seed):
     rng = np.random.default_rng(seed)
     a, b, cluster = rng.random(40), rng.random(40), rng.integers(0, 12, 40)
-    one = compare_paired(a, b, cluster, resampling=FEW)
-    two = compare_paired(b, a, cluster, resampling=FEW)
-    assert (two.diff, two.low, two.high) == pytest.approx((-one.diff, -one.high, -one.low))
-    assert (two.p_one_sided, two.p_two_sided, two.se) == pytest.approx((one.p_one_sided, one.p_two_sided, one.se))
+    first = compare_paired(a, b, cluster, resampling=FEW)
+    second = compare_paired(b, a, cluster, resampling=FEW)
+    assert (second.diff, second.low, second.high) == pytest.approx((-first.diff, -first.high, -first.low))
+    assert (second.p_one_sided, second.p_two_sided, second.se) == pytest.approx(
+        (first.p_one_sided, first.p_two_sided, first.se)
+    )
 
 
 def test_unanswered_rows_are_dropped_from_both_arms(table):
     scores, cluster = table
     a = scores[:, 0].copy()
     a[:50] = np.nan
-    found = compare_paired(a, scores[:, 1], cluster, resampling=FEW)
+    comparison = compare_paired(a, scores[:, 1], cluster, resampling=FEW)
     same = compare_paired(a[50:], scores[50:, 1], cluster[50:], resampling=FEW)
-    assert found == same
-    assert found.n == 150
+    assert comparison == same
+    assert comparison.n == 150
     with pytest.raises(ValueError, match="no row"):
         compare_paired([np.nan, 1.0], [1.0, np.nan])
 
 
-def test_other_intervals_rest_on_the_same_draws(table):
+def test_other_kinds_of_intervals_use_the_same_draws(table):
     scores, cluster = table
     plain = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
-    one = compare_paired(scores[:, 0] - scores[:, 1], np.zeros(200), cluster, resampling=FEW)
-    assert (plain.diff, plain.low, plain.p_one_sided) == pytest.approx((one.diff, one.low, one.p_one_sided))
+    of_difference = compare_paired(scores[:, 0] - scores[:, 1], np.zeros(200), cluster, resampling=FEW)
+    assert (plain.diff, plain.low, plain.p_one_sided) == pytest.approx(
+        (of_difference.diff, of_difference.low, of_difference.p_one_sided)
+    )
     symmetric = Resampling(draws=400, interval="symmetric")
-    found = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=symmetric)
-    assert (found.diff, found.se, found.p_one_sided) == (plain.diff, plain.se, plain.p_one_sided)
-    assert found.low == pytest.approx(plain.low, abs=plain.se)
-    assert found.low != plain.low
+    comparison = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=symmetric)
+    assert (comparison.diff, comparison.se, comparison.p_one_sided) == (plain.diff, plain.se, plain.p_one_sided)
+    assert comparison.low == pytest.approx(plain.low, abs=plain.se)
+    assert comparison.low != plain.low
 
 
 def test_loop_over_draws_gives_the_same_replicates(table):
@@ -96,17 +106,17 @@ def test_loop_over_draws_gives_the_same_replicates(table):
         rows = np.concatenate([np.flatnonzero(clusters.codes == c) for c in draw])
         a, b = (100 * (1 - np.sqrt(scores[rows, k].mean())) for k in (0, 1))
         loop.append(a - b)
-    found = compare_paired(scores[:, 0], scores[:, 1], cluster, statistic=brier_index_from_sums, resampling=FEW)
+    comparison = compare_paired(scores[:, 0], scores[:, 1], cluster, statistic=brier_index_from_sums, resampling=FEW)
     tail = (1 - expanded_level(0.95, clusters.n)) / 2
-    assert found.se == pytest.approx(np.std(loop, ddof=1), rel=1e-4)
+    assert comparison.se == pytest.approx(np.std(loop, ddof=1), rel=1e-4)
     low, high = np.quantile(loop, [tail, 1 - tail])
-    margin = student_margin(found.se, 0.95, clusters.n)
-    widest = (min(low, found.diff - margin), max(high, found.diff + margin))
-    assert (found.low, found.high) == pytest.approx(widest, rel=1e-4)
-    assert found.p_one_sided == pytest.approx(np.mean(np.array(loop) <= 0))
+    margin = student_margin(comparison.se, 0.95, clusters.n)
+    widest = (min(low, comparison.diff - margin), max(high, comparison.diff + margin))
+    assert (comparison.low, comparison.high) == pytest.approx(widest, rel=1e-4)
+    assert comparison.p_one_sided == pytest.approx(np.mean(np.array(loop) <= 0))
 
 
-def test_a_pair_is_compared_the_same_whoever_else_is_there(table, monkeypatch):
+def test_a_comparison_does_not_depend_on_other_methods(table, monkeypatch):
     scores, cluster = table
     scores = scores.copy()
     scores[:30, 2] = np.nan
@@ -120,21 +130,23 @@ def test_a_pair_is_compared_the_same_whoever_else_is_there(table, monkeypatch):
     assert compare_pairs(scores, pairs, cluster, statistic=brier_index_from_sums, resampling=FEW) == together
 
 
-def test_the_order_of_rows_changes_nothing(table):
+def test_row_order_does_not_change_a_comparison(table):
     scores, cluster = table
     order = np.random.default_rng(4).permutation(200)
-    one = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
+    in_order = compare_paired(scores[:, 0], scores[:, 1], cluster, resampling=FEW)
     other = compare_paired(scores[order, 0], scores[order, 1], cluster[order], resampling=FEW)
-    assert (one.low, one.high, one.p_two_sided) == pytest.approx((other.low, other.high, other.p_two_sided), rel=1e-5)
+    assert (in_order.low, in_order.high, in_order.p_two_sided) == pytest.approx(
+        (other.low, other.high, other.p_two_sided), rel=1e-5
+    )
 
 
 def test_both_scores_are_on_the_common_rows_and_subtract(table):
     scores, cluster = table
     first = scores[:, 0].copy()
     first[:40] = np.nan
-    found = compare_paired(first, scores[:, 1], cluster, statistic=brier_index_from_sums, resampling=FEW)
-    assert found.second.estimate == pytest.approx(100 * (1 - np.sqrt(scores[40:, 1].mean())))
-    assert found.first.estimate - found.second.estimate == pytest.approx(found.diff)
+    comparison = compare_paired(first, scores[:, 1], cluster, statistic=brier_index_from_sums, resampling=FEW)
+    assert comparison.second.estimate == pytest.approx(100 * (1 - np.sqrt(scores[40:, 1].mean())))
+    assert comparison.first.estimate - comparison.second.estimate == pytest.approx(comparison.diff)
 
 
 def test_overall_is_the_mean_over_strata(table):
@@ -159,8 +171,8 @@ def test_columns_of_any_number_can_be_compared(table):
         mean = sums[..., 0] / sums[..., 1]
         return np.sqrt(sums[..., 2] / sums[..., 1] - mean**2)
 
-    found = compare_pairs(columns, [(2, 0)], cluster, statistic=spread, resampling=FEW)
-    assert found[2, 0].diff == pytest.approx(scores[:, 2].std() - scores[:, 0].std())
+    comparison = compare_pairs(columns, [(2, 0)], cluster, statistic=spread, resampling=FEW)
+    assert comparison[2, 0].diff == pytest.approx(scores[:, 2].std() - scores[:, 0].std())
 
 
 def test_p_is_uniform_enough_when_nothing_differs():
@@ -172,10 +184,10 @@ def test_p_is_uniform_enough_when_nothing_differs():
     assert 0.02 <= rejected / 300 <= 0.10
 
 
-def test_few_clusters_are_told(table):
+def test_few_clusters_are_warned_about(table):
     scores, _ = table
-    found = compare_paired(scores[:, 0], scores[:, 1], np.arange(200) % 5, resampling=FEW)
-    assert "only 5 clusters" in (found.warning or "")
+    comparison = compare_paired(scores[:, 0], scores[:, 1], np.arange(200) % 5, resampling=FEW)
+    assert "only 5 clusters" in (comparison.warning or "")
 
 
 def test_a_pair_without_common_rows_is_left_out():
@@ -192,6 +204,6 @@ def test_a_pair_without_common_rows_is_left_out():
         (lambda s: compare_paired(s[:, 0], s[:, 1], [1, 2]), "cluster"),
     ],
 )
-def test_bad_input_raises(table, call, match):
+def test_invalid_input_raises(table, call, match):
     with pytest.raises(ValueError, match=match):
         call(table[0])

@@ -7,7 +7,7 @@ from foretell.metrics import chain_gap, exclusivity_score, logical_chain_score
 chain = st.lists(st.floats(0, 1), min_size=2, max_size=8)
 
 
-def test_chain_score_by_hand():
+def test_chain_score_matches_a_hand_computation():
     """Prophet Arena Eq. 9: one of two steps holds in the first chain, both in the second."""
     assert logical_chain_score([[0.3, 0.2, 0.4], [0.1, 0.1, 0.9]]) == pytest.approx(0.75)
 
@@ -20,7 +20,7 @@ def test_chain_gap_spans_steps():
     assert chain_gap([0.5, 0.45, 0.4]) == pytest.approx(0.1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(p=chain)
 def test_gap_is_zero_exactly_when_all_steps_hold(p):
     assert chain_gap(sorted(p)) == 0
@@ -30,7 +30,7 @@ def test_gap_is_zero_exactly_when_all_steps_hold(p):
     assert chain_gap(p) == pytest.approx(brute)
 
 
-def test_exclusivity_by_hand():
+def test_exclusivity_score_matches_a_hand_computation():
     p, event = [0.5, 0.3, 0.2, 0.6, 0.43, 0.9], ["a", "a", "a", "b", "b", "c"]
     assert exclusivity_score(p, event) == pytest.approx(1 / 3)
     assert exclusivity_score(p, event, tolerance=0.03) == pytest.approx(2 / 3)
@@ -47,6 +47,6 @@ def test_exclusivity_by_hand():
         (lambda: exclusivity_score([0.5, 0.5], ["a"]), "shapes differ"),
     ],
 )
-def test_bad_input_is_named(call, message):
+def test_invalid_input_raises_an_error_that_names_it(call, message):
     with pytest.raises(ValueError, match=message):
         call()

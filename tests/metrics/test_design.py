@@ -4,7 +4,7 @@ import pytest
 from foretell.metrics import ResamplingDesign
 
 
-def test_without_labels_every_row_stands_alone():
+def test_without_labels_every_row_is_a_cluster():
     [only] = ResamplingDesign().strata(4)
     assert [part.n for part in only.drawn] == [4]
 
@@ -16,7 +16,7 @@ def test_strata_have_their_own_clusters():
     assert (market.label, market.rows.tolist(), market.n_clusters) == ("m", [0, 1, 2], 2)
 
 
-def test_crossed_ways_are_drawn_each_and_as_cells():
+def test_crossed_ways_are_resampled_each_and_combined():
     [only] = ResamplingDesign(cluster=["q1", "q1", "q2"], crossed=["d1", "d2", "d2"]).strata(3)
     assert [part.n for part in only.drawn] == [2, 2, 3]
     first, second = only.ways
@@ -26,19 +26,19 @@ def test_crossed_ways_are_drawn_each_and_as_cells():
     assert "only 2 clusters" in (only.warning or "")
 
 
-def test_the_heavier_margin_is_named():
+def test_the_warning_names_the_dominant_cluster():
     question = np.arange(100)
     day = np.where(question < 40, "monday", question.astype(str))
     [only] = ResamplingDesign(cluster=question, crossed=day).strata(100)
-    assert only.warning == "cluster monday holds 40 % of the rows and decides much of the result"
+    assert only.warning == "cluster monday has 40 % of the rows and dominates the result"
 
 
-def test_take_keeps_all_arrays_in_step():
+def test_take_selects_the_same_rows_of_all_arrays():
     design = ResamplingDesign(cluster=["a", "b", "c"], stratum=["x", "y", "y"], weight=[1, 2, 3])
-    kept = design.take(np.array([True, False, True]))
-    assert np.asarray(kept.cluster).tolist() == ["a", "c"]
-    assert kept.weights(2).tolist() == [1, 3]
-    assert kept.crossed is None
+    part = design.take(np.array([True, False, True]))
+    assert np.asarray(part.cluster).tolist() == ["a", "c"]
+    assert part.weights(2).tolist() == [1, 3]
+    assert part.crossed is None
 
 
 @pytest.mark.parametrize("name", ["cluster", "crossed", "stratum", "weight"])

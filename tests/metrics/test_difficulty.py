@@ -10,7 +10,7 @@ from foretell.metrics import (
 )
 
 
-def test_always_half_scores_a_quarter_whatever_the_questions():
+def test_always_half_has_an_adjusted_brier_score_of_a_quarter():
     gamma = np.random.default_rng(0).random(50)
     constant = difficulty_anchor(gamma)
     assert constant == pytest.approx(gamma.mean())
@@ -18,14 +18,14 @@ def test_always_half_scores_a_quarter_whatever_the_questions():
     assert adjusted_brier_index(np.full(50, 0.25), gamma, constant) == pytest.approx(50)
 
 
-def test_who_repeats_the_price_scores_the_anchor():
+def test_repeating_the_price_scores_the_constant():
     price, outcome = np.array([0.9, 0.3, 0.5]), np.array([1, 0, 1])
     gamma = market_difficulty(price, outcome)
     assert gamma == pytest.approx([0.01, 0.09, 0.25])
     assert adjusted_brier(gamma, gamma, difficulty_anchor(gamma)) == pytest.approx(np.full(3, 0.35 / 3))
 
 
-def test_an_easy_set_earns_nothing():
+def test_answering_only_easy_questions_gains_nothing():
     # Two equal methods, each with half of the questions, one the easy half: raw scores differ, adjusted do not.
     rng = np.random.default_rng(1)
     hardness = np.repeat([0.05, 0.3], 40)
@@ -61,6 +61,6 @@ def test_disconnected_methods_warn():
     assert "2 groups" in (fitted.warning or "")
 
 
-def test_beating_difficulty_by_far_is_clamped():
+def test_negative_adjusted_scores_give_an_index_of_100():
     assert adjusted_brier([0.0], [0.5], 0.1)[0] == pytest.approx(-0.4)
     assert adjusted_brier_index([0.0], [0.5], 0.1) == 100.0

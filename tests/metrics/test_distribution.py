@@ -26,15 +26,15 @@ finite = st.floats(-100, 100)
 steps = st.lists(st.floats(0, 1), min_size=2, max_size=6)
 
 
-def test_uniform_cdf_by_hand():
+def test_crps_of_a_uniform_cdf_matches_a_hand_computation():
     """CRPS of U(0, 1) at y is y³/3 + (1−y)³/3, plus the distance outside."""
     cdf, y = [[0, 0.5, 1.0]] * 4, np.array([0.0, 0.25, 1.0, 1.5])
     assert crps_cdf(cdf, [0, 0.5, 1], y).tolist() == pytest.approx([1 / 3, (0.25**3 + 0.75**3) / 3, 1 / 3, 5 / 6])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(heights=steps, y=st.floats(-1, 7))
-def test_cdf_score_is_the_integral(heights, y):
+def test_crps_of_a_cdf_equals_the_integral(heights, y):
     heights = np.sort(heights)
     grid = np.arange(len(heights), dtype=float)
 
@@ -82,7 +82,7 @@ def test_dense_quantiles_approach_the_crps():
     assert ours == pytest.approx(rules.crps_normal(0.4, 0.0, 1.0), abs=1e-3)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(samples=st.lists(finite, min_size=1, max_size=12), y=finite, shift=finite)
 def test_sample_score_is_the_energy_form_and_moves_with_the_axis(samples, y, shift):
     x = np.array(samples)
@@ -92,16 +92,16 @@ def test_sample_score_is_the_energy_form_and_moves_with_the_axis(samples, y, shi
     assert crps_samples([x], [y])[0] >= -1e-9
 
 
-def test_one_sample_scores_its_distance():
+def test_crps_of_one_sample_is_its_distance():
     assert crps_samples([[3.0]], [5.0]).tolist() == [2.0]
 
 
-@settings(deadline=None, max_examples=40)
-@given(level=st.floats(0.05, 0.95), said=st.floats(-2, 2))
-def test_the_true_quantile_has_the_least_expected_pinball_loss(level, said):
+@settings(max_examples=40)
+@given(level=st.floats(0.05, 0.95), stated=st.floats(-2, 2))
+def test_the_true_quantile_has_the_least_expected_pinball_loss(level, stated):
     values = norm.ppf((np.arange(2000) + 0.5) / 2000)
     truth = np.quantile(values, level, method="inverted_cdf")
-    assert pinball(truth, level, values).mean() <= pinball(said, level, values).mean() + 1e-12
+    assert pinball(truth, level, values).mean() <= pinball(stated, level, values).mean() + 1e-12
 
 
 def test_rps_agrees_with_scoringrules():
@@ -117,35 +117,35 @@ def test_rps_of_two_options_is_the_brier_score():
     assert rps(np.column_stack([1 - p, p]), [1, 0]) == pytest.approx(brier(p, [1, 0]))
 
 
-def test_rps_rewards_near_misses_and_bears_ragged_rows():
+def test_rps_rewards_near_misses_and_accepts_rows_of_different_length():
     near, far = rps([[0, 1, 0, 0], [1, 0, 0, 0]], [2, 2])
     assert (near, far) == (1, 2)
     ragged = rps([[0.5, 0.5, np.nan], [0.2, 0.3, 0.5]], [0, 0], normalised=True)
     assert ragged.tolist() == pytest.approx([0.25, (0.64 + 0.25) / 2])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     truth=st.lists(st.floats(0.05, 1), min_size=3, max_size=3),
-    said=st.lists(st.floats(0.05, 1), min_size=3, max_size=3),
+    stated=st.lists(st.floats(0.05, 1), min_size=3, max_size=3),
 )
-def test_honest_options_have_the_least_expected_rps(truth, said):
-    truth, said = np.array(truth) / sum(truth), np.array(said) / sum(said)
-    honest, other = (float(truth @ rps(np.tile(p, (3, 1)), [0, 1, 2])) for p in (truth, said))
+def test_honest_options_have_the_least_expected_rps(truth, stated):
+    truth, stated = np.array(truth) / sum(truth), np.array(stated) / sum(stated)
+    honest, other = (float(truth @ rps(np.tile(p, (3, 1)), [0, 1, 2])) for p in (truth, stated))
     assert honest <= other + 1e-12
 
 
-def test_coverage_by_hand():
+def test_coverage_matches_a_hand_computation():
     assert interval_covers([0, 0, 0], [1, 1, 1], [0, 1, 1.01]).tolist() == [True, True, False]
 
 
-def test_buckets_by_hand():
+def test_buckets_match_a_hand_computation():
     pmf = cdf_buckets([[0.01, 0.3, 0.99], [0.0, 0.5, 1.0]])
     assert pmf == pytest.approx(np.array([[0.01, 0.29, 0.69, 0.01], [0, 0.5, 0.5, 0]]))
     assert cdf_bucket_of([0.0, 0.004999, 0.005, 0.0050001, 1.0], 200).tolist() == [1, 1, 1, 2, 200]
 
 
-def test_continuous_baseline_by_hand():
+def test_continuous_baseline_matches_a_hand_computation():
     cdf = [[0.02, 0.52, 0.98]] * 3
     score = metaculus_baseline_continuous(cdf, [0, 1, 3], open_bounds=2)
     assert score.tolist() == pytest.approx(
@@ -192,6 +192,6 @@ def test_continuous_peer_is_half_the_log_ratio_to_the_others():
         (lambda: metaculus_peer_continuous([[np.nan]]), "nothing to score"),
     ],
 )
-def test_bad_input_is_named(call, message):
+def test_invalid_input_raises_an_error_that_names_it(call, message):
     with pytest.raises(ValueError, match=message):
         call()

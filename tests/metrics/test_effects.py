@@ -26,8 +26,8 @@ def dense(y, method, question, weight=None):
 
 
 @given(st.integers(0, 10_000))
-@settings(deadline=None, max_examples=25)
-def test_exact_against_dense_least_squares(seed):
+@settings(max_examples=25)
+def test_effects_equal_dense_least_squares(seed):
     y, method, question = unbalanced(seed)
     fit = two_way_effects(y, method, question)
     if fit.n_components > 1:
@@ -41,12 +41,12 @@ def test_exact_against_dense_least_squares(seed):
     assert fit.question.sum() == pytest.approx(0, abs=1e-9)
 
 
-def test_weights_against_dense_and_against_repetition():
+def test_weights_equal_repeated_rows():
     y, method, question = unbalanced(3)
     weight = np.random.default_rng(0).integers(0, 4, len(y))
     fit = two_way_effects(y, method, question, weight)
-    kept = weight > 0
-    _, alpha, level = dense(y[kept], method[kept], question[kept], weight[kept].astype(float))
+    positive = weight > 0
+    _, alpha, level = dense(y[positive], method[positive], question[positive], weight[positive].astype(float))
     assert fit.method == pytest.approx(alpha, abs=1e-9)
     repeated = two_way_effects(*(np.repeat(a, weight) for a in (y, method, question)))
     assert fit.method == pytest.approx(repeated.method, abs=1e-9)
@@ -64,7 +64,7 @@ def test_balanced_effects_are_differences_of_means():
     assert fit.residual_df == 36 - 4 - 9 + 1
 
 
-def test_standard_errors_against_statsmodels():
+def test_standard_errors_agree_with_statsmodels():
     sm = pytest.importorskip("statsmodels.api")
     y, method, question = unbalanced(8, filled=0.7)
     fit = two_way_effects(y, method, question)
@@ -86,8 +86,8 @@ def test_agrees_with_pyfixest():
     y, method, question = unbalanced(5, methods=8, questions=40)
     fit = two_way_effects(y, method, question)
     frame = pd.DataFrame({"y": y, "m": method, "q": question})
-    found = pf.feols("y ~ 1 | m + q", frame).fixef()["C(m)"]
-    theirs = np.array([found.get(str(i), 0.0) for i in range(8)])
+    effects = pf.feols("y ~ 1 | m + q", frame).fixef()["C(m)"]
+    theirs = np.array([effects.get(str(i), 0.0) for i in range(8)])
     assert fit.method == pytest.approx(theirs - theirs.mean(), abs=1e-5)
 
 
@@ -103,7 +103,7 @@ def test_iteration_reaches_the_exact_solution():
         alternating_effects(y, method, question, max_sweeps=2)
 
 
-def test_disconnected_methods_are_told_apart():
+def test_disconnected_methods_are_in_different_components():
     y = np.array([1.0, 2.0, 3.0, 5.0, 10.0, 11.0, 12.0, 17.0])
     method = np.array(["a", "b", "a", "b", "c", "d", "c", "d"])
     question = np.array([1, 1, 2, 2, 3, 3, 4, 4])
@@ -122,7 +122,7 @@ def test_disconnected_methods_are_told_apart():
 
 
 @given(st.integers(0, 1000))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_row_order_labels_and_shifts_do_not_matter(seed):
     y, method, question = unbalanced(seed)
     order = np.random.default_rng(seed).permutation(len(y))
@@ -142,7 +142,7 @@ def test_sparse_and_dense_tables_agree(monkeypatch):
     assert other.method_se == pytest.approx(fit.method_se)
 
 
-def test_one_method_or_one_question():
+def test_effects_of_one_method_or_one_question():
     alone = two_way_effects([0.1, 0.3], ["a", "a"], ["x", "z"])
     assert (alone.method.tolist(), alone.mu) == ([0.0], pytest.approx(0.2))
     assert np.isnan(alone.residual_variance)
@@ -159,6 +159,6 @@ def test_one_method_or_one_question():
         (([], [], []), "y"),
     ],
 )
-def test_bad_input_raises(args, match):
+def test_invalid_input_raises(args, match):
     with pytest.raises(ValueError, match=match):
         two_way_effects(*args)

@@ -71,7 +71,7 @@ def direct(name, rows):
     adjusted = np.average(brier(p, outcome) - 0.1 * outcome, weights=weight)
     parts = murphy_decomposition(p, outcome, weight, bins=10)
     yes_side, no_side = sides(p, outcome, rows.yes_price, rows.no_price, weight)
-    given = np.log(np.where(outcome == 1, p, 1 - p))
+    log_p = np.log(np.where(outcome == 1, p, 1 - p))
     task = weight * (0.25 + 0.25 * outcome)
     return {
         "choice": lambda: np.average(outcome, weights=task),
@@ -84,7 +84,7 @@ def direct(name, rows):
         "reliability": lambda: parts.reliability,
         "resolution": lambda: parts.resolution,
         "uncertainty": lambda: parts.uncertainty,
-        "peer": lambda: np.average(100 * (given - np.log(0.2 + 0.5 * outcome)), weights=weight),
+        "peer": lambda: np.average(100 * (log_p - np.log(0.2 + 0.5 * outcome)), weights=weight),
         "adjusted_brier": lambda: adjusted,
         "adjusted_brier_index": lambda: brier_index(max(0.0, adjusted)),
         "brier": lambda: mean_brier(p, outcome, weight),
@@ -110,7 +110,7 @@ def test_the_table_is_literal_and_keyed_by_name():
     assert [name for name, metric in METRICS.items() if metric.better == "low"] == low
 
 
-def test_every_metric_can_be_written_down():
+def test_every_metric_has_a_direct_definition():
     assert all(metric.label and metric.meaning and metric.decimals >= 0 for metric in METRICS.values())
     assert len({metric.label for metric in METRICS.values()}) == len(METRICS)
 
@@ -125,18 +125,18 @@ def test_metrics_that_name_a_column_mean_the_same_column():
             assert column.tolist() == seen.setdefault(name, column).tolist(), name
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(table=table)
-def test_sums_give_the_number_of_the_plain_function(table):
+def test_metrics_from_sums_equal_their_direct_definition(table):
     rows = rows_of(table)
     for name, metric in METRICS.items():
-        if not metric.columns(rows).any():  # Nobody bought Yes.
+        if not metric.columns(rows).any():  # No bet on Yes.
             assert np.isnan(direct(name, rows)), name
         else:
             assert metric.population(rows) == pytest.approx(direct(name, rows), nan_ok=True), name
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(table=table, seed=st.integers(0, 2**32 - 1))
 def test_counting_rows_equals_repeating_them(table, seed):
     """What a bootstrap needs: the number of a resample is from_sums(counts @ columns)."""
@@ -157,7 +157,7 @@ def test_counting_rows_equals_repeating_them(table, seed):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_weights_have_no_unit_and_zero_weight_no_say(name):
+def test_metrics_ignore_the_scale_of_weights_and_rows_of_weight_zero(name):
     rng = np.random.default_rng(2)
     p, yes, weight = rng.uniform(0.05, 0.95, 40), rng.uniform(0.1, 0.9, 40), rng.uniform(0.5, 2, 40)
     outcome = rng.random(40) < p
@@ -177,7 +177,7 @@ def test_no_weight_gives_nan_not_a_warning(name):
     assert np.isnan(metric.from_sums(np.zeros((2, k)))).all()
 
 
-def test_number_of_columns():
+def test_metrics_use_the_expected_number_of_columns():
     rows = MetricRows.of([0.4, 0.6], [0, 1], prices=([0.5, 0.5], [0.5, 0.5]))
     widths = {name: METRICS[name].columns(rows).shape[1] for name in STANDARD_METRICS}
     assert widths == {
@@ -191,7 +191,7 @@ def test_number_of_columns():
     }
 
 
-def test_per_question_scores_exist_where_the_metric_is_their_mean():
+def test_row_scores_exist_if_the_metric_is_their_mean():
     rows = MetricRows.of([0.4, 0.6], [0, 1], prices=([0.5, np.nan], [0.5, np.nan]))
     assert [name for name in STANDARD_METRICS if METRICS[name].per_question is None] == ["brier_index", "ece", "sharpe"]
     assert METRICS["brier"].per_question(rows).tolist() == brier([0.4, 0.6], [0, 1]).tolist()
@@ -206,7 +206,7 @@ def test_brier_index_is_not_the_mean_of_parts():
     assert bi.population(both) == pytest.approx(50)
 
 
-def test_certain_and_wrong_costs_much_but_not_everything():
+def test_certain_and_wrong_forecasts_have_a_finite_log_score():
     assert METRICS["log"].population(MetricRows.of([0.0, 0.5], [1, 1])) == pytest.approx(
         (np.log(0.001) + np.log(0.5)) / 2
     )
@@ -228,7 +228,7 @@ def test_scoring_nothing_raises():
             METRICS[name].population(MetricRows.of([0.5], [1]))
 
 
-def test_other_bettors():
+def test_returns_depend_on_the_risk_aversion_of_the_bettor():
     rows = MetricRows.of([0.8, 0.3], [1, 1], prices=([0.5, 0.5], [0.5, 0.5]))
     assert return_metric(Bettor(gamma=1.0)).population(rows) == pytest.approx((1.6 + 0.6) / 2)
     assert sharpe_metric(Bettor(gamma=1.0)).population(rows) == pytest.approx(0.1 / np.std([1.6, 0.6], ddof=1))
@@ -243,7 +243,7 @@ def test_metrics_fit_the_bootstrap():
     for metric in METRICS.values():
         interval = bootstrap_sums(clusters.sums(metric.columns(rows)), metric.from_sums)
         assert interval.estimate == pytest.approx(metric.population(rows))
-        # Resampling adds noise to every bin, so replicates of what is made of bins lie to one side of the estimate.
+        # Resampling adds noise to every bin, so replicates of binned metrics are biased.
         if metric.name not in ("ece", "reliability", "resolution", "uncertainty"):
             assert interval.low < interval.estimate < interval.high
 

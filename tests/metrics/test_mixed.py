@@ -51,14 +51,14 @@ def test_questions_that_do_not_differ_have_no_variance():
     assert fit.mean[0] == pytest.approx(y.mean())
 
 
-def test_shift_moves_only_the_means():
+def test_a_constant_shift_changes_only_the_means():
     y, method, question = scores(2, 0.7)
-    one, two = mixed_effects_check(y, method, question), mixed_effects_check(y + 100, method, question)
-    assert two.mean - 100 == pytest.approx(one.mean)
-    assert two.question_variance == pytest.approx(one.question_variance, rel=1e-5)
+    effects_check, two = mixed_effects_check(y, method, question), mixed_effects_check(y + 100, method, question)
+    assert two.mean - 100 == pytest.approx(effects_check.mean)
+    assert two.question_variance == pytest.approx(effects_check.question_variance, rel=1e-5)
 
 
-def test_bad_input_raises():
+def test_invalid_input_raises():
     with pytest.raises(ValueError, match="more rows"):
         mixed_effects_check([0.1, 0.2], ["a", "b"], ["x", "x"])
     fit = mixed_effects_check([0.1, 0.2, 0.4, 0.3], ["a", "b", "a", "b"], ["x", "x", "z", "z"])

@@ -9,7 +9,7 @@ p_values = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 
 
 @given(p_values)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_agrees_with_statsmodels(p):
     multipletests = pytest.importorskip("statsmodels.stats.multitest").multipletests
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
@@ -17,7 +17,7 @@ def test_agrees_with_statsmodels(p):
 
 
 @given(p_values)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_adjusted_values_only_grow_and_keep_their_order(p):
     raw = np.array(p)
     for adjusted in (holm(p), benjamini_hochberg(p)):
@@ -30,9 +30,9 @@ def test_adjusted_values_only_grow_and_keep_their_order(p):
 def test_missing_values_stay_and_do_not_count():
     p = np.array([[0.01, np.nan], [0.04, 0.03]])
     for adjust in (holm, benjamini_hochberg):
-        found = adjust(p)
-        assert np.isnan(found[0, 1])
-        assert found[[0, 1, 1], [0, 0, 1]] == pytest.approx(adjust([0.01, 0.04, 0.03]))
+        adjusted = adjust(p)
+        assert np.isnan(adjusted[0, 1])
+        assert adjusted[[0, 1, 1], [0, 0, 1]] == pytest.approx(adjust([0.01, 0.04, 0.03]))
     assert np.isnan(holm([np.nan])).all()
     assert len(holm([])) == 0
 

@@ -12,7 +12,7 @@ VALUE = [0.8, 0.0, 1.2, 3.0, 2.0]
 TASK = ["stock", "vote", "stock", "vote", "vote"]
 
 
-def test_scores_by_hand():
+def test_decision_scores_match_a_hand_computation():
     assert choice_accuracy(P, VALUE, TASK).tolist() == [0, 1]
     assert hard_score(P, VALUE, TASK).tolist() == [0, 1]
     assert soft_score(P, VALUE, TASK).tolist() == pytest.approx([0.3, (0.5 * 3 + 0.1 * 2) / 0.8 / 3])
@@ -27,18 +27,18 @@ def test_options_that_tie_share_the_choice():
 
 def test_equal_probabilities_decide_like_chance():
     value, task = [1.0, 3.0, 0.0, 2.0, 5.0], [0, 0, 0, 1, 1]
-    found = decide_tasks([0.2, 0.2, 0.2, 0.5, 0.5], value, task)
-    assert found.right.tolist() == pytest.approx([1 / 3, 1 / 2])
-    assert found.hard.tolist() == pytest.approx([4 / 9, 1 / 2])
-    assert found.soft.tolist() == pytest.approx(found.hard.tolist())
+    scores = decide_tasks([0.2, 0.2, 0.2, 0.5, 0.5], value, task)
+    assert scores.right.tolist() == pytest.approx([1 / 3, 1 / 2])
+    assert scores.hard.tolist() == pytest.approx([4 / 9, 1 / 2])
+    assert scores.soft.tolist() == pytest.approx(scores.hard.tolist())
 
 
 def test_a_yes_no_claim_is_a_task_with_two_options():
     p, outcome = np.array([0.8, 0.5, 0.1, 0.6]), np.array([1.0, 0.0, 1.0, 0.0])
     options = np.column_stack([p, 1 - p]).ravel()
     value = np.column_stack([outcome, 1 - outcome]).ravel()
-    found = choice_accuracy(options, value, np.repeat(np.arange(4), 2))
-    assert right_side(p, outcome).tolist() == found.tolist() == [1.0, 0.5, 0.0, 0.0]
+    accuracy = choice_accuracy(options, value, np.repeat(np.arange(4), 2))
+    assert right_side(p, outcome).tolist() == accuracy.tolist() == [1.0, 0.5, 0.0, 0.0]
 
 
 def test_a_fractional_outcome_gives_its_share_to_the_chosen_side():
@@ -53,9 +53,9 @@ def test_equally_valuable_best_options_are_both_right():
 tasks = st.lists(st.tuples(st.integers(0, 4), st.floats(0.01, 1), st.integers(-50, 50)), min_size=1, max_size=25)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(rows=tasks, scale=st.floats(0.1, 10), shift=st.floats(-5, 5), seed=st.integers(0, 99))
-def test_scores_are_bounded_and_blind_to_order_and_to_the_unit_of_value(rows, scale, shift, seed):
+def test_scores_are_bounded_and_do_not_depend_on_order_or_unit_of_value(rows, scale, shift, seed):
     extra = [(t, p, v) for t in range(5) for p, v in ((0.5, -51.0), (0.25, 51.0))]
     task, p, value = (np.array(column) for column in zip(*rows, *extra, strict=True))
     order = np.random.default_rng(seed).permutation(len(p))
@@ -68,12 +68,12 @@ def test_scores_are_bounded_and_blind_to_order_and_to_the_unit_of_value(rows, sc
     assert ((choice_accuracy(p, value, task) == 1) == (hard_score(p, value, task) == 1)).all()
 
 
-def test_variance_between_runs_by_hand():
+def test_variance_between_runs_matches_a_hand_computation():
     score, task = [0.0, 1.0, 0.5, 1.0, 1.0, 0.3], ["a", "a", "a", "b", "b", "c"]
     assert hard_score_variance(score, task) == pytest.approx((0.25 + 0.0) / 2)
 
 
-def test_consensus_by_hand():
+def test_consensus_matches_a_hand_computation():
     matrix = consensus_matrix([[1, 0, 1, np.nan], [1, 1, 1, 1], [np.nan, np.nan, np.nan, 0]])
     assert matrix[0, 1] == pytest.approx(2 / 3)
     assert np.diag(matrix).tolist() == [1, 1, 1]
@@ -81,7 +81,7 @@ def test_consensus_by_hand():
     assert matrix[1, 2] == 0
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 999), methods=st.integers(1, 5), tasks=st.integers(1, 12))
 def test_consensus_is_symmetric_within_zero_and_one(seed, methods, tasks):
     matrix = consensus_matrix(np.random.default_rng(seed).integers(0, 3, (methods, tasks)))
@@ -101,7 +101,7 @@ def test_consensus_is_symmetric_within_zero_and_one(seed, methods, tasks):
         (lambda: consensus_matrix([1, 0]), "matrix"),
     ],
 )
-def test_bad_input_is_named(call, message):
+def test_invalid_input_raises_an_error_that_names_it(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

@@ -31,19 +31,19 @@ def test_large_samples_follow_the_normal_formula():
     assert questions_needed(0.01, 0.1) == pytest.approx(((1.959964 + 0.841621) * 10) ** 2, rel=0.01)
 
 
-def test_the_sign_of_a_gain_does_not_matter_and_two_questions_are_the_least():
+def test_the_sign_of_a_gain_does_not_matter_and_two_questions_are_the_minimum():
     assert questions_needed(-0.02, 0.15) == questions_needed(0.02, 0.15)
     assert questions_needed(100.0, 0.1) == 2
 
 
-def test_clusters_cost_questions():
+def test_clusters_increase_the_number_of_questions_needed():
     assert design_effect(0.0, 10) == 1.0
     assert design_effect(1.0, 10) == 10.0
     assert design_effect(0.1, 5, cv=1.0) == pytest.approx(1.9)
     assert questions_needed(0.02, 0.15, inflation=2.0) == pytest.approx(2 * questions_needed(0.02, 0.15), abs=1)
 
 
-def test_power_by_simulation():
+def test_power_matches_a_simulation():
     n = questions_needed(0.5, 1.0)
     d = np.random.default_rng(0).normal(0.5, 1.0, (4000, n))
     t = d.mean(axis=1) / (d.std(axis=1, ddof=1) / np.sqrt(n))
@@ -86,6 +86,6 @@ def test_pilot_without_clusters_has_no_inflation():
         (lambda: plan_from_pilot([1.0, 2.0], [0.0, 3.0], ["a", "a"]), "two clusters"),
     ],
 )
-def test_bad_input_raises(call, match):
+def test_invalid_input_raises(call, match):
     with pytest.raises(ValueError, match=match):
         call()

@@ -19,7 +19,7 @@ inner = st.floats(0.001, 0.999)
 rows = st.lists(st.tuples(probability, st.booleans()), min_size=1, max_size=30)
 
 
-def test_hand_computed_scores():
+def test_scores_match_a_hand_computation():
     assert brier([0.7, 0.7], [1, 0]).tolist() == pytest.approx([0.09, 0.49])
     assert log_score([0.7, 0.7], [1, 0]).tolist() == pytest.approx([np.log(0.7), np.log(0.3)])
     assert metaculus_baseline([0.75, 0.99], [1, 0]).tolist() == pytest.approx([58.496, -564.386], abs=1e-3)
@@ -52,7 +52,7 @@ def test_scoring_nothing_raises():
         metaculus_peer([[np.nan]], [1])
 
 
-def test_events_count_once_whatever_their_size():
+def test_event_weights_count_every_event_once():
     event = ["big"] * 3 + ["small"]
     weight = event_weights(event)
     assert weight.sum() == pytest.approx(2)
@@ -60,7 +60,7 @@ def test_events_count_once_whatever_their_size():
     assert mean_brier([0, 0, 0, 0], [1, 1, 1, 0]) == pytest.approx(0.75)
 
 
-def test_impossible_outcomes_need_a_floor():
+def test_log_score_of_an_impossible_outcome_needs_a_floor():
     assert log_score([0.0], [1])[0] == -np.inf
     assert metaculus_baseline([1.0], [0])[0] == -np.inf
     assert log_score([0.0], [1], floor=0.001)[0] == pytest.approx(np.log(0.001))
@@ -70,20 +70,20 @@ def test_impossible_outcomes_need_a_floor():
         log_score([0.5], [1], floor=0.6)
 
 
-@settings(deadline=None, max_examples=60)
-@given(truth=inner, said=inner)
-def test_honesty_pays(truth, said):
+@settings(max_examples=60)
+@given(truth=inner, stated=inner)
+def test_scores_are_proper(truth, stated):
     def expected(score, p):
         return float(truth * score([p], [1])[0] + (1 - truth) * score([p], [0])[0])
 
-    assert expected(brier, truth) <= expected(brier, said) + 1e-12
+    assert expected(brier, truth) <= expected(brier, stated) + 1e-12
     for score in (log_score, metaculus_baseline):
-        assert expected(score, truth) >= expected(score, said) - 1e-9
+        assert expected(score, truth) >= expected(score, stated) - 1e-9
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(rows=rows, seed=st.integers(0, 2**32 - 1))
-def test_scores_are_bounded_symmetric_and_blind_to_order(rows, seed):
+def test_scores_are_bounded_symmetric_and_independent_of_order(rows, seed):
     p, outcome = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
     order = np.random.default_rng(seed).permutation(len(p))
     assert mean_brier(p[order], outcome[order]) == pytest.approx(mean_brier(p, outcome))
@@ -93,7 +93,7 @@ def test_scores_are_bounded_symmetric_and_blind_to_order(rows, seed):
     assert (log_score(p, outcome) <= 0).all()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(low=inner, high=inner)
 def test_more_probability_on_what_happened_is_never_worse(low, high):
     low, high = sorted([low, high])
@@ -108,7 +108,7 @@ def test_baseline_of_two_options_is_the_binary_baseline():
     assert two.tolist() == pytest.approx(metaculus_baseline(p, [1, 1, 1]).tolist())
 
 
-def test_baseline_of_options_by_hand():
+def test_baseline_of_options_matches_a_hand_computation():
     p = [[0.5, 0.25, 0.25, np.nan], [0.1, 0.2, 0.3, 0.4]]
     score = metaculus_baseline_options(p, [0, 3])
     assert score.tolist() == pytest.approx([100 * np.log(1.5) / np.log(3), 100 * np.log(1.6) / np.log(4)])
@@ -124,7 +124,7 @@ def test_baseline_of_options_by_hand():
         ([[1.0, np.nan]], [0], "below 2"),
     ],
 )
-def test_options_that_cannot_be_scored(p, happened, message):
+def test_invalid_options_raise(p, happened, message):
     with pytest.raises(ValueError, match=message):
         metaculus_baseline_options(p, happened)
 
@@ -139,7 +139,7 @@ def test_peer_score_compares_with_the_others():
     assert np.nansum(score, axis=0) == pytest.approx([0, 0])
 
 
-def test_whoever_is_alone_has_peer_score_zero():
+def test_a_single_forecaster_has_peer_score_zero():
     assert metaculus_peer([[0.9, 0.9], [np.nan, 0.9]], [1, 1]).tolist()[0] == [0, 0]
 
 

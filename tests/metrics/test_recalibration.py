@@ -45,13 +45,13 @@ def test_agrees_with_statsmodels():
         ([1.0], [0]),
     ],
 )
-def test_data_that_determine_no_line_have_none(p, outcome):
+def test_line_is_nan_if_the_data_do_not_determine_it(p, outcome):
     line = calibration_line(p, outcome)
     assert not line.identified
     assert np.isnan([line.intercept, line.slope, line.intercept_se, line.slope_se]).all()
 
 
-def test_a_rate_without_the_questions_own_outcome_has_no_slope():
+def test_leave_one_out_rates_have_no_slope():
     """Left out of its own rate, a target that came true lowers it: a slope of some hundred below zero."""
     outcome = np.arange(200) % 2
     rate = (outcome.sum() - outcome + 1) / (len(outcome) + 1)
@@ -60,7 +60,7 @@ def test_a_rate_without_the_questions_own_outcome_has_no_slope():
     assert not calibration_line(mixed, np.append(outcome, 1 - outcome[:20])).identified
 
 
-def test_a_board_shows_no_calibration_error_of_constant_forecasts():
+def test_constant_forecasts_have_no_calibration_error():
     """It is the distance to the base rate: 0.49 in one group and 0.003 in another, whatever the forecaster does."""
     outcome, weight = [1, 0, 0, 0], [0.1, 0.7, 0.3, 1 / 3]
     assert np.isnan(METRICS["ece"].population(MetricRows.of([0.3] * 4, outcome, weight)))
@@ -68,23 +68,23 @@ def test_a_board_shows_no_calibration_error_of_constant_forecasts():
     assert METRICS["ece"].population(MetricRows.of(p, outcome, weight)) == pytest.approx(ece(p, outcome, weight))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(rows=st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=25))
-def test_all_numbers_or_none(rows):
+def test_line_has_all_numbers_or_none(rows):
     line = calibration_line([r[0] for r in rows], [r[1] for r in rows])
     assert (np.isfinite([line.intercept, line.slope, line.intercept_se, line.slope_se]) == line.identified).all()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(rows=st.lists(st.tuples(st.floats(0.01, 0.99), st.booleans()), min_size=5, max_size=25))
-def test_turning_the_question_round_mirrors_the_line(rows):
+def test_negating_the_question_mirrors_the_line(rows):
     p, outcome = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
     line, mirrored = calibration_line(p, outcome), calibration_line(1 - p, ~outcome)
     assert mirrored.slope == pytest.approx(line.slope, rel=1e-4, abs=1e-4, nan_ok=True)
     assert mirrored.intercept == pytest.approx(-line.intercept, rel=1e-4, abs=1e-4, nan_ok=True)
 
 
-def test_bad_input_raises():
+def test_invalid_input_raises():
     with pytest.raises(ValueError, match="clip"):
         calibration_line([0.5], [1], clip=0.5)
     with pytest.raises(ValueError, match="missing"):

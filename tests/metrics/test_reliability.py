@@ -18,7 +18,7 @@ def sample(n=500, seed=0):
     return p, (rng.random(n) < p).astype(int), rng
 
 
-def test_two_bins_by_hand():
+def test_two_bins_match_a_hand_computation():
     diagram = reliability_bins([0.1, 0.2, 0.8, 1.0], [0, 1, 1, 1], [1, 3, 2, 2], bins=2)
     assert diagram.low.tolist() == [0, 0.5]
     assert diagram.high.tolist() == [0.5, 1]
@@ -29,7 +29,7 @@ def test_two_bins_by_hand():
     assert diagram.ece == pytest.approx((0.575 + 0.1) / 2)
 
 
-def test_tenths_sit_in_the_bin_they_close():
+def test_tenths_belong_to_the_bin_that_ends_there():
     for i in range(1, 11):
         diagram = reliability_bins([i / 10], [1])
         assert (diagram.low[0], diagram.high[0]) == ((i - 1) / 10, i / 10)
@@ -47,7 +47,7 @@ def test_empty_bins_are_left_out_and_everything_is_finite():
     ("options", "message"),
     [({"bins": 0}, "bins"), ({"level": 1.0}, "level")],
 )
-def test_bad_options_are_named(options, message):
+def test_invalid_options_raise_an_error_that_names_them(options, message):
     with pytest.raises(ValueError, match=message):
         reliability_bins([0.5], [1], **options)
 
@@ -87,7 +87,7 @@ def test_extreme_and_calibrated_forecasters_of_the_paper():
     assert mean_brier(p, outcome, weight) == pytest.approx(1 / 6)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(rows=rows, bins=st.integers(1, 12))
 def test_murphy_parts_add_up_to_the_brier_score(rows, bins):
     p, outcome, weight = split(rows)
@@ -99,7 +99,7 @@ def test_murphy_parts_add_up_to_the_brier_score(rows, bins):
     assert min(exact.reliability, exact.resolution, exact.uncertainty) >= 0
 
 
-def test_murphy_by_hand():
+def test_murphy_decomposition_matches_a_hand_computation():
     parts = murphy_decomposition([0.9, 0.9, 0.4, 0.4], [1, 1, 1, 0])
     assert parts.reliability == pytest.approx(0.5 * 0.01 + 0.5 * 0.01)
     assert parts.resolution == pytest.approx(0.0625)
@@ -107,9 +107,9 @@ def test_murphy_by_hand():
     assert parts.brier == pytest.approx((0.01 + 0.01 + 0.36 + 0.16) / 4)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=rows, seed=st.integers(0, 2**32 - 1))
-def test_calibration_error_is_bounded_and_blind_to_order_and_scale(rows, seed):
+def test_calibration_error_is_bounded_and_independent_of_order_and_scale(rows, seed):
     p, outcome, weight = split(rows)
     order = np.random.default_rng(seed).permutation(len(p))
     value = ece(p, outcome, weight)
@@ -119,17 +119,23 @@ def test_calibration_error_is_bounded_and_blind_to_order_and_scale(rows, seed):
     assert ece(p, outcome, weight, bins=1) <= value + 1e-12
 
 
-def test_wilson_interval_by_hand():
+def test_wilson_interval_matches_a_hand_computation():
     low, high = wilson_interval([0.0, 0.8], [10, 10])
     assert low.tolist() == pytest.approx([0, 0.4902], abs=1e-4)
     assert high.tolist() == pytest.approx([0.2775, 0.9433], abs=1e-4)
 
 
-def test_equal_weights_leave_the_interval_alone():
+def test_wilson_interval_stays_within_0_and_1():
+    n = np.arange(1, 200)
+    assert max(wilson_interval(np.ones(199), n)[1]) <= 1
+    assert min(wilson_interval(np.zeros(199), n)[0]) >= 0
+
+
+def test_equal_weights_do_not_change_the_interval():
     p, outcome, _ = sample(100)
-    one, two = reliability_bins(p, outcome), reliability_bins(p, outcome, np.full(100, 0.25))
-    assert one.frequency_low == pytest.approx(two.frequency_low)
-    assert one.frequency_high == pytest.approx(two.frequency_high)
+    first, second = reliability_bins(p, outcome), reliability_bins(p, outcome, np.full(100, 0.25))
+    assert first.frequency_low == pytest.approx(second.frequency_low)
+    assert first.frequency_high == pytest.approx(second.frequency_high)
 
 
 def test_bins_agree_with_scikit_learn():
@@ -147,5 +153,5 @@ def test_wilson_agrees_with_statsmodels():
     assert (low[0], high[0]) == pytest.approx(proportion.proportion_confint(6, 20, 0.1, method="wilson"))
 
 
-def test_edges_are_the_closest_floats():
+def test_bin_edges_are_the_closest_floats():
     assert width_edges(10).tolist() == [i / 10 for i in range(11)]

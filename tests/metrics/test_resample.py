@@ -16,7 +16,7 @@ def test_counts_are_multinomial():
     assert covariance[0, 1] == pytest.approx(-0.2, abs=0.02)
 
 
-def test_draws_equal_summing_the_rows_drawn():
+def test_resampled_sums_equal_sums_of_the_drawn_rows():
     sums, how = np.random.default_rng(1).normal(size=(7, 3)), Resampling(draws=20, seed=5)
     picked = how.rng().integers(0, 7, size=(20, 7))
     assert resample_units(sums, how) == pytest.approx(sums[picked].sum(axis=1), abs=1e-5)
@@ -35,13 +35,13 @@ def test_two_ways_of_clustering_add_their_variances():
     a, b = rng.normal(size=12), rng.normal(size=15)
     first, second = np.repeat(np.arange(12), 15), np.tile(np.arange(15), 12)
     design = ResamplingDesign(cluster=first, crossed=second)
-    found = bootstrap_score(a[first] + b[second], design, resampling=Resampling(draws=20_000))
-    cells = (a[first] + b[second]).var() / 180
-    assert found.se**2 == pytest.approx(a.var() / 12 + b.var() / 15 - cells, rel=0.05)
-    assert found.n_clusters == 12
+    interval = bootstrap_score(a[first] + b[second], design, resampling=Resampling(draws=20_000))
+    combined = (a[first] + b[second]).var() / 180
+    assert interval.se**2 == pytest.approx(a.var() / 12 + b.var() / 15 - combined, rel=0.05)
+    assert interval.n_clusters == 12
 
 
-def test_many_crossed_cells_are_merged_before_drawing():
+def test_many_crossed_clusters_are_merged_before_drawing():
     rng = np.random.default_rng(3)
     cluster, day = rng.integers(0, 900, 5000), rng.integers(0, 700, 5000)
     stratum = ResamplingDesign(cluster=cluster, crossed=day).strata(5000)[0]

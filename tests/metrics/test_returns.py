@@ -28,7 +28,7 @@ def test_log_utility_prefers_the_calibrated_forecaster():
     assert payoff([0.0, 1.0], [0, 0], *HALF, log_bettor).tolist() == [2, 0]
 
 
-def test_payoffs_by_hand():
+def test_payoffs_match_a_hand_computation():
     p, outcome = [0.8, 0.8, 0.1, 0.1], [1, 0, 1, 0]
     paid = payoff(p, outcome, [0.4] * 4, [0.65] * 4)
     assert paid.tolist() == pytest.approx([2.5, 0, 0, 1 / 0.65])
@@ -36,12 +36,12 @@ def test_payoffs_by_hand():
     assert kelly[0] == pytest.approx(0.2 / 0.65)
 
 
-def test_fees_come_out_of_the_dollar():
+def test_fees_are_paid_from_the_dollar():
     assert payoff([0.9], [1], [0.5], [0.5], Bettor(fee=kalshi_fee))[0] == pytest.approx(1 / 0.5175)
     assert payoff([0.9], [1], [0.5], [0.5], Bettor(fee=proportional_fee(0.1)))[0] == pytest.approx(1 / 0.55)
 
 
-def test_rows_without_a_price_have_no_payoff_and_no_say():
+def test_rows_without_a_price_have_no_payoff_and_do_not_count():
     paid = payoff([0.9, 0.9], [1, 1], [0.5, np.nan], [0.5, np.nan])
     assert paid[0] == 2
     assert np.isnan(paid[1])
@@ -49,7 +49,7 @@ def test_rows_without_a_price_have_no_payoff_and_no_say():
     assert METRICS["return"].population(rows) == pytest.approx(0.5)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     p=st.floats(0, 1),
     yes=st.floats(0.01, 1),
@@ -73,7 +73,7 @@ def sharpe(paid, weight=1.0):
     return sharpe_from_sums(np.array([w.sum(), w @ excess, w @ excess**2, w @ w]))
 
 
-def test_sharpe_by_hand_and_against_numpy():
+def test_sharpe_ratio_matches_a_hand_computation_and_numpy():
     paid = np.array([2.0, 0.0, 1.5, 0.7, 3.0])
     assert sharpe(paid) == pytest.approx((paid - 1).mean() / paid.std(ddof=1))
     assert sharpe(paid, 7.0) == pytest.approx(sharpe(paid))
@@ -84,7 +84,7 @@ def test_sharpe_without_variance_is_nan(flat):
     assert np.isnan(sharpe(flat))
 
 
-def test_sides_apart():
+def test_returns_of_yes_and_no_bets_are_separate():
     rows = MetricRows.of([0.9, 0.9, 0.1, 0.5], [1, 0, 0, 1], None, ([0.5, 0.5, 0.4, np.nan], [0.5, 0.5, 0.6, 0.5]))
     assert METRICS["yes_side"].population(rows) == pytest.approx(1.0)
     assert METRICS["no_side"].population(rows) == pytest.approx(1 / 0.6)

@@ -8,18 +8,18 @@ from foretell.metrics.comparison import symmetric_p
 
 
 @pytest.mark.parametrize(("p", "expected"), [(0.0, "***"), (0.001, "**"), (0.01, "*"), (0.05, ""), (np.nan, "")])
-def test_stars_are_strict(p, expected):
+def test_stars_use_strict_thresholds(p, expected):
     assert stars(p) == expected
 
 
-def test_one_sided_counts_the_other_side_of_zero():
+def test_one_sided_p_counts_draws_on_the_other_side_of_zero():
     draws = np.array([-2.0, -1.0, 0.0, 1.0])
     assert one_sided_p(-0.5, draws) == 0.5
     assert one_sided_p(0.5, draws) == 0.75
     assert np.isnan(one_sided_p(0.5, draws[:0]))
 
 
-def test_two_sided_is_never_zero_nor_above_one():
+def test_two_sided_p_is_above_zero_and_at_most_one():
     assert two_sided_p(np.ones(999)) == pytest.approx(0.002)
     assert two_sided_p(np.zeros(9)) == 1.0
     assert np.isnan(two_sided_p(np.ones(0)))
@@ -29,15 +29,15 @@ KINDS = ("percentile", "symmetric")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_p_is_below_five_per_cent_exactly_where_the_interval_misses_zero(kind):
+def test_p_is_below_five_percent_exactly_if_the_interval_excludes_zero(kind):
     how = Resampling(draws=300, interval=kind)
     starred = 0
     for seed in range(80):
         rng = np.random.default_rng(seed)
         skewed = rng.exponential(1.0, 30) - 1.0 + rng.normal(0.35, 0.05)
-        found = compare_paired(skewed, np.zeros(30), resampling=how)
-        assert (found.p_two_sided < 0.05) == (found.low > 0 or found.high < 0)
-        starred += found.p_two_sided < 0.05
+        comparison = compare_paired(skewed, np.zeros(30), resampling=how)
+        assert (comparison.p_two_sided < 0.05) == (comparison.low > 0 or comparison.high < 0)
+        starred += comparison.p_two_sided < 0.05
     assert 10 < starred < 70, "both cases are seen"
 
 
@@ -56,12 +56,12 @@ def test_a_p_value_is_the_level_at_which_the_interval_reaches_zero(shift):
 def test_a_p_value_does_not_depend_on_the_number_of_draws(shift):
     rng = np.random.default_rng(2)
     gaps = rng.normal(shift, 1.0, 120)
-    found = [
+    p_two_sideds = [
         compare_paired(gaps, np.zeros(120), resampling=Resampling(draws=draws)).p_two_sided
         for draws in (1000, 2000, 20_000)
     ]
     t = gaps.mean() / (gaps.std(ddof=1) / np.sqrt(120))
-    assert found == pytest.approx([2 * stats.t.sf(abs(t), 119)] * 3, rel=0.35, abs=1e-9)
+    assert p_two_sideds == pytest.approx([2 * stats.t.sf(abs(t), 119)] * 3, rel=0.35, abs=1e-9)
 
 
 def test_three_stars_are_reached_with_few_draws():

@@ -28,11 +28,11 @@ def expected(p, wealth_yes, wealth_no, gamma):
 
 
 def best(objective):
-    found = minimize_scalar(lambda a: -objective(a), bounds=(0, 1), method="bounded", options={"xatol": 1e-10})
-    return max(-found.fun, objective(0.0), objective(1.0))
+    optimum = minimize_scalar(lambda a: -objective(a), bounds=(0, 1), method="bounded", options={"xatol": 1e-10})
+    return max(-optimum.fun, objective(0.0), objective(1.0))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(p=probability, yes=price, no=price, gamma=aversion)
 def test_closed_form_is_the_numeric_optimum(p, yes, no, gamma):
     a, b = (float(x[0]) for x in crra_stakes([p], [yes], [no], gamma))
@@ -42,7 +42,7 @@ def test_closed_form_is_the_numeric_optimum(p, yes, no, gamma):
     assert ours == pytest.approx(numeric, rel=1e-6, abs=1e-7)
 
 
-def test_formula_of_the_paper_at_one_price():
+def test_stakes_match_the_formula_of_the_paper():
     """Equation (6) of Prophet Arena C.3, evaluated as printed."""
     p, q, gamma = 0.6, 0.45, 0.5
     top = q ** (1 - 1 / gamma) * p ** (1 / gamma)
@@ -50,7 +50,7 @@ def test_formula_of_the_paper_at_one_price():
     assert crra_stakes([p], [q], [1 - q], gamma)[0][0] == pytest.approx(top / (top + bottom))
 
 
-def test_log_utility_bets_its_probabilities():
+def test_log_utility_stakes_equal_the_probabilities():
     p = np.array([0.0, 0.25, 1.0])
     yes, no = crra_stakes(p, [0.5, 0.9, 0.1], [0.6, 0.1, 0.9], 1.0)
     assert yes.tolist() == p.tolist()
@@ -63,7 +63,7 @@ def test_risk_neutral_goes_all_in_and_ties_go_to_yes():
     assert no.tolist() == [0, 1, 0, 0]
 
 
-def test_whoever_repeats_the_market_always_ties():
+def test_repeating_the_market_price_is_always_a_tie():
     """p = yes/(yes+no) has no edge; rounding must not decide the side."""
     cents = np.arange(1, 100) / 100
     yes, no = (grid.ravel() for grid in np.meshgrid(cents, cents))
@@ -81,7 +81,7 @@ def test_stakes_stay_finite_at_the_edges(gamma):
     assert ((a >= 0) & (b >= 0) & (a + b <= 1 + 1e-12)).all()
 
 
-def test_what_nobody_offers_is_not_bought():
+def test_contracts_that_are_not_offered_are_not_bought():
     yes, no = crra_stakes([0.9, 0.9, 0.9], [0.0, 0.5, 0.0], [1.0, 0.0, 0.0], 0.0)
     assert yes.tolist() == [0, 1, 0]
     assert no.tolist() == [1, 0, 0]
@@ -93,15 +93,15 @@ def test_small_aversion_approaches_all_in():
     assert crra_stakes([0.49], [0.5], [0.5], 1e-4)[0][0] == pytest.approx(0)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(low=probability, high=probability, yes=price, no=price, gamma=st.floats(0, 3))
-def test_belief_moves_money_the_right_way(low, high, yes, no, gamma):
+def test_a_higher_probability_never_lowers_the_stake_on_yes(low, high, yes, no, gamma):
     low, high = sorted([low, high])
     (less, more), _ = crra_stakes([low, high], [yes, yes], [no, no], gamma)
     assert less <= more + 1e-9
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(p=probability, yes=price, no=price, gamma=st.floats(0.01, 3))
 def test_sides_are_symmetric(p, yes, no, gamma):
     assume(abs(p * no - (1 - p) * yes) > 1e-6)
@@ -116,13 +116,13 @@ def test_missing_prices_give_missing_stakes():
     assert np.isfinite([a[1], b[1]]).all()
 
 
-def test_normalised_price_by_hand():
+def test_normalised_price_matches_a_hand_computation():
     price = normalised_price([0.6, 0.0, np.nan, 0.0], [0.6, 1.0, 0.5, 0.0])
     assert price[:2].tolist() == [0.5, 0]
     assert np.isnan(price[2:]).all()
 
 
-def test_fees_by_hand():
+def test_fees_match_a_hand_computation():
     ask = np.array([0.5, 0.9])
     assert no_fee(ask).tolist() == [0, 0]
     assert kalshi_fee(ask, 100).tolist() == pytest.approx([1.75, 0.63])
@@ -142,6 +142,6 @@ def test_fees_by_hand():
         (lambda: proportional_fee(-0.1), "rate"),
     ],
 )
-def test_bad_input_is_named(call, message):
+def test_invalid_input_raises_an_error_that_names_it(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -1,4 +1,4 @@
-"""Thresholds: all cuts at once, ties as documented, and honest scores of what was chosen."""
+"""Thresholds: all cuts at once, ties as documented, and out-of-sample scores of the chosen threshold."""
 
 import numpy as np
 import pytest
@@ -15,11 +15,13 @@ rows = st.lists(st.tuples(st.sampled_from([0, 0.1, 0.25, 0.5, 0.7, 1]), st.boole
 
 
 def counts_at(p, y, threshold):
-    said, true = p > threshold, y == 1
-    return np.array([(said & true).sum(), (said & ~true).sum(), (~said & true).sum(), (~said & ~true).sum()], float)
+    called, true = p > threshold, y == 1
+    return np.array(
+        [(called & true).sum(), (called & ~true).sum(), (~called & true).sum(), (~called & ~true).sum()], float
+    )
 
 
-def test_scores_worked_by_hand():
+def test_scores_match_a_hand_computation():
     table = np.array([3.0, 1.0, 2.0, 4.0])
     assert score_counts(table, "accuracy") == pytest.approx(0.7)
     assert score_counts(table, "balanced") == pytest.approx((3 / 5 + 4 / 5) / 2)
@@ -29,9 +31,9 @@ def test_scores_worked_by_hand():
         score_counts(table, "auc")  # pyright: ignore[reportArgumentType]
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(rows, st.sampled_from(["accuracy", "balanced", "f1"]))
-def test_no_threshold_anywhere_beats_the_chosen_one(pairs, criterion):
+def test_no_other_threshold_beats_the_chosen_one(pairs, criterion):
     p, y = np.array([a for a, _ in pairs], float), np.array([b for _, b in pairs], float)
     chosen = best_threshold(p, y, criterion=criterion)
     assert score_counts(counts_at(p, y, chosen.value), criterion) == pytest.approx(chosen.score, abs=1e-12)
@@ -42,13 +44,13 @@ def test_no_threshold_anywhere_beats_the_chosen_one(pairs, criterion):
     assert chosen.low == chosen.high or np.allclose(scores, chosen.score)
 
 
-def test_cuts_are_those_of_a_loop():
+def test_cuts_equal_those_of_a_loop():
     rng = np.random.default_rng(1)
     p, y, w = rng.integers(0, 9, 60) / 8, rng.integers(0, 2, 60).astype(float), rng.uniform(0.5, 2, 60)
     cuts = all_cuts(p, y, w)
     for low, table in zip(cuts.low, cuts.counts, strict=True):
-        said, true = p > low, y == 1
-        expected = [w[said & true].sum(), w[said & ~true].sum(), w[~said & true].sum(), w[~said & ~true].sum()]
+        called, true = p > low, y == 1
+        expected = [w[called & true].sum(), w[called & ~true].sum(), w[~called & true].sum(), w[~called & ~true].sum()]
         np.testing.assert_allclose(table, expected, atol=1e-12)
     assert len(cuts.low) == len(np.unique(p)) + 1
 
@@ -61,7 +63,7 @@ def test_ties_go_to_the_widest_stretch_then_to_the_one_nearest_to_a_half():
     # 0.1–0.3 and 0.6–0.8 are equally wide: 0.7 is nearer to one half than 0.2.
     near = best_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1])
     assert near.value == pytest.approx(0.7)
-    # A value that holds as many True as False may be called either way: the stretch runs across it.
+    # A value with as many True as False may be called either way, so the range includes it.
     across = best_threshold([0.2, 0.5, 0.5, 0.7], [0, 0, 1, 1])
     assert (across.low, across.high) == (0.2, 0.7)
 
@@ -74,11 +76,11 @@ def test_certain_forecasts_can_be_called_true_or_false():
 
 def test_a_cut_stays_below_the_next_float():
     low, high = 0.5, float(np.nextafter(0.5, 1))
-    found = best_threshold([low, high], [0, 1])
-    assert ([low, high] > np.float64(found.value)).tolist() == [False, True]
+    threshold = best_threshold([low, high], [0, 1])
+    assert ([low, high] > np.float64(threshold.value)).tolist() == [False, True]
 
 
-def test_missing_outcomes_and_nothing_are_refused():
+def test_missing_outcomes_and_empty_input_raise():
     with pytest.raises(ValueError, match="missing"):
         best_threshold([0.5], [np.nan])
     with pytest.raises(ValueError, match="nothing to score"):
@@ -86,7 +88,7 @@ def test_missing_outcomes_and_nothing_are_refused():
 
 
 @pytest.mark.parametrize("y", [[0, 0, 0], [1, 1, 1]])
-def test_one_class_is_refused(y):
+def test_outcomes_of_one_class_raise(y):
     with pytest.raises(ValueError, match="both classes"):
         best_threshold([0.1, 0.5, 0.9], y)
 
@@ -109,32 +111,32 @@ def test_a_threshold_is_scored_on_other_rows():
     assert report.gain.low > 0
 
 
-def test_cross_fitting_is_honest_where_there_is_nothing_to_learn():
+def test_cross_fitted_score_is_below_the_in_sample_score_without_signal():
     rng = np.random.default_rng(3)
     p, y = rng.uniform(size=400), (rng.uniform(size=400) < 0.5).astype(float)
-    found = cross_fit_threshold(p, y, np.arange(400) // 4, folds=10, criterion="balanced", resampling=FEW)
-    assert found.in_sample > 0.5
-    assert found.score < found.in_sample
-    assert found.gain.low < 0 < found.gain.high + 0.1
+    fit_threshold = cross_fit_threshold(p, y, np.arange(400) // 4, folds=10, criterion="balanced", resampling=FEW)
+    assert fit_threshold.in_sample > 0.5
+    assert fit_threshold.score < fit_threshold.in_sample
+    assert fit_threshold.gain.low < 0 < fit_threshold.gain.high + 0.1
 
 
-def test_no_group_sees_its_own_rows():
+def test_threshold_of_a_group_does_not_use_its_own_rows():
     p = np.array([0.1, 0.9, 0.4, 0.6, 0.3, 0.7])
     y = np.array([0.0, 1, 0, 1, 0, 1])
     group = np.array([0, 0, 1, 1, 2, 2])
-    found = cross_fit_threshold(p, y, group, folds=3, resampling=FEW)
-    for one in range(3):
-        expected = best_threshold(p[group != one], y[group != one]).value
-        assert set(found.threshold[group == one]) == {expected}
+    fit_threshold = cross_fit_threshold(p, y, group, folds=3, resampling=FEW)
+    for member in range(3):
+        expected = best_threshold(p[group != member], y[group != member]).value
+        assert set(fit_threshold.threshold[group == member]) == {expected}
 
 
 def test_folds_without_both_classes_fall_back_to_one_half():
-    found = cross_fit_threshold([0.2, 0.9, 0.3], [1, 0, 0], [0, 1, 2], folds=3, resampling=FEW)
-    assert found.fallbacks == 1
-    assert found.threshold[0] == 0.5
+    fit_threshold = cross_fit_threshold([0.2, 0.9, 0.3], [1, 0, 0], [0, 1, 2], folds=3, resampling=FEW)
+    assert fit_threshold.fallbacks == 1
+    assert fit_threshold.threshold[0] == 0.5
 
 
-def test_bad_groups_are_refused():
+def test_invalid_groups_raise():
     with pytest.raises(ValueError, match="two folds and two groups"):
         cross_fit_threshold([0.2, 0.9], [1, 0], [0, 0])
     with pytest.raises(ValueError, match="group has 3 rows"):

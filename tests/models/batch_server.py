@@ -1,6 +1,6 @@
-"""Stand-ins for the batch services of OpenAI, Anthropic and Google, which refuse what the real ones refuse.
+"""Fakes of the batch services of OpenAI, Anthropic and Google, with the same validation as the real ones.
 
-Written from the providers' documentation, apart from what the product sends.
+Written from the providers' documentation, independently of the code under test.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ KEY = "k-secret"
 
 
 class NoRoom(Exception):
-    """A batch that is not taken because of the load, in the words of the three providers."""
+    """A batch is refused because of the load, with the messages of the three providers."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -32,7 +32,7 @@ class NoRoom(Exception):
 
 
 class BatchProvider:
-    """OpenAI, Anthropic and Google, as far as batches go; what they refuse is refused."""
+    """The batch endpoints of OpenAI, Anthropic and Google."""
 
     def __init__(self) -> None:
         self.open = threading.Event()
@@ -40,15 +40,15 @@ class BatchProvider:
         self.batches: dict[str, dict[str, Json]] = {}
         self.files: dict[str, bytes] = {}
         self.endings: dict[str, str] = {}
-        """How a request with a word in it ends, where it is not answered: expired, refused, overloaded or lost."""
+        """How a request with this word ends if it is not answered: expired, refused, overloaded or lost."""
         self.state = ""
-        """How whole batches end, where that is not well."""
+        """How whole batches end if they fail."""
         self.room: int | None = None
-        """How many requests may wait here; a batch with more than there is room for is not taken."""
+        """How many requests may wait; a larger batch is refused."""
         self.refusals: list[int] = []
         """Status codes with which the next batches are refused."""
         self.refused: list[int] = []
-        """How many requests the batches had that were refused for want of room."""
+        """The sizes of the batches refused for lack of room."""
         self.looks = 0
 
     def app(self) -> web.Application:
@@ -117,11 +117,11 @@ class BatchProvider:
         return web.Response(body=self.files[request.match_info["id"]])
 
     async def openai(self, request: web.Request) -> web.Response:
-        made = await request.json()
-        refuse(made["completion_window"] != "24h", "completion_window")
-        lines = [json.loads(line) for line in self.files[made["input_file_id"]].splitlines()]
+        batch = await request.json()
+        refuse(batch["completion_window"] != "24h", "completion_window")
+        lines = [json.loads(line) for line in self.files[batch["input_file_id"]].splitlines()]
         refuse(any(line.keys() != {"custom_id", "method", "url", "body"} for line in lines), "fields of a line")
-        refuse({(line["method"], line["url"]) for line in lines} != {("POST", made["endpoint"])}, "endpoint")
+        refuse({(line["method"], line["url"]) for line in lines} != {("POST", batch["endpoint"])}, "endpoint")
         refuse(len({line["body"]["model"] for line in lines}) != 1, "one model for each batch")
         bodies = {line["custom_id"]: line["body"] for line in lines}
         refuse(len(bodies) != len(lines), "custom_id given twice")
@@ -155,14 +155,14 @@ class BatchProvider:
                     lines["error"].append({"id": "l", "custom_id": key, "response": answer, "error": None})
                 case _:
                     pass
-        for name, found in lines.items():
-            self.files[f"{id}-{name}"] = "\n".join(map(json.dumps, found)).encode()
+        for name, file_lines in lines.items():
+            self.files[f"{id}-{name}"] = "\n".join(map(json.dumps, file_lines)).encode()
         status = "expired" if "expired" in self.endings.values() else "completed"
         files = {"output_file_id": f"{id}-output", "error_file_id": f"{id}-error"}
         return web.json_response({"id": id, "status": status, **files})
 
     def response(self, body: Json) -> Json:
-        """What OpenAI's model says; the tier it names is not the one that is billed."""
+        """A reply of OpenAI's model. The tier in it is not the one that is billed."""
         return {
             "id": "r",
             "status": "completed",
@@ -175,10 +175,10 @@ class BatchProvider:
 
     async def anthropic(self, request: web.Request) -> web.Response:
         refuse(request.headers.get("anthropic-version") != "2023-06-01", "anthropic-version")
-        asked = (await request.json())["requests"]
-        refuse(any(one.keys() != {"custom_id", "params"} for one in asked), "fields of a request")
-        refuse(any("max_tokens" not in one["params"] for one in asked), "max_tokens")
-        id = self.took({one["custom_id"]: one["params"] for one in asked})
+        entries = (await request.json())["requests"]
+        refuse(any(entry.keys() != {"custom_id", "params"} for entry in entries), "fields of a request")
+        refuse(any("max_tokens" not in entry["params"] for entry in entries), "max_tokens")
+        id = self.took({entry["custom_id"]: entry["params"] for entry in entries})
         return web.json_response({"id": id, "type": "message_batch", "processing_status": "in_progress"})
 
     async def anthropic_batch(self, request: web.Request) -> web.Response:
@@ -188,14 +188,14 @@ class BatchProvider:
     async def anthropic_results(self, request: web.Request) -> web.Response:
         lines: list[Json] = []
         for key, body in self.batches[request.match_info["id"]].items():
-            said = {
+            message = {
                 "content": [{"type": "text", "text": word_of(body)}],
                 "stop_reason": "end_turn",
                 "usage": {"input_tokens": 100, "output_tokens": 10, "service_tier": "batch"},
             }
             error = {"type": "error", "error": {"type": "invalid_request_error", "message": "the prompt is odd"}}
             result = {
-                "": {"type": "succeeded", "message": said},
+                "": {"type": "succeeded", "message": message},
                 "expired": {"type": "expired"},
                 "refused": {"type": "errored", "error": error},
                 "overloaded": {
@@ -212,8 +212,8 @@ class BatchProvider:
         refuse(request.match_info["model"] != "gemini-3.8-flash", "model")
         batch = (await request.json())["batch"]
         refuse(batch.keys() != {"displayName", "inputConfig"}, "fields of a batch")
-        asked = batch["inputConfig"]["requests"]["requests"]
-        id = self.took({one["metadata"]["key"]: one["request"] for one in asked})
+        entries = batch["inputConfig"]["requests"]["requests"]
+        id = self.took({entry["metadata"]["key"]: entry["request"] for entry in entries})
         return web.json_response({"name": f"batches/{id}", "metadata": {"state": "BATCH_STATE_PENDING"}})
 
     async def google_batch(self, request: web.Request) -> web.Response:
@@ -226,13 +226,13 @@ class BatchProvider:
             return web.json_response({"name": f"batches/{id}", "metadata": metadata, "done": True, "error": error})
         lines: list[Json] = []
         for key, body in self.batches[id].items():
-            said = {
+            response = {
                 "candidates": [{"content": {"parts": [{"text": word_of(body)}]}, "finishReason": "STOP"}],
                 "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110},
             }
             error = {"code": 3, "message": "the prompt is odd"}
             busy = {"code": 8, "message": "Resource exhausted"}
-            endings = {"": {"response": said}, "refused": {"error": error}, "overloaded": {"error": busy}}
+            endings = {"": {"response": response}, "refused": {"error": error}, "overloaded": {"error": busy}}
             line = endings.get(self.ending(body))
             lines += [{**line, "metadata": {"key": key}}] if line else []
         state = "EXPIRED" if "expired" in self.endings.values() else "SUCCEEDED"
@@ -242,10 +242,10 @@ class BatchProvider:
 
 
 def word_of(body: Json) -> str:
-    """What the stand-in says: the word it was asked about."""
-    found = re.search(r"about (\w+)", json.dumps(body))
-    assert found
-    return found[1]
+    """The text of the reply: the word in the request."""
+    match = re.search(r"about (\w+)", json.dumps(body))
+    assert match
+    return match[1]
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from foretell.models import Journal, content_key, entry_fault
+from foretell.models.canonical import content_key
+from foretell.models.journal import Journal, entry_fault
 
 ANSWERS, AT_ONCE = 1500, 32
 KILLS = 33
@@ -22,7 +23,7 @@ def body(place: int) -> bytes:
 
 
 async def life(home: Path) -> None:
-    """Ask for everything; what is in the journal costs nothing."""
+    """Request everything. What is in the journal is free."""
     paid = os.open(home / "paid", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     used = os.open(home / "used", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     places = iter(range(ANSWERS))
@@ -51,7 +52,7 @@ def size(path: Path) -> int:
 
 
 def forked(home: Path, burst: int, pause: float) -> bool:
-    """One life, killed a moment after so much was paid; whether it was, and had not ended before."""
+    """Run a process and kill it shortly after a number of payments. Returns False if it ended before."""
     child = os.fork()
     if child == 0:
         asyncio.run(life(home))
@@ -66,32 +67,32 @@ def forked(home: Path, burst: int, pause: float) -> bool:
     return True
 
 
-def look(home: Path, paid_when_kept: dict[int, int]) -> None:
-    """What was used is kept and unchanged; what was kept was not paid for again."""
+def look(home: Path, paid_when_stored: dict[int, int]) -> None:
+    """Check that used replies are stored unchanged and that stored replies were not paid for again."""
     keys = {content_key(place): place for place in range(ANSWERS)}
     with closing(sqlite3.connect(home / "journal.db")) as con:
         rows = con.execute("select * from kept").fetchall()
         assert con.execute("pragma quick_check").fetchone() == ("ok",)
     assert not any(entry_fault(row) for row in rows)
-    kept, paid = {keys[row[0].hex()] for row in rows}, Counter(lines(home / "paid"))
-    assert set(lines(home / "used")) <= kept
-    for place in kept:
-        assert paid_when_kept.setdefault(place, paid[place]) == paid[place], "paid twice"
+    stored, paid = {keys[row[0].hex()] for row in rows}, Counter(lines(home / "paid"))
+    assert set(lines(home / "used")) <= stored
+    for place in stored:
+        assert paid_when_stored.setdefault(place, paid[place]) == paid[place], "paid twice"
 
 
 def main(home: Path) -> None:
-    rng, killed, paid_when_kept = random.Random(11), 0, dict[int, int]()
+    rng, killed, paid_when_stored = random.Random(11), 0, dict[int, int]()
     Journal(home / "journal.db").close()
     for kill in range(KILLS):
-        # Anywhere from its first breath on, or when a burst of payments is under way.
+        # At any time after the start, or during a burst of payments.
         early = kill % 4 == 0
         burst = 0 if early else size(home / "paid") + rng.randrange(5 * AT_ONCE)
         killed += forked(home, burst, rng.uniform(0, 0.05 if early else 0.005))
-        look(home, paid_when_kept)
+        look(home, paid_when_stored)
     with closing(Journal(home / "journal.db")) as journal:
-        lost = journal.maybe_paid()
+        lost = journal.sends() - journal.database.read("select count(*) from kept")[0][0]
     asyncio.run(life(home))
-    look(home, paid_when_kept)
+    look(home, paid_when_stored)
     paid = Counter(lines(home / "paid"))
     assert set(paid) == set(range(ANSWERS))
     again = sum(paid.values()) - ANSWERS

@@ -1,4 +1,4 @@
-"""Fixtures of the llm tests: nobody talks to a real provider, and the kill harness is at hand."""
+"""Fixtures of the model tests: clients for local addresses only, keys, and the kill harness."""
 
 import importlib.util
 import sys
@@ -8,7 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from foretell.models import ProviderClient, is_loopback, open_provider
+from foretell.models.names import is_loopback
+from foretell.models.provider import ProviderClient
+from foretell.models.router import open_provider
 
 CANARY = "sk-canary-0123456789-do-not-leak"
 KEYS = {name: CANARY for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENROUTER_API_KEY")}
@@ -16,7 +18,7 @@ KEYS = {name: CANARY for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE
 
 @pytest.fixture
 def loopback() -> Callable[[str, str], ProviderClient]:
-    """Opens wires to this machine only."""
+    """Opens clients for addresses on this machine only."""
 
     def opened(name: str, address: str) -> ProviderClient:
         assert is_loopback(address)
@@ -27,7 +29,7 @@ def loopback() -> Callable[[str, str], ProviderClient]:
 
 @pytest.fixture(scope="session")
 def kill_harness() -> ModuleType:
-    """The module beside this file; tests of other packages load it the same way."""
+    """The module next to this file. Tests of other packages load it in the same way."""
     spec = importlib.util.spec_from_file_location("kill_harness", Path(__file__).with_name("kill_harness.py"))
     assert spec is not None
     assert spec.loader is not None
@@ -39,7 +41,7 @@ def kill_harness() -> ModuleType:
 
 @pytest.fixture
 def keys() -> dict[str, str]:
-    """A key for every provider, easy to recognise should it leak."""
+    """A recognizable key for every provider."""
     return dict(KEYS)
 
 

@@ -1,10 +1,14 @@
-"""Asks a fake provider 200 questions through journal, limits and wire; a line of progress for every reply used."""
+"""Sends 200 requests to a fake provider through journal, limits and client, and logs every reply used."""
 
 import asyncio
 import os
 import sys
 
-from foretell.models import Journal, ModelLimits, ModelRouter, Request, UserMessage
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
+from foretell.models.model import Request, UserMessage
+from foretell.models.router import ModelRouter
 
 CALLS = 200
 
@@ -18,10 +22,11 @@ async def main(url: str, path: str, progress: str) -> None:
     file = os.open(progress, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     places = iter(range(CALLS))
     async with ModelRouter({}, journal=journal, limits={"compat": ModelLimits(at_once=20)}) as exchange:
+        model = exchange.within(Budget("run", run="run"))
 
         async def work() -> None:
             for place in places:
-                reply = await exchange.complete(request(url, place))
+                reply = await model.complete(request(url, place))
                 assert reply.text == f"You said: question {place}"
                 os.write(file, f"{place}\n".encode())
 

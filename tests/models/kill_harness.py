@@ -1,7 +1,7 @@
-"""Kills a process at chosen points of its progress, again and again, and lets it finish in the end.
+"""Kills a process repeatedly at chosen points of its progress, and lets it finish at last.
 
-The process writes one line to a progress file for every piece of work it has done, and does nothing twice that an
-earlier life has finished. What must hold between two lives is for the caller to check.
+The process writes one line to a progress file for every finished piece of work and does not repeat finished work. The
+caller checks the invariants after each kill.
 """
 
 import random
@@ -14,12 +14,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Lives:
-    """How it went."""
+    """The outcome."""
 
     kills: int
-    """Lives that were ended from outside, not those that had finished before."""
+    """Number of processes that were killed before they finished."""
     code: int
-    """Exit code of the last life."""
+    """Exit code of the last process."""
 
 
 def kill_points(total: int, kills: int, rng: random.Random) -> list[int]:

@@ -1,4 +1,4 @@
-"""The official schemas of model providers, and what a request of ours violates in them."""
+"""The official schemas of model providers, and the errors of a request by these schemas."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def schema(name: str) -> Draft202012Validator:
 
 
 def _json_types(schemas: dict[str, Any]) -> dict[str, Any]:
-    """Google's discovery format says "any" where JSON schema says nothing, and has formats of its own."""
+    """Convert Google's discovery format to JSON schema: no type "any", and no formats of its own."""
     for part in walk(schemas):
         if part.get("type") == "any":
             del part["type"]
@@ -49,11 +49,13 @@ SPECS = {
     "chat": "openai_chat_request.schema.json",
 }
 KNOWN_ELSEWHERE = {"responses": set(), "messages": {"temperature"}, "generateContent": {"serviceTier"}, "chat": set()}
-"""Fields that the schema at hand lacks: an older API version has one, the Gemini API the other."""
+"""Valid fields that the schemas lack: one is from an older API version, the other from the Gemini API."""
 
 
 def problems(api: str, body: dict[str, Any], spec: str = "") -> list[str]:
     validator = schema(spec or SPECS[api])
     unknown = body.keys() - validator.schema["properties"].keys() - KNOWN_ELSEWHERE[api]
-    found = [f"unknown field {name}" for name in sorted(unknown)]
-    return found + [f"{'/'.join(map(str, error.path))}: {error.message[:200]}" for error in validator.iter_errors(body)]
+    errors = [f"unknown field {name}" for name in sorted(unknown)]
+    return errors + [
+        f"{'/'.join(map(str, error.path))}: {error.message[:200]}" for error in validator.iter_errors(body)
+    ]

@@ -1,6 +1,6 @@
-"""Stand-ins for providers that refuse what the real ones refuse, and check what they get back from an earlier turn.
+"""Fakes of providers that validate requests as the real ones do, including the content of earlier turns.
 
-The rules are written from the providers' documentation, apart from the table that the product uses: where the two
+The rules are written from the providers' documentation, independently of the product's table of models. If the two
 disagree, a test fails.
 """
 
@@ -16,7 +16,7 @@ Handler = Callable[[Json], Json]
 
 
 class Refusal(Exception):
-    """What the provider answers instead."""
+    """An error response of the provider."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ def refuse(condition: Any, message: str) -> None:
         raise Refusal(message)
 
 
-# Who refuses what.
+# What each model refuses.
 
 NO_NONE = ("gpt-6-astra", "gpt-6.1-sol", "gpt-5-nano", "o3")
 EFFORTS = {
@@ -77,7 +77,7 @@ GEMINI_LEVELS = {
 
 
 class Script:
-    """What every stand-in does: two calls to look things up, then the tool it is told to call."""
+    """The behaviour of every fake: two calls of `look_up`, then the forced tool."""
 
     def __init__(self) -> None:
         self.requests: list[Json] = []
@@ -207,9 +207,9 @@ def messages(script: Script) -> Handler:
             refuse(prefixes.setdefault(model, prefix) != prefix, "thinking blocks are bound to their prefix")
         forced = body["tool_choice"].get("name", "*") if choice in ("any", "tool") else None
         results = sum(b["type"] == "tool_result" for turn in body["messages"] for b in turn["content"])
-        told = _text(body["messages"][-1])
+        text = _text(body["messages"][-1])
         name, arguments = script.step(results, [t["name"] for t in body.get("tools", ())], forced)
-        if "`submit`" in told:
+        if "`submit`" in text:
             name, arguments = "submit", {"p": 0.3}
         thinks = kind in ("enabled", "adaptive") or (
             kind is None and model not in (*CLAUDE_SAMPLING, "claude-opus-4-8")
@@ -255,8 +255,8 @@ def gemini(script: Script) -> Handler:
         calls = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
         refuse(calls.get("allowedFunctionNames") and calls.get("mode") not in ("ANY", "VALIDATED"), "names need ANY")
         for content in body["contents"]:
-            made = [part for part in content["parts"] if "functionCall" in part]
-            signed = not made or made[0].get("thoughtSignature") == f"signed by {model}"
+            tool_calls = [part for part in content["parts"] if "functionCall" in part]
+            signed = not tool_calls or tool_calls[0].get("thoughtSignature") == f"signed by {model}"
             refuse(not signed, "Function call is missing a thought_signature")
         forced = (calls.get("allowedFunctionNames") or ["*"])[0] if calls.get("mode") == "ANY" else None
         results = sum("functionResponse" in part for content in body["contents"] for part in content["parts"])
@@ -301,13 +301,14 @@ def chat(script: Script, kind: str) -> Handler:
             effort = body.get("reasoning_effort")
             refuse(effort and effort not in EFFORTS[body["model"]], f"reasoning_effort: {effort} is not supported")
         for message in body["messages"]:
-            made = message.get("tool_calls")
+            tool_calls = message.get("tool_calls")
             refuse(
-                kind == "deepseek" and made and "reasoning_content" not in message,
+                kind == "deepseek" and tool_calls and "reasoning_content" not in message,
                 "The `reasoning_content` must be passed back",
             )
             refuse(
-                kind == "openrouter" and made and message.get("reasoning_details") != [DETAIL], "details were changed"
+                kind == "openrouter" and tool_calls and message.get("reasoning_details") != [DETAIL],
+                "details were changed",
             )
         forced = choice["function"]["name"] if isinstance(choice, dict) else "*" if choice == "required" else None
         forced = None if kind == "ollama" else forced
@@ -318,11 +319,11 @@ def chat(script: Script, kind: str) -> Handler:
         if "`submit`" in last:
             name, arguments = "submit", {"p": 0.3}
         call = {"id": f"c{results}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-        said: Json = {"role": "assistant", "content": None, "tool_calls": [call]}
-        said |= {"reasoning_content": "hm"} if kind == "deepseek" else {}
-        said |= {"reasoning_details": [DETAIL], "reasoning": "hm"} if kind == "openrouter" else {}
+        turn: Json = {"role": "assistant", "content": None, "tool_calls": [call]}
+        turn |= {"reasoning_content": "hm"} if kind == "deepseek" else {}
+        turn |= {"reasoning_details": [DETAIL], "reasoning": "hm"} if kind == "openrouter" else {}
         usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
-        return {"model": body["model"], "choices": [{"message": said, "finish_reason": "tool_calls"}], "usage": usage}
+        return {"model": body["model"], "choices": [{"message": turn, "finish_reason": "tool_calls"}], "usage": usage}
 
     return answer
 
@@ -331,7 +332,7 @@ DETAIL = {"type": "reasoning.encrypted", "data": "sealed", "index": 0}
 
 
 def answer(handler: Handler, script: Script, path: str, body: Json) -> tuple[int, Json]:
-    """Status and body of what a stand-in says to a request."""
+    """Status and body of the response to a request."""
     if "models/" in path:
         body["model"] = path.partition("models/")[2].partition(":")[0]
     script.requests.append(body)
@@ -342,11 +343,11 @@ def answer(handler: Handler, script: Script, path: str, body: Json) -> tuple[int
 
 
 async def serve(handler: Handler, script: Script) -> tuple[web.AppRunner, str]:
-    """A real server on this machine; whoever starts it cleans the runner up."""
+    """Start a server on this machine. The caller cleans up the runner."""
 
     async def post(request: web.Request) -> web.Response:
-        status, said = answer(handler, script, request.path, await request.json())
-        return web.json_response(said, status=status)
+        status, body = answer(handler, script, request.path, await request.json())
+        return web.json_response(body, status=status)
 
     app = web.Application()
     app.router.add_post("/{path:.*}", post)

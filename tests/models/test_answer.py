@@ -9,20 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from foretell.models import (
-    AssistantMessage,
-    ModelError,
-    NoJsonFound,
-    Reply,
-    Request,
-    ToolCall,
-    UserMessage,
-    ask_typed,
-    read_json,
-    schema_errors,
-    schema_of,
-)
-from foretell.models.providers import ScriptedModel
+from foretell.models.model import AssistantMessage, ModelError, Reply, Request, ToolCall, UserMessage
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.structured_output import NoJsonFound, ask_typed, read_json, schema_errors, schema_of
 
 
 class Guess(BaseModel):
@@ -45,7 +34,7 @@ def _ask(*script: Reply | str, kind: type[Any] = Guess, attempts: int = 3) -> tu
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ('{"p": 0.3}', {"p": 0.3}),
         ('```json\n{"p": 0.3}\n```', {"p": 0.3}),
@@ -66,14 +55,15 @@ def _ask(*script: Reply | str, kind: type[Any] = Guess, attempts: int = 3) -> tu
         ('{"p": 0.3, "wh', {"p": 0.3}),
         ('```json\n{"p": 0.3, "why": "cut in a fence', {"p": 0.3, "why": "cut in a fence"}),
         ("[1, 2, 3]", [1, 2, 3]),
+        ('{"p": 0.3, "why": "%s"}' % ("[" * 1000), {"p": 0.3, "why": "[" * 1000}),
     ],
 )
-def test_json_is_found(text: str, found: object):
-    assert read_json(text) == found
+def test_read_json_finds_json_in_text(text: str, expected: object):
+    assert read_json(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "no idea", "0.3", '"0.3"', "{broken: [}", "{p = 0.3}"])
-def test_no_json(text: str):
+@pytest.mark.parametrize("text", ["", "no idea", "0.3", '"0.3"', "{broken: [}", "{p = 0.3}", "[" * 9999 + "]" * 9999])
+def test_read_json_raises_without_json(text: str):
     with pytest.raises(NoJsonFound):
         read_json(text)
 
@@ -85,46 +75,46 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.sampled_from(["{}", "So:\n{}", "```json\n{}\n```", "{} done."]))
-def test_whatever_is_valid_is_read_as_it_is(value: dict[str, Any], around: str):
+def test_valid_json_is_read_unchanged(value: dict[str, Any], around: str):
     assert read_json(around.replace("{}", json.dumps(value))) == value
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.dictionaries(st.text(min_size=1), st.integers() | st.text() | st.lists(st.text()), min_size=1), st.data())
 def test_a_cut_off_object_never_gains_or_changes_a_value(value: dict[str, Any], data: st.DataObject):
     text = json.dumps(value)
     cut = text[: data.draw(st.integers(1, len(text) - 1))]
     try:
-        found = read_json(cut)
+        result = read_json(cut)
     except NoJsonFound:
         return
-    for key, part in found.items():
-        whole = value[key]
-        if isinstance(whole, str):
-            assert whole.startswith(part)
-        elif isinstance(whole, list):
-            assert len(part) <= len(whole)
-            assert all(one.startswith(two) for one, two in zip(whole, part, strict=False))
+    for key, part in result.items():
+        original = value[key]
+        if isinstance(original, str):
+            assert original.startswith(part)
+        elif isinstance(original, list):
+            assert len(part) <= len(original)
+            assert all(complete.startswith(cut_item) for complete, cut_item in zip(original, part, strict=False))
         else:
-            assert part == whole
+            assert part == original
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.text(alphabet='{}[]",:\\ab01 \n`'))
-def test_reading_never_fails_in_another_way(text: str):
+def test_read_json_raises_only_no_json_found(text: str):
     with contextlib.suppress(NoJsonFound):
         assert isinstance(read_json(text), dict | list)
 
 
-def test_first_answer_fits():
+def test_first_answer_is_accepted():
     guess, model = _ask('{"p": 0.3}')
     assert guess == Guess(p=0.3)
     assert model.requests[0].schema == schema_of(Guess)
 
 
-def test_faults_go_back_to_the_model():
+def test_errors_are_sent_back_to_the_model():
     guess, model = _ask('{"p": 3}', "I would rather not say", '{"p": 0.3}')
     assert guess.p == 0.3
     first, second = model.requests[1].messages[1:], model.requests[2].messages[3:]
@@ -138,20 +128,20 @@ def test_attempts_are_bounded():
         _ask("{}", '{"q": 1}', '{"p": 0.3}', attempts=2)
 
 
-def test_empty_and_refused_answers_are_asked_again():
+def test_empty_and_refused_answers_are_requested_again():
     guess, model = _ask(Reply(text=""), Reply(text="no", finish="refusal"), '{"p": 0.3}')
     assert guess.p == 0.3
-    # Nothing was said in the first turn: an empty turn would be refused by some providers.
+    # The first turn was empty. Some providers would refuse an empty turn.
     assert [type(message) for message in model.requests[1].messages] == [UserMessage, UserMessage]
 
 
-def test_answer_in_a_tool_call_and_dataclasses():
+def test_answer_in_tool_call_is_parsed_into_dataclass():
     call = ToolCall(id="1", name="answer", arguments='{"low": 0, "high": 1}')
     pair, _ = _ask(Reply(calls=(call,), finish="tool"), kind=Pair)
     assert pair == Pair(low=0.0, high=1.0)
 
 
-def test_half_an_answer_is_read_as_far_as_it_goes():
+def test_truncated_answer_is_parsed():
     guess, _ = _ask('{"p": 0.3, "why": "because')
     assert guess == Guess(p=0.3, why="because")
 
@@ -174,7 +164,7 @@ NESTED = {
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         ({"n": 1, "kind": "a", "one": 1, "evidence": [{"claim": "x"}], "maybe": None, "both": None}, []),
         ({"n": 0}, ["n is 0, below 0"]),
@@ -189,6 +179,6 @@ NESTED = {
         ([], ["the value must be object, not array"]),
     ],
 )
-def test_shapes(value: object, told: list[str] | None):
-    found = schema_errors(value, NESTED)
-    assert found == told if told is not None else len(found) == 4
+def test_schema_errors_lists_every_error(value: object, expected: list[str] | None):
+    errors = schema_errors(value, NESTED)
+    assert errors == expected if expected is not None else len(errors) == 4

@@ -1,4 +1,4 @@
-"""The batch tier against strict stand-ins: gathered, paid once and at half the price, also by who was killed."""
+"""The batch tier with strict fakes: requests are collected and paid once at half the price, even after a kill."""
 
 import asyncio
 import signal
@@ -13,21 +13,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from foretell.models import (
-    Journal,
-    ModelError,
-    ModelLimits,
-    ModelRouter,
-    ModelSettings,
-    OutOfCredit,
-    PriceList,
-    Reply,
-    Request,
-    TokenPrice,
-    UserMessage,
-)
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
+from foretell.models.model import ModelError, ModelSettings, OutOfCredit, Reply, Request, UserMessage
+from foretell.models.prices import PriceList
 from foretell.models.providers import batches
-from foretell.practice.models import PracticeModels
+from foretell.models.router import ModelRouter
+from foretell.models.token_price import TokenPrice
+from foretell.practice.models.server import PracticeModels
 from models.batch_server import BatchProvider, NoRoom, serving
 from models.strict_servers import Json
 
@@ -46,15 +40,16 @@ def requests(model: str, *words: str) -> list[Request]:
 
 
 async def ask(
-    url: str, journal: Journal | None, asked: list[Request], *, attempts: int = 1, total_seconds: float = 60.0
+    url: str, journal: Journal | None, batch: list[Request], *, attempts: int = 1, total_seconds: float = 60.0
 ) -> list[Any]:
-    place = asked[0].model.partition(":")[0]
+    place = batch[0].model.partition(":")[0]
     addresses = {place: f"{url}/v1" if place == "openai" else url}
-    prices = PriceList({request.model: TokenPrice(input=1, output=10) for request in asked})
+    prices = PriceList({request.model: TokenPrice(input=1, output=10) for request in batch})
     limits = {place: ModelLimits(attempts=attempts, first_pause=0.01, at_once=1_000, total_seconds=total_seconds)}
     router = ModelRouter(KEYS, journal=journal, prices=prices, limits=limits, addresses=addresses)
     async with router:
-        return await asyncio.gather(*map(router.complete, asked), return_exceptions=True)
+        model = router.within(Budget("run", run="run"))
+        return await asyncio.gather(*map(model.complete, batch), return_exceptions=True)
 
 
 @pytest.fixture
@@ -80,37 +75,39 @@ def test_many_requests_are_one_batch_at_half_the_price(service: str, provider: B
         assert [len(bodies) for bodies in provider.batches.values()] == [40]
         spent = journal.spent()[MODELS[service]]
         assert spent.dollars == pytest.approx(40 * USUAL / 2)
-        assert (journal.sends(), journal.maybe_paid()) == (40, 0)
-        # What is in the journal is not asked again, nor by a process that has only the journal.
+        assert (journal.sends(), journal.ledger.lost_calls()) == (40, 0)
+        # Replies in the journal are not requested again, not even by another process.
         again = asyncio.run(ask(url, journal, requests(MODELS[service], *words)))
     assert again == replies
     assert len(provider.batches) == 1
 
 
 @pytest.mark.parametrize("service", MODELS)
-def test_what_ends_badly_is_told_and_not_billed(service: str, provider: BatchProvider, url: str, tmp_path: Path):
-    """One refused, one lost: only the last may have been billed, and both may be asked again."""
+def test_refused_and_lost_requests_of_a_batch_are_reported(
+    service: str, provider: BatchProvider, url: str, tmp_path: Path
+):
+    """Of a refused and a lost request, only the lost one may have been billed. Both may be sent again."""
     provider.open.set()
     provider.endings = {"odd": "refused", "gone": "lost"}
     with closing(Journal(tmp_path / "j.db")) as journal:
-        asked = requests(MODELS[service], "fine", "odd", "gone")
-        fine, odd, gone = asyncio.run(ask(url, journal, asked))
+        batch = requests(MODELS[service], "fine", "odd", "gone")
+        fine, odd, gone = asyncio.run(ask(url, journal, batch))
         assert fine.text == "fine"
         assert isinstance(odd, ModelError)
         assert "the prompt is odd" in str(odd)
         assert isinstance(gone, ModelError)
         assert "holds no reply" in str(gone)
-        assert journal.maybe_paid() == 1
+        assert journal.ledger.lost_calls() == 1
         assert journal.spent()[MODELS[service]].calls == 1
         provider.endings = {}
-        replies = asyncio.run(ask(url, journal, asked))
+        replies = asyncio.run(ask(url, journal, batch))
         assert [reply.text for reply in replies] == ["fine", "odd", "gone"]
         assert [len(bodies) for bodies in provider.batches.values()] == [3, 2]
         assert "k-secret" not in f"{odd}{gone}"
 
 
 def better_after(provider: BatchProvider, batches_before: int) -> None:
-    """From the batch after so many on, all goes well."""
+    """Let all batches succeed after this number of batches."""
     took = provider.took
 
     def later_is_fine(bodies: dict[str, Json]) -> str:
@@ -123,10 +120,10 @@ def better_after(provider: BatchProvider, batches_before: int) -> None:
 
 @pytest.mark.parametrize("service", MODELS)
 @pytest.mark.parametrize("ending", ["expired", "overloaded"])
-def test_what_the_provider_did_not_get_to_goes_into_the_next_batch(
+def test_expired_requests_are_submitted_in_the_next_batch(
     service: str, ending: str, provider: BatchProvider, url: str, tmp_path: Path
 ):
-    """By itself, with a single attempt, and as often as it takes: nothing of it is billed."""
+    """This needs only one attempt and is repeated as often as necessary. Expired requests are not billed."""
     provider.open.set()
     provider.endings = {"late": ending}
     better_after(provider, 7)
@@ -134,13 +131,13 @@ def test_what_the_provider_did_not_get_to_goes_into_the_next_batch(
         replies = asyncio.run(ask(url, journal, requests(MODELS[service], "late", "fine")))
         assert [reply.text for reply in replies] == ["late", "fine"]
         assert [len(bodies) for bodies in provider.batches.values()] == [2, *[1] * 7]
-        assert journal.maybe_paid() == 0
+        assert journal.ledger.lost_calls() == 0
         assert journal.spent()[MODELS[service]].dollars == pytest.approx(2 * USUAL / 2)
 
 
 @pytest.mark.parametrize("service", MODELS)
 @pytest.mark.parametrize("status", [429, 503, 529])
-def test_a_batch_for_which_there_is_no_room_waits_and_stays_together(
+def test_refused_batch_waits_and_stays_together(
     service: str, status: int, provider: BatchProvider, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(batches, "REFUSALS_BEFORE_HALVING", 100)
@@ -149,7 +146,7 @@ def test_a_batch_for_which_there_is_no_room_waits_and_stays_together(
     with closing(Journal(tmp_path / "j.db")) as journal:
         replies = asyncio.run(ask(url, journal, requests(MODELS[service], *"abcde")))
         assert [reply.text for reply in replies] == [*"abcde"]
-        assert journal.maybe_paid() == 0
+        assert journal.ledger.lost_calls() == 0
     assert provider.refused == [5] * 8
     assert [len(bodies) for bodies in provider.batches.values()] == [5]
 
@@ -160,7 +157,7 @@ def test_pauses_grow_up_to_ten_minutes_and_one_refusal_counts_once():
         room = queue._rooms["m"]
         pauses: list[float] = []
         for place in range(8):
-            for _ in range(3):  # Each of its requests reports it.
+            for _ in range(3):  # Each request of the batch reports the refusal.
                 queue._defer("m", f"b{place}")
             pauses.append(room.opens - loop.time())
             room.opens = 0.0
@@ -170,14 +167,16 @@ def test_pauses_grow_up_to_ten_minutes_and_one_refusal_counts_once():
     assert asyncio.run(main()) == pytest.approx([30, 60, 120, 240, 480, 600, 600, 600, 600], abs=5)
 
 
-def test_what_nobody_waits_for_any_more_is_not_submitted(provider: BatchProvider, url: str):
+def test_requests_without_waiting_callers_are_not_submitted(provider: BatchProvider, url: str):
     provider.open.set()
     provider.refusals = [429] * 3
 
     async def both() -> list[Any]:
         place = {"openai": f"{url}/v1"}
         async with ModelRouter(KEYS, addresses=place, limits={"openai": ModelLimits(at_once=9)}) as router:
-            stays, leaves = (asyncio.create_task(router.complete(one)) for one in requests(MODELS["openai"], "a", "b"))
+            stays, leaves = (
+                asyncio.create_task(router.complete(request)) for request in requests(MODELS["openai"], "a", "b")
+            )
             while len(provider.refused) < 2:
                 await asyncio.sleep(0.01)
             leaves.cancel()
@@ -190,10 +189,10 @@ def test_what_nobody_waits_for_any_more_is_not_submitted(provider: BatchProvider
 
 
 @pytest.mark.parametrize("service", ["openai", "google"])
-def test_a_batch_that_failed_for_want_of_room_waits_and_stays_together(
+def test_batch_that_failed_for_lack_of_room_waits_and_stays_together(
     service: str, provider: BatchProvider, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """OpenAI takes a batch first and says later that too many tokens are waiting."""
+    """OpenAI accepts a batch first and reports later that too many tokens are enqueued."""
     monkeypatch.setattr(batches, "REFUSALS_BEFORE_HALVING", 100)
     provider.open.set()
     provider.room = 0
@@ -201,7 +200,7 @@ def test_a_batch_that_failed_for_want_of_room_waits_and_stays_together(
     with closing(Journal(tmp_path / "j.db")) as journal:
         replies = asyncio.run(ask(url, journal, requests(MODELS[service], *"abcde")))
         assert [reply.text for reply in replies] == [*"abcde"]
-        assert journal.maybe_paid() == 0
+        assert journal.ledger.lost_calls() == 0
         assert journal.spent()[MODELS[service]].dollars == pytest.approx(5 * USUAL / 2)
     assert [len(bodies) for bodies in provider.batches.values()] == [5] * 8
 
@@ -219,14 +218,14 @@ def test_a_batch_that_never_fits_is_submitted_in_parts(provider: BatchProvider, 
 
 def test_waiting_for_room_ends_with_the_time_for_all_attempts(provider: BatchProvider, url: str):
     provider.refusals = [429] * 1_000
-    (told,) = asyncio.run(ask(url, None, requests(MODELS["anthropic"], "a"), total_seconds=1.0))
-    assert isinstance(told, ModelError)
-    assert "gave up" in str(told) or "within" in str(told)
+    (error,) = asyncio.run(ask(url, None, requests(MODELS["anthropic"], "a"), total_seconds=1.0))
+    assert isinstance(error, ModelError)
+    assert "gave up" in str(error) or "within" in str(error)
     assert not provider.batches
     assert len(provider.refused) > 5
 
 
-def test_no_credit_is_not_waited_out(provider: BatchProvider, url: str):
+def test_batch_fails_immediately_without_credit(provider: BatchProvider, url: str):
     body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
 
     def took(bodies: dict[str, Json]) -> str:
@@ -235,29 +234,29 @@ def test_no_credit_is_not_waited_out(provider: BatchProvider, url: str):
         raise full
 
     provider.took = took
-    (told,) = asyncio.run(ask(url, None, requests(MODELS["openai"], "a")))
-    assert isinstance(told, OutOfCredit)
+    (error,) = asyncio.run(ask(url, None, requests(MODELS["openai"], "a")))
+    assert isinstance(error, OutOfCredit)
 
 
 class RecordingJournal(Journal):
-    """Notes when it is told that batches are being submitted."""
+    """Records the calls of `posting` and `not_posted`."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.told: list[tuple[str, int, int]] = []
+        self.calls: list[tuple[str, int, int]] = []
         self.provider: BatchProvider | None = None
 
     def posting(self, keys: Sequence[str]) -> None:
         assert self.provider is not None
-        self.told.append(("posting", len(keys), len(self.provider.batches)))
+        self.calls.append(("posting", len(keys), len(self.provider.batches)))
 
     def not_posted(self, keys: Sequence[str]) -> None:
         assert self.provider is not None
-        self.told.append(("not posted", len(keys), len(self.provider.batches)))
+        self.calls.append(("not posted", len(keys), len(self.provider.batches)))
 
 
 @pytest.mark.parametrize("service", MODELS)
-def test_the_journal_is_told_before_a_batch_may_be_billed(
+def test_journal_records_a_batch_before_it_may_be_billed(
     service: str, provider: BatchProvider, url: str, tmp_path: Path
 ):
     provider.open.set()
@@ -265,18 +264,16 @@ def test_the_journal_is_told_before_a_batch_may_be_billed(
     with closing(RecordingJournal(tmp_path / "j.db")) as journal:
         journal.provider = provider
         asyncio.run(ask(url, journal, requests(MODELS[service], "a", "b")))
-        assert journal.told == [("posting", 2, 0), ("not posted", 2, 0), ("posting", 2, 0)]
+        assert journal.calls == [("posting", 2, 0), ("not posted", 2, 0), ("posting", 2, 0)]
 
 
-def test_a_batch_that_is_refused_as_a_whole_says_why(
-    provider: BatchProvider, url: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_refused_batch_reports_the_reason(provider: BatchProvider, url: str, monkeypatch: pytest.MonkeyPatch):
     provider.open.set()
     provider.state = "failed"
-    (told,) = asyncio.run(ask(url, None, requests(MODELS["openai"], "a")))
-    assert "line 1 is no JSON" in str(told)
-    (told,) = asyncio.run(ask(f"{url}/nothing", None, requests(MODELS["openai"], "a")))
-    assert "HTTP 404" in str(told)
+    (error,) = asyncio.run(ask(url, None, requests(MODELS["openai"], "a")))
+    assert "line 1 is no JSON" in str(error)
+    (error,) = asyncio.run(ask(f"{url}/nothing", None, requests(MODELS["openai"], "a")))
+    assert "HTTP 404" in str(error)
     monkeypatch.setattr(batches, "MOST_REQUESTS", 2)
     provider.state = ""
     replies = asyncio.run(ask(url, None, requests(MODELS["openai"], "a", "b", "c", "d", "e")))
@@ -288,7 +285,7 @@ CHILD = """
 import asyncio, sys
 sys.path[:0] = {path!r}
 from contextlib import closing
-from foretell.models import Journal
+from foretell.models.journal import Journal
 from foretell.models.providers import batches
 from models.test_batches import ask, requests
 batches.GATHER_SECONDS = batches.FIRST_POLL = batches.LONGEST_POLL = 0.05
@@ -297,11 +294,11 @@ with closing(Journal(sys.argv[2])) as journal:
 """
 
 
-def test_who_is_killed_while_waiting_finds_the_batch_again(provider: BatchProvider, url: str, tmp_path: Path):
+def test_killed_process_finds_its_batch_again(provider: BatchProvider, url: str, tmp_path: Path):
     path = tmp_path / "j.db"
     child = subprocess.Popen([sys.executable, "-c", CHILD.format(path=sys.path), url, str(path), MODELS["openai"]])
     try:
-        while provider.looks < 2:  # It is handed in, written down, and waited for.
+        while provider.looks < 2:  # The batch is submitted, recorded and polled.
             assert child.poll() is None
             time.sleep(0.01)
     finally:
@@ -309,22 +306,22 @@ def test_who_is_killed_while_waiting_finds_the_batch_again(provider: BatchProvid
     assert child.wait() == -signal.SIGKILL
     provider.open.set()
     with closing(Journal(path)) as journal:
-        assert journal.maybe_paid() == 3
+        assert journal.ledger.money("run").reserved > 0
         replies = asyncio.run(ask(url, journal, requests(MODELS["openai"], "a", "b", "c", "d")))
         assert [reply.text for reply in replies] == ["a", "b", "c", "d"]
         assert [len(bodies) for bodies in provider.batches.values()] == [3, 1]
-        assert (journal.maybe_paid(), journal.sends()) == (0, 4)
+        assert (journal.ledger.lost_calls(), journal.sends()) == (0, 4)
         assert journal.spent()[MODELS["openai"]].dollars == pytest.approx(4 * USUAL / 2)
 
 
-def test_a_provider_without_batches_answers_at_once_at_its_price():
-    """A setting that a provider does not have is left out, and not booked."""
+def test_provider_without_batches_answers_immediately_at_full_price():
+    """A setting that a provider does not have is left out and not billed."""
 
     async def main() -> tuple[Any, list[Json]]:
-        seen: list[Json] = []
+        bodies: list[Json] = []
 
         async def post(request: web.Request) -> web.Response:
-            seen.append(await request.json())
+            bodies.append(await request.json())
             usage = {"prompt_tokens": 100, "completion_tokens": 10}
             return web.json_response({"choices": [{"message": {"content": "now"}}], "usage": usage})
 
@@ -336,17 +333,17 @@ def test_a_provider_without_batches_answers_at_once_at_its_price():
         model = f"compat:m@http://127.0.0.1:{runner.addresses[0][1]}"
         try:
             async with ModelRouter({}) as router:
-                return await router.complete(requests(model, "a")[0]), seen
+                return await router.complete(requests(model, "a")[0]), bodies
         finally:
             await runner.cleanup()
 
-    reply, seen = asyncio.run(main())
+    reply, bodies = asyncio.run(main())
     assert (reply.text, reply.tier) == ("now", "standard")
-    assert "service_tier" not in seen[0]
+    assert "service_tier" not in bodies[0]
 
 
 @pytest.mark.parametrize("provider_name", list(MODELS))
-def test_the_practice_world_answers_batches(provider_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_sandbox_answers_batches(provider_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "GATHER_SECONDS", 0.01)
 
     async def main() -> list[Any]:

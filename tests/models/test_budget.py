@@ -1,35 +1,37 @@
-"""What calls cost, and that a budget holds: for one, for many at once, and over several processes."""
+"""Costs of calls and budgets, with concurrent calls and several processes."""
 
 import asyncio
 import random
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from foretell.models import (
-    FREE_OF_CHARGE,
-    Budget,
-    BudgetedModel,
+from foretell.models.budget import Budget, BudgetedModel, estimate_call, estimate_tokens
+from foretell.models.journal import Journal
+from foretell.models.limited_model import LimitedModel
+from foretell.models.limits import ModelLimits
+from foretell.models.model import (
     BudgetExceeded,
-    LimitedModel,
     ModelError,
-    ModelLimits,
     ModelSettings,
-    PriceList,
     Reply,
     ReplyLost,
     ReplyTooLong,
     Request,
     TokenCount,
-    TokenPrice,
     UserMessage,
-    WorkClock,
-    estimate_tokens,
 )
-from foretell.models.budget import estimate_call
-from foretell.models.providers import ScriptedModel
-from foretell.models.providers.wire import answered_tier
-from foretell.questions import Cost, InputError
+from foretell.models.prices import PriceList
+from foretell.models.providers.api_format import answered_tier
+from foretell.models.providers.function import model_name
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.router import ModelRouter
+from foretell.models.token_price import FREE_OF_CHARGE, TokenPrice
+from foretell.models.waiting import WorkClock
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
 
 PRICES = PriceList({"openai:m": TokenPrice(input=10, output=100)})
 UNKNOWN = "compat:x@http://example.org/v1"
@@ -43,7 +45,7 @@ def _reply(output: int = 100) -> Reply:
     return Reply(text="x", tokens=TokenCount(input=1000, output=output))
 
 
-def test_price_by_hand():
+def test_price_of_a_call_matches_manual_calculation():
     price = TokenPrice(input=2, output=12, cached=0.5, over=200_000, beyond=TokenPrice(input=4, output=18))
     assert price.dollars(TokenCount(input=100_000, cached=40_000, output=10_000)) == pytest.approx(0.12 + 0.02 + 0.12)
     writing = TokenPrice(input=3, output=15, cached=0.3, stored=3.75)
@@ -53,13 +55,13 @@ def test_price_by_hand():
     assert price.dollars(TokenCount(input=300_000, output=1000)) == pytest.approx(1.2 + 0.018)
 
 
-def test_a_service_tier_has_a_price_of_its_own():
+def test_service_tiers_have_their_own_prices():
     tokens = TokenCount(input=100_000, output=100_000)
     request = replace(_request("openai:gpt-6.1-sol"), settings=ModelSettings(tier="ultrafast"))
     assert PriceList().charged(request, Reply(tokens=tokens)) == pytest.approx(6 * 1.2)
-    # Answered in a tier that was not asked for, because the account says so.
-    named = answered_tier("ultrafast", _request("openai:gpt-6.1-sol"))
-    assert PriceList().charged(_request("openai:gpt-6.1-sol"), Reply(tokens=tokens, tier=named)) == pytest.approx(7.2)
+    # The provider used another tier than the requested one because of the account's settings.
+    tier = answered_tier("ultrafast", _request("openai:gpt-6.1-sol"))
+    assert PriceList().charged(_request("openai:gpt-6.1-sol"), Reply(tokens=tokens, tier=tier)) == pytest.approx(7.2)
 
 
 def test_public_prices_agree_with_the_list():
@@ -73,7 +75,24 @@ def test_public_prices_agree_with_the_list():
             assert PriceList().dollars(name, tokens) == pytest.approx(expected), (name, size)
 
 
-def test_price_that_nobody_knows_stays_unknown():
+def test_a_reply_that_two_trials_need_is_paid_once_and_not_reused(tmp_path: Path):
+    name = model_name(lambda prompt: _reply())
+    prices = PriceList({name: TokenPrice(input=10, output=100)})
+
+    async def trials(budget: Budget) -> None:
+        async with ModelRouter({}, journal=journal, prices=prices) as router:
+            first, second, third = (router.within(Budget("question", within=budget)) for _ in range(3))
+            await asyncio.gather(first.complete(_request(name)), second.complete(_request(name)))
+            await third.complete(_request(name))
+
+    with closing(Journal(tmp_path / "journal.db")) as journal:
+        for run, billed, reused in (("a", 0.02, 0.0), ("b", 0.0, 0.02), ("a", 0.0, 0.02)):
+            budget = Budget("run", run=run)
+            asyncio.run(trials(budget))
+            assert (budget.money.billed, budget.money.reused) == (pytest.approx(billed), pytest.approx(reused))
+
+
+def test_unknown_price_stays_unknown():
     prices = PriceList()
     assert prices.dollars("openai:no-such-model", TokenCount(input=1)) is None
     assert prices.dollars(UNKNOWN, TokenCount(input=1)) is None
@@ -87,21 +106,21 @@ def test_budget_is_checked_before_anything_is_sent():
     model = BudgetedModel(script, PRICES, budget)
 
     async def main() -> None:
-        # Where there is room for a shorter reply than is wanted, it is asked for with that limit.
+        # If there is only room for a shorter reply, the request has a lower limit.
         for output in (1000, 1000, 1100, 900, 900, 900, 900):
             await model.complete(_request(output=output))
-        # What is billed and left adds up to the limit.
-        told = r"the question allows 0\.15 dollars: 0\.14 billed, 0\.01 left; the next call needs 0\.0141"
-        with pytest.raises(BudgetExceeded, match=told):
+        # The billed amount and the rest add up to the limit.
+        message = r"the question allows 0\.15 dollars: 0\.14 billed, 0\.01 left; the next call needs 0\.0141"
+        with pytest.raises(BudgetExceeded, match=message):
             await model.complete(_request(output=900))
 
     asyncio.run(main())
     assert budget.billed == Cost(calls=7, input_tokens=7000, output_tokens=700, dollars=pytest.approx(0.14))
-    # Room is made for an input of 1,251 tokens: a quarter more than the 1,000 of 1,001 that were measured.
+    # 1,251 input tokens are reserved: a quarter more than the measured ratio of 1,000 to 1,001.
     assert [request.max_tokens for request in script.requests] == [1000, 1000, 975, 775, 575, 375, 175]
 
 
-def test_many_at_once_cannot_break_it_together():
+def test_concurrent_calls_stay_within_the_budget():
     async def slow(budget: Budget) -> int:
         class Slow:
             async def complete(self, request: Request) -> Reply:
@@ -110,13 +129,13 @@ def test_many_at_once_cannot_break_it_together():
 
         model = BudgetedModel(Slow(), PRICES, budget)
         outcomes = await asyncio.gather(*[model.complete(_request()) for _ in range(50)], return_exceptions=True)
-        assert all(isinstance(one, Reply | BudgetExceeded) for one in outcomes)
-        return sum(isinstance(one, Reply) for one in outcomes)
+        assert all(isinstance(outcome, Reply | BudgetExceeded) for outcome in outcomes)
+        return sum(isinstance(outcome, Reply) for outcome in outcomes)
 
     assert asyncio.run(slow(Budget("run", dollars=1.0))) == 9
 
 
-def test_budget_of_a_question_lies_within_that_of_its_run():
+def test_question_budget_is_part_of_the_run_budget():
     # A call costs 0.02 dollars, and needs no more room than that.
     run = Budget("run", dollars=0.07)
     questions = [Budget("question", dollars=0.05, within=run) for _ in range(2)]
@@ -140,7 +159,7 @@ def test_budget_of_a_question_lies_within_that_of_its_run():
     assert run.billed.calls == 3
 
 
-def test_failed_call_gives_its_room_back():
+def test_failed_call_releases_its_reservation():
     budget = Budget("run", dollars=0.12)
     model = BudgetedModel(ScriptedModel([ModelError("no"), _reply()]), PRICES, budget)
 
@@ -153,7 +172,7 @@ def test_failed_call_gives_its_room_back():
     assert budget.billed.calls == 1
 
 
-def test_dollars_cannot_be_promised_without_a_price():
+def test_budget_needs_a_known_price():
     script = ScriptedModel(lambda _: _reply())
 
     async def ask(budget: Budget) -> None:
@@ -182,21 +201,21 @@ def test_estimate_counts_everything_that_is_sent():
         ("Совет проголосует за бюджет весной. ", 13),
     ],
 )
-def test_estimate_is_above_what_tokenizers_count(text: str, tokens: int):
-    """Counts of common tokenizers, which have more tokens for digits and for other scripts than for English words."""
+def test_token_estimate_is_above_real_token_counts(text: str, tokens: int):
+    """The expected counts come from common tokenizers, which need more tokens for digits and other scripts."""
     request = Request(model="openai:m", messages=(UserMessage(text=text * 100),))
-    found = estimate_call(request, None)
-    assert 100 * tokens <= found.input <= 250 * tokens
-    assert found.bound >= len(text.encode()) * 100
+    estimate = estimate_call(request, None)
+    assert 100 * tokens <= estimate.input <= 250 * tokens
+    assert estimate.bound >= len(text.encode()) * 100
 
 
 DOLLAR_A_MILLION = PriceList({"openai:x": TokenPrice(input=0, output=1)})
 ASIDE = 16_384 / 1_000_000
-"""What a call may cost at most."""
+"""The most a call may cost."""
 
 
 class Thrifty:
-    """Needs a few of the tokens that were set aside for it."""
+    """Uses only a few of the reserved tokens."""
 
     def __init__(self, tokens: int = 100, broken: int = 0) -> None:
         self.tokens, self.broken, self.out, self.peak = tokens, broken, 0, 0
@@ -214,24 +233,26 @@ class Thrifty:
 
 def _ask_many(model: Thrifty, budget: Budget, count: int) -> list[object]:
     async def work() -> list[object]:
-        one = BudgetedModel(model, DOLLAR_A_MILLION, budget)
+        budgeted_model = BudgetedModel(model, DOLLAR_A_MILLION, budget)
         requests = [Request(model="openai:x", messages=(UserMessage(text=str(n)),)) for n in range(count)]
-        return list(await asyncio.gather(*(one.complete(each) for each in requests), return_exceptions=True))
+        return list(
+            await asyncio.gather(*(budgeted_model.complete(request) for request in requests), return_exceptions=True)
+        )
 
     return asyncio.run(asyncio.wait_for(work(), 30))
 
 
-def _refused(found: list[object]) -> int:
-    return sum(isinstance(one, BudgetExceeded) for one in found)
+def _refused(results: list[object]) -> int:
+    return sum(isinstance(result, BudgetExceeded) for result in results)
 
 
-def test_calls_wait_for_each_other():
+def test_calls_wait_until_others_release_money():
     model = Thrifty()
     assert _refused(_ask_many(model, Budget("study", dollars=2.5 * ASIDE), 20)) == 0
     assert model.peak == 2
 
 
-def test_a_spent_budget_is_spent():
+def test_used_up_budget_refuses_further_calls():
     budget = Budget("study", dollars=2.5 * ASIDE)
     results = _ask_many(Thrifty(tokens=4000), budget, 20)
     assert 0 < _refused(results) < 20
@@ -242,20 +263,20 @@ def test_a_spent_budget_is_spent():
 
 
 @pytest.mark.parametrize("broken", [1, 5])
-def test_calls_that_break_make_room_too(broken: int):
-    found = _ask_many(Thrifty(broken=broken), Budget("study", dollars=1.5 * ASIDE), 8)
-    assert sum(isinstance(one, ModelError) for one in found) == broken
-    assert sum(isinstance(one, Reply) for one in found) == 8 - broken
+def test_failing_calls_release_their_reservations(broken: int):
+    many = _ask_many(Thrifty(broken=broken), Budget("study", dollars=1.5 * ASIDE), 8)
+    assert sum(isinstance(result, ModelError) for result in many) == broken
+    assert sum(isinstance(result, Reply) for result in many) == 8 - broken
 
 
-def test_what_was_spent_is_booked():
+def test_spent_dollars_are_booked():
     budget = Budget("study", dollars=1.5 * ASIDE)
     _ask_many(Thrifty(), budget, 5)
     assert (budget.billed.calls, budget.billed.output_tokens) == (5, 500)
     assert budget.billed.dollars == pytest.approx(0.0005)
 
 
-# The contract as a whole: fifty cells at once, long replies, lost replies and retries.
+# Budgets with fifty concurrent trials, long replies, lost replies and retries.
 
 PRICE = TokenPrice(input=2, output=10)
 CHEAP = PriceList({"openai:x": PRICE})
@@ -263,7 +284,7 @@ AT_ONCE = 50
 
 
 class Provider:
-    """Bills what it writes: as much as it likes within the limit, or all of it where a reply is lost on the way."""
+    """Bills its output, which has `wants` tokens within the limit. Lost replies are billed too."""
 
     def __init__(self, *, wants: int = 40_000, lose: float = 0.0, seed: int = 0) -> None:
         self.wants, self.lose, self.rng = wants, lose, random.Random(seed)
@@ -272,25 +293,25 @@ class Provider:
     async def complete(self, request: Request) -> Reply:
         await asyncio.sleep(0.0005 * self.rng.random())
         self.calls += 1
-        written = min(self.wants, request.max_tokens or self.wants)
-        tokens = TokenCount(input=80, output=written)
+        output = min(self.wants, request.max_tokens or self.wants)
+        tokens = TokenCount(input=80, output=output)
         cost = PRICE.dollars(tokens)
         self.bill += cost
         self.longest = max(self.longest, cost)
         if self.rng.random() < self.lose:
             raise ReplyLost("the connection broke")
-        return Reply(text="yes", tokens=tokens, finish="length" if written < self.wants else "stop")
+        return Reply(text="yes", tokens=tokens, finish="length" if output < self.wants else "stop")
 
 
-def run(provider: Provider, budget: Budget, cells: int, *, steps: int = 4) -> list[object]:
-    """Cells with a budget of their own within that of the run, fifty at once, some steps each."""
+def run(provider: Provider, budget: Budget, trials: int, *, steps: int = 4) -> list[object]:
+    """Run trials with their own budgets within that of the run, fifty at a time, with some steps each."""
 
     async def main() -> list[object]:
         limits = ModelLimits(first_pause=0.0, attempts=3)
         limited = LimitedModel(provider, limits)
         slots = asyncio.Semaphore(AT_ONCE)
 
-        async def cell(number: int) -> Reply:
+        async def trial(number: int) -> Reply:
             model = BudgetedModel(limited, CHEAP, Budget("question", within=budget))
             async with slots:
                 for step in range(steps):
@@ -298,19 +319,19 @@ def run(provider: Provider, budget: Budget, cells: int, *, steps: int = 4) -> li
                     reply = await model.complete(Request(model="openai:x", messages=(message,)))
             return reply
 
-        return list(await asyncio.gather(*map(cell, range(cells)), return_exceptions=True))
+        return list(await asyncio.gather(*map(trial, range(trials)), return_exceptions=True))
 
     return asyncio.run(asyncio.wait_for(main(), 60))
 
 
 @pytest.mark.parametrize("lose", [0.0, 0.3])
 @pytest.mark.parametrize("dollars", [0.05, 0.5, 3.0])
-def test_a_budget_holds_however_long_the_replies(dollars: float, lose: float):
+def test_budget_holds_with_long_and_lost_replies(dollars: float, lose: float):
     provider, budget = Provider(lose=lose), Budget("run", dollars=dollars)
-    results = run(provider, budget, cells=60)
-    assert any(isinstance(one, BudgetExceeded) for one in results)
+    results = run(provider, budget, trials=60)
+    assert any(isinstance(result, BudgetExceeded) for result in results)
     assert provider.bill <= dollars + provider.longest
-    # What may have been billed is known: spent and at risk together are the bill, or above it.
+    # Billed and unknown dollars together are at least the bill.
     assert provider.bill <= budget.billed.dollars + budget.unknown.dollars + 1e-9
     assert budget.billed.dollars + budget.unknown.dollars <= dollars * (1 + 1e-6)
     assert budget.reserved == pytest.approx(0)
@@ -319,26 +340,26 @@ def test_a_budget_holds_however_long_the_replies(dollars: float, lose: float):
 def test_a_sufficient_budget_completes_everything():
     needed = 60 * 4 * PRICE.dollars(TokenCount(input=80, output=900))
     provider, budget = Provider(wants=900), Budget("run", dollars=needed * 1.11)
-    results = run(provider, budget, cells=60)
-    assert all(isinstance(one, Reply) and one.finish == "stop" for one in results)
+    results = run(provider, budget, trials=60)
+    assert all(isinstance(result, Reply) and result.finish == "stop" for result in results)
 
 
-@pytest.mark.parametrize("cells", [1, 12, 60])
+@pytest.mark.parametrize("trials", [1, 12, 60])
 @pytest.mark.parametrize("wants", [3, 40, 900])
-def test_a_budget_pays_for_everything_but_the_caution_of_one_call(wants: int, cells: int):
-    """A budget far below the cap of one reply needs no more than the bill and the cautious estimate of one input."""
+def test_budget_is_used_up_to_the_estimate_of_one_call(wants: int, trials: int):
+    """A small budget needs only the final bill plus the cautious estimate of one input."""
     provider = Provider(wants=wants)
-    # The first call is admitted if there is money for a token per byte, and for 16 tokens of reply.
+    # The first call is admitted if there is money for a token per byte and 16 output tokens.
     caution = TokenCount(input=320 - 80, output=max(0, 16 - wants))
-    whole = TokenCount(input=cells * 4 * 80 + 8, output=cells * 4 * wants)
-    budget = Budget("run", dollars=PRICE.dollars(whole) + PRICE.dollars(caution))
-    results = run(provider, budget, cells=cells)
-    assert all(isinstance(one, Reply) and one.finish == "stop" for one in results)
+    total = TokenCount(input=trials * 4 * 80 + 8, output=trials * 4 * wants)
+    budget = Budget("run", dollars=PRICE.dollars(total) + PRICE.dollars(caution))
+    results = run(provider, budget, trials=trials)
+    assert all(isinstance(result, Reply) and result.finish == "stop" for result in results)
     assert provider.bill <= budget.billed.dollars + 1e-9
 
 
-def test_reading_from_a_cache_leaves_room_for_more():
-    """Estimates know no cache: a budget that pays for cached reading alone must not end before it is used up."""
+def test_cached_input_leaves_room_for_more_calls():
+    """Estimates ignore the cache. A budget that only covers cached input must still be used up."""
     price = TokenPrice(input=10, output=10, cached=1)
     prices = PriceList({"openai:x": price})
     tokens = TokenCount(input=10_000, cached=9_900, output=50)
@@ -354,8 +375,8 @@ def test_reading_from_a_cache_leaves_room_for_more():
     assert budget.billed.calls == 20
 
 
-def test_a_lost_reply_waits_for_the_money_of_others():
-    """Two calls, the first of which is lost: there is room for its second attempt as soon as the other one is back."""
+def test_retry_after_a_lost_reply_waits_for_money_of_other_calls():
+    """The reply to the first of two calls is lost. Its retry has room as soon as the other call returns."""
     settings = ModelSettings(max_tokens=1000)
 
     class Loses:
@@ -375,11 +396,11 @@ def test_a_lost_reply_waits_for_the_money_of_others():
 
     async def main() -> list[Reply]:
         model = BudgetedModel(limited, CHEAP, budget)
-        asked = [
+        requests = [
             Request(model="openai:x", messages=(UserMessage(text=name),), settings=settings)
             for name in ("lost", "slow")
         ]
-        return await asyncio.gather(*map(model.complete, asked))
+        return await asyncio.gather(*map(model.complete, requests))
 
     assert len(asyncio.run(main())) == 2
     assert inner.asked == ["lost", "slow", "lost"]
@@ -389,12 +410,12 @@ def test_a_lost_reply_waits_for_the_money_of_others():
 
 def test_calls_that_lost_their_replies_do_not_wait_for_each_other():
     provider, budget = Provider(wants=900, lose=1.0), Budget("run", dollars=0.5)
-    results = run(provider, budget, cells=50, steps=1)
-    assert all(isinstance(one, ModelError) for one in results)
+    results = run(provider, budget, trials=50, steps=1)
+    assert all(isinstance(result, ModelError) for result in results)
     assert budget.reserved == pytest.approx(0)
 
 
-def test_waiting_for_money_takes_no_time_from_a_trial():
+def test_waiting_for_money_does_not_count_as_work_time():
     class Slow:
         async def complete(self, request: Request) -> Reply:
             await asyncio.sleep(0.05)
@@ -413,14 +434,14 @@ def test_waiting_for_money_takes_no_time_from_a_trial():
     assert len(asyncio.run(main())) == 10
 
 
-def test_a_small_budget_of_a_question_is_used():
+def test_small_question_budget_is_used():
     provider = Provider(wants=2_000)
     model = BudgetedModel(provider, CHEAP, Budget("question", dollars=0.05))
     request = Request(model="openai:x", messages=(UserMessage(text="x"),))
     assert asyncio.run(model.complete(request)).finish == "stop"
 
 
-def test_unknown_money_counts_and_is_shown_apart():
+def test_possibly_billed_money_counts_and_is_shown_separately():
     provider, budget = Provider(lose=1.0, wants=1_000), Budget("run", dollars=1.0)
     settings = ModelSettings(max_tokens=1_000)
     model = BudgetedModel(LimitedModel(provider, ModelLimits(first_pause=0.0, attempts=3)), CHEAP, budget)
@@ -431,17 +452,23 @@ def test_unknown_money_counts_and_is_shown_apart():
     assert provider.bill == pytest.approx(budget.unknown.dollars, rel=0.05)
 
 
-def test_a_call_that_is_cut_off_by_the_clock_counts_as_maybe_billed():
+def test_call_cut_off_by_timeout_counts_as_possibly_billed():
     class Slow:
+        """Sets the time limit to now when a call has been sent, and never replies."""
+
+        limit: asyncio.Timeout
+
         async def complete(self, request: Request) -> Reply:
-            await asyncio.sleep(10)
+            self.limit.reschedule(asyncio.get_running_loop().time())
+            await asyncio.sleep(60)
             raise AssertionError
 
     budget = Budget("run", dollars=1.0)
 
     async def main() -> None:
-        model = BudgetedModel(Slow(), CHEAP, budget)
-        async with asyncio.timeout(0.01):
+        slow = Slow()
+        model = BudgetedModel(slow, CHEAP, budget)
+        async with asyncio.timeout(60) as slow.limit:
             await model.complete(Request(model="openai:x", messages=(UserMessage(text="x"),)))
 
     with pytest.raises(TimeoutError):
@@ -450,7 +477,7 @@ def test_a_call_that_is_cut_off_by_the_clock_counts_as_maybe_billed():
     assert budget.reserved == pytest.approx(0.0)
 
 
-def test_a_reply_too_long_to_keep_counts_as_maybe_billed():
+def test_reply_too_long_to_store_counts_as_possibly_billed():
     budget = Budget("run", dollars=1.0)
     model = BudgetedModel(ScriptedModel([ReplyTooLong("larger than 16 MiB")]), CHEAP, budget)
     with pytest.raises(ReplyTooLong):

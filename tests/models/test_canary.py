@@ -11,7 +11,11 @@ from urllib.parse import quote
 import pytest
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models import Journal, ModelError, ModelLimits, ModelRouter, ProviderClient, Request, UserMessage
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
+from foretell.models.model import ModelError, Request, UserMessage
+from foretell.models.provider import ProviderClient
+from foretell.models.router import ModelRouter
 
 FAULTS = [
     ModelFault(kind="status", status=401, message="Incorrect API key provided: {key}"),
@@ -27,8 +31,8 @@ FAULTS = [
 NAMES = ["openai:m", "openrouter:vendor/m", "anthropic:claude-sonnet-4-6", "google:gemini-3-flash-preview"]
 
 
-def written(message: str, key: str) -> str:
-    """A message that quotes a key, in parts and encoded where it says so."""
+def with_key(message: str, key: str) -> str:
+    """Fill in a key, or a part or encoding of it."""
     coded = b64encode(f"Bearer {key}".encode()).decode()
     return message.format(key=key, quoted=quote(key, safe=""), coded=coded)
 
@@ -43,27 +47,27 @@ def test_key_never_leaks(
     loopback: Callable[[str, str], ProviderClient],
 ):
     caplog.set_level(logging.DEBUG)
-    told: list[str] = []
+    outputs: list[str] = []
 
     async def main() -> None:
         journal = Journal(tmp_path / "j.db")
         async with FakeModels() as fake:
-            wire = loopback(name, fake.url + ("/v1" if name.startswith("open") else ""))
+            client = loopback(name, fake.url + ("/v1" if name.startswith("open") else ""))
             limits = {name.partition(":")[0]: ModelLimits(attempts=1)}
-            async with ModelRouter(keys, journal=journal, limits=limits, wire=lambda _: wire) as exchange:
-                told.append(repr(exchange) + repr(wire))
+            async with ModelRouter(keys, journal=journal, limits=limits, wire=lambda _: client) as exchange:
+                outputs.append(repr(exchange) + repr(client))
                 for fault in FAULTS:
-                    fake.fail(ModelFault(kind=fault.kind, status=fault.status, message=written(fault.message, canary)))
+                    fake.fail(ModelFault(kind=fault.kind, status=fault.status, message=with_key(fault.message, canary)))
                     with pytest.raises(ModelError) as caught:
                         await exchange.complete(Request(model=name, messages=(UserMessage(text=f"{fault}"),)))
-                    told.extend(traceback.format_exception(caught.value))
+                    outputs.extend(traceback.format_exception(caught.value))
                 await exchange.complete(Request(model=name, messages=(UserMessage(text="well"),)))
         journal.close()
 
     asyncio.run(main())
-    assert canary not in "".join(told)
-    assert canary[:14] not in "".join(told)  # Nor a part of it.
-    assert b64encode(f"Bearer {canary}".encode()).decode()[12:24] not in "".join(told)
+    assert canary not in "".join(outputs)
+    assert canary[:14] not in "".join(outputs)  # A part of the key.
+    assert b64encode(f"Bearer {canary}".encode()).decode()[12:24] not in "".join(outputs)
     assert canary not in caplog.text
     for file in tmp_path.iterdir():
         assert canary.encode() not in file.read_bytes()

@@ -1,4 +1,4 @@
-"""Transactions, who is there and who is gone, and a server that goes away in the midst of it."""
+"""Transactions, liveness of processes, and an unavailable server."""
 
 import asyncio
 import os
@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from fakes.postgres import LocalPostgres
-from foretell.models import Journal, JournalRequest, content_key
-from foretell.models.database import DiskFlush, Statements, open_database
+from foretell.models.canonical import content_key
+from foretell.models.database import open_database
+from foretell.models.database.interface import Statements
+from foretell.models.database.sqlite import DiskFlush
+from foretell.models.journal import Journal, JournalRequest
 
 
-def test_many_share_one_flush_and_nobody_rides_on_one_that_started_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_waiters_share_one_flush_that_starts_after_their_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "wal").write_bytes(b"x")
     go = threading.Event()
     started: list[int] = []
@@ -51,41 +52,41 @@ def test_many_share_one_flush_and_nobody_rides_on_one_that_started_before(
 Place = Path | str
 CHILD = """
 import sys, time
-from foretell.models import JournalRequest, Journal
+from foretell.models.journal import JournalRequest, Journal
 journal = Journal(sys.argv[1])
 assert journal.intend(JournalRequest(key=sys.argv[2], kind="tool"))
 print(journal.database.life.id, flush=True)
 time.sleep(600)
 """
-KEY = content_key("on the wire")
+KEY = content_key("in flight")
 
 
 @contextmanager
 def another(place: Place) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A process that has sent something and waits for the answer."""
+    """A process that has sent a request and waits for the answer."""
     child = subprocess.Popen([sys.executable, "-c", CHILD, str(place), KEY], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     try:
         yield child, int(child.stdout.readline())
-    finally:  # Also where it died at once: a pipe left open fails whichever test runs when it is collected.
+    finally:  # Close the pipe in any case, because an open one would fail a later test when it is collected.
         child.kill()
         child.wait()
         child.stdout.close()
 
 
-def test_one_who_signs_off_is_gone_at_once(place: Place):
-    with closing(open_database(place, "test")) as one:
+def test_closed_database_is_not_alive_anymore(place: Place):
+    with closing(open_database(place, "test")) as mine:
         other = open_database(place, "test")
-        assert one.life.alive(other.life.id)
-        assert one.life.alive(one.life.id)
-        assert other.life.id != one.life.id
+        assert mine.life.alive(other.life.id)
+        assert mine.life.alive(mine.life.id)
+        assert other.life.id != mine.life.id
         gone = other.life.id
         other.close()
-        assert not one.life.alive(gone)
-        assert not one.life.alive(12345)
+        assert not mine.life.alive(gone)
+        assert not mine.life.alive(12345)
 
 
-def test_what_a_killed_process_was_asking_is_taken_over(place: Place):
+def test_requests_of_a_killed_process_are_taken_over(place: Place):
     async def fetch() -> bytes:
         return b"again"
 
@@ -96,37 +97,36 @@ def test_what_a_killed_process_was_asking_is_taken_over(place: Place):
     with closing(Journal(place)) as journal, another(place) as (child, id):
         assert not journal.intend(JournalRequest(key=KEY, kind="tool"))
         assert journal.database.life.alive(id)
-        assert journal.maybe_paid() == 0  # Somebody is at it.
         child.kill()
         child.wait()
-        found, _seconds = asyncio.run(taken_over(journal))
-        assert found == b"again"
+        body, _seconds = asyncio.run(taken_over(journal))
+        assert body == b"again"
         assert not journal.database.life.alive(id)
-        assert (journal.sends(), journal.maybe_paid()) == (2, 1)
+        assert journal.sends() == 2
     assert not isinstance(place, Path) or not list(place.parent.glob("*-alive-*"))
 
 
-def test_nobody_dies_while_the_server_is_away(postgres: str, postgres_server: LocalPostgres):
-    with closing(open_database(postgres, "test")) as one, another(postgres) as (_child, id):
-        assert one.life.alive(id)
+def test_processes_stay_alive_while_the_server_is_unavailable(postgres: str, postgres_server: LocalPostgres):
+    with closing(open_database(postgres, "test")) as database, another(postgres) as (_child, id):
+        assert database.life.alive(id)
         outage = threading.Thread(target=postgres_server.outage, args=(1.5,))
         outage.start()
-        seen: list[bool] = []
+        alive: list[bool] = []
         until = time.monotonic() + 9
-        while time.monotonic() < until:  # Longer than the grace.
-            seen.append(one.life.alive(id))
+        while time.monotonic() < until:  # Longer than the grace period.
+            alive.append(database.life.alive(id))
             time.sleep(0.05)
         outage.join()
-        assert all(seen)
+        assert all(alive)
 
 
 COUNTER = ("create table counter (name text primary key, n integer not null);",)
 
 
-def test_all_of_it_or_nothing(place: Place):
+def test_failed_transaction_is_rolled_back(place: Place):
     def broken(statements: Statements) -> None:
         statements.write("insert into counter values ('a', 1)")
-        raise RuntimeError("in the midst of it")
+        raise RuntimeError("inside the transaction")
 
     with closing(open_database(place, "test")) as database:
         database.migrate("counter", COUNTER)
@@ -137,7 +137,7 @@ def test_all_of_it_or_nothing(place: Place):
             assert database.now() <= other.now() <= database.now()
 
 
-def test_one_at_a_time_under_a_name(place: Place):
+def test_named_transactions_are_exclusive(place: Place):
     def count_up(statements: Statements) -> None:
         ((n,),) = statements.read("select n from counter where name = 'a'")
         statements.write("update counter set n = ? where name = 'a'", (n + 1,))
@@ -156,8 +156,8 @@ def test_one_at_a_time_under_a_name(place: Place):
         assert one.read("select n from counter") == [(80,)]
 
 
-def test_a_reply_that_arrives_while_the_server_is_away_is_kept(postgres: str, postgres_server: LocalPostgres):
-    asked: list[int] = []
+def test_reply_that_arrives_while_the_server_is_unavailable_is_stored(postgres: str, postgres_server: LocalPostgres):
+    requested: list[int] = []
 
     async def main() -> None:
         journal = Journal(postgres)
@@ -165,14 +165,14 @@ def test_a_reply_that_arrives_while_the_server_is_away_is_kept(postgres: str, po
 
         async def ask(place: int) -> bytes:
             async def fetch() -> bytes:
-                asked.append(place)
+                requested.append(place)
                 await away.wait()
                 return f"reply {place}".encode()
 
             return await journal.once(content_key(place), "tool", fetch)
 
         waiting = [asyncio.create_task(ask(place)) for place in range(30)]
-        while len(asked) < 30:
+        while len(requested) < 30:
             await asyncio.sleep(0.01)
         await asyncio.to_thread(postgres_server.stop, "immediate")
         ticked = threading.Event()
@@ -184,23 +184,23 @@ def test_a_reply_that_arrives_while_the_server_is_away_is_kept(postgres: str, po
 
         back = asyncio.get_running_loop().run_in_executor(None, come_back)
         away.set()
-        # The loop is not held up while everybody waits for the server.
+        # The event loop is not blocked while callers wait for the server.
         for _ in range(30):
             await asyncio.sleep(0.1)
         assert not any(task.done() for task in waiting)
         ticked.set()
         assert await back
         assert [await task for task in waiting] == [f"reply {place}".encode() for place in range(30)]
-        assert (journal.sends(), journal.maybe_paid()) == (30, 0)
+        assert journal.sends() == 30
         journal.close()
 
     asyncio.run(main())
     with closing(Journal(postgres)) as journal:
         assert len(journal.database.read("SELECT key FROM kept")) == 30
-    assert sorted(asked) == list(range(30))
+    assert sorted(requested) == list(range(30))
 
 
-def test_a_cancelled_waiter_does_not_keep_a_reply_from_being_kept(postgres: str, postgres_server: LocalPostgres):
+def test_reply_is_stored_although_its_waiter_was_cancelled(postgres: str, postgres_server: LocalPostgres):
     async def main() -> None:
         journal = Journal(postgres)
         sent, away = asyncio.Event(), asyncio.Event()
@@ -214,7 +214,7 @@ def test_a_cancelled_waiter_does_not_keep_a_reply_from_being_kept(postgres: str,
         await sent.wait()
         await asyncio.to_thread(postgres_server.stop, "immediate")
         away.set()
-        await asyncio.sleep(0.3)  # The reply is there, and waits for the server.
+        await asyncio.sleep(0.3)  # The reply has arrived and waits for the server.
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -228,7 +228,7 @@ def test_a_cancelled_waiter_does_not_keep_a_reply_from_being_kept(postgres: str,
     asyncio.run(main())
 
 
-def test_statements_of_one_turn_share_a_transaction_and_fail_alone(tmp_path: Path):
+def test_grouped_statements_share_a_transaction_and_fail_separately(tmp_path: Path):
     async def main() -> None:
         with closing(open_database(tmp_path / "a.db", "journal")) as database:
             database.write("create table t (n integer primary key)")
@@ -255,7 +255,7 @@ def test_statements_of_one_turn_share_a_transaction_and_fail_alone(tmp_path: Pat
     asyncio.run(main())
 
 
-def test_what_was_paid_for_is_kept_though_its_loop_ended_while_it_waited_for_company(tmp_path: Path):
+def test_paid_reply_is_stored_although_its_event_loop_ended(tmp_path: Path):
     database = open_database(tmp_path / "a.db", "journal")
     database.write("create table t (n integer primary key)")
 
@@ -263,10 +263,10 @@ def test_what_was_paid_for_is_kept_though_its_loop_ended_while_it_waited_for_com
         return database.write("insert into t values (?)", (n,))
 
     async def main() -> None:
-        await database.kept(lambda: add(1), others=500)
-        waiting = [database.kept(lambda: add(2), others=500), database.grouped(lambda: add(3), others=500)]
-        for one in waiting:
-            asyncio.ensure_future(one).cancel()
+        await database.grouped_durably(lambda: add(1), others=500)
+        waiting = [database.grouped_durably(lambda: add(2), others=500), database.grouped(lambda: add(3), others=500)]
+        for work in waiting:
+            asyncio.ensure_future(work).cancel()
 
     asyncio.run(main())
     database.close()
@@ -302,7 +302,7 @@ for turn in range(40):
 """
 
 
-def test_a_file_that_is_closed_while_threads_read_it_does_not_break_the_process(tmp_path: Path) -> None:
+def test_closing_a_file_while_threads_read_it_does_not_crash(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CLOSED_UNDER_WAY, str(tmp_path / "numbers.db")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""Plain functions as models: what they are given, what they may return, and that they are models like any other."""
+"""Plain functions as models: their arguments, return values, names, journal entries and prices."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -8,27 +8,28 @@ from typing import Any
 import pytest
 
 from foretell import plugins
-from foretell.models import (
-    Budget,
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.model import (
     BudgetExceeded,
-    Journal,
     Message,
     ModelError,
-    ModelName,
-    ModelRouter,
     Reply,
     Request,
     SystemMessage,
     TokenCount,
-    TokenPrice,
     ToolSpec,
     UserMessage,
 )
-from foretell.models.providers import model_name
-from foretell.questions import InputError
+from foretell.models.names import ModelName
+from foretell.models.providers.function import model_name
+from foretell.models.router import ModelRouter
+from foretell.models.token_price import TokenPrice
+from foretell.questions.errors import InputError
 
 MESSAGES = (SystemMessage(text="Be brief."), UserMessage(text="Rain?"))
 SUBMIT = ToolSpec(name="submit", description="", parameters={})
+LOOK = ToolSpec(name="look", description="Look it up.", parameters={})
 
 
 def ask(name: str, *, router: dict[str, Any] | None = None, **fields: Any) -> Reply:
@@ -61,7 +62,7 @@ async def by_request(request: Request) -> Reply:
         (lambda m: m[0].text, "Be brief."),
     ],
 )
-def test_a_function_gets_what_it_asks_for(function: Callable[[Any], Any], text: str) -> None:
+def test_function_receives_the_argument_its_parameter_names(function: Callable[[Any], Any], text: str) -> None:
     assert ask(model_name(function)).text == text
 
 
@@ -71,10 +72,10 @@ def test_an_async_function_of_the_request_returns_a_reply() -> None:
 
 
 def test_tokens_that_a_function_does_not_state_are_estimates() -> None:
-    told = Reply(text="Rain", tokens=TokenCount(input=30, output=2))
-    assert ask(model_name(lambda request: told)).tokens == TokenCount(input=30, output=2)
-    for said in ("Rain", Reply(text="Rain"), Reply(text="Rain " * 99, tokens=TokenCount(input=30, output=2))):
-        tokens = ask(model_name(lambda request, said=said: said)).tokens
+    reply = Reply(text="Rain", tokens=TokenCount(input=30, output=2))
+    assert ask(model_name(lambda request: reply)).tokens == TokenCount(input=30, output=2)
+    for result in ("Rain", Reply(text="Rain"), Reply(text="Rain " * 99, tokens=TokenCount(input=30, output=2))):
+        tokens = ask(model_name(lambda request, result=result: result)).tokens
         assert tokens.estimated
         assert tokens.input > 0
         assert tokens.output > 1
@@ -90,27 +91,40 @@ class Oracle:
         self.closed = True
 
 
-def test_the_complete_of_an_object_may_be_synchronous_and_return_text() -> None:
+def test_complete_method_may_be_synchronous_and_return_text() -> None:
     oracle = Oracle()
     assert ask(model_name(oracle)).text == "Rain?"
     assert oracle.closed
 
 
-def test_a_function_without_parameters_is_refused_before_anything_is_asked() -> None:
+def test_function_without_parameters_is_refused() -> None:
     with pytest.raises(InputError, match="cannot be a model"):
         model_name(lambda: "0.4")
 
 
-def test_a_dictionary_is_json_or_the_call_that_is_demanded() -> None:
+def test_dictionary_becomes_json_or_the_forced_call() -> None:
     name = model_name(lambda prompt: {"p": 0.5})
     assert ask(name).text == '{"p": 0.5}'
     for force in ("submit", "*"):
         reply = ask(name, tools=(SUBMIT,), force=force)
         assert [(call.name, call.arguments) for call in reply.calls] == [("submit", '{"p": 0.5}')]
         assert reply.finish == "tool"
+    named = model_name(lambda prompt: {"tool": "look", "p": 0.5})
+    for model, tool in ((name, "submit"), (named, "look")):
+        (call,) = ask(model, tools=(LOOK, SUBMIT)).calls
+        assert (call.name, call.arguments) == (tool, '{"p": 0.5}')
 
 
-def test_what_goes_wrong_inside_is_a_failure_of_the_model() -> None:
+def test_text_ends_with_the_form_of_the_answer() -> None:
+    name = model_name(lambda prompt: prompt)
+    assert ask(name, schema={"type": "object"}).text.endswith('of this schema:\n{"type": "object"}')
+    text = ask(name, tools=(LOOK, SUBMIT)).text
+    assert "its name as `tool`" in text
+    assert text.endswith("look: Look it up. {}\nsubmit:  {}")
+    assert "look:" not in ask(name, tools=(LOOK, SUBMIT), force="submit").text
+
+
+def test_exceptions_in_a_function_are_model_errors() -> None:
     def broken(prompt: str) -> str:
         raise KeyError("oops")
 
@@ -124,11 +138,11 @@ def test_what_goes_wrong_inside_is_a_failure_of_the_model() -> None:
         model_name(7)
 
 
-def test_it_is_journalled_under_its_name(tmp_path: Path) -> None:
-    asked: list[str] = []
+def test_function_replies_are_journalled_by_name(tmp_path: Path) -> None:
+    prompts: list[str] = []
 
     def counting(prompt: str) -> str:
-        asked.append(prompt)
+        prompts.append(prompt)
         return "yes"
 
     name = model_name(counting, name="counting")
@@ -137,10 +151,10 @@ def test_it_is_journalled_under_its_name(tmp_path: Path) -> None:
         journal = Journal(tmp_path / "journal.db")
         assert ask(name, router={"journal": journal}).text == "yes"
         journal.close()
-    assert len(asked) == 1
+    assert len(prompts) == 1
 
 
-def test_names_tell_functions_apart() -> None:
+def test_different_functions_have_different_names() -> None:
     assert model_name(by_text) == model_name(by_text)
     assert model_name(lambda prompt: "a") != model_name(lambda prompt: "a"), "a lambda is new every time"
     assert model_name("openai:x") == "openai:x"
@@ -148,7 +162,7 @@ def test_names_tell_functions_apart() -> None:
         ask("python:os.system")
 
 
-def test_it_costs_nothing_unless_it_says_so() -> None:
+def test_function_is_free_unless_it_has_a_price() -> None:
     def priced(request: Request) -> Reply:
         return Reply(text="x", tokens=TokenCount(input=1_000_000, output=1))
 

@@ -1,4 +1,4 @@
-"""The ledger: accounts within accounts, shared by processes, and what ended processes leave behind."""
+"""The ledger: nested accounts, sharing between processes, and open calls of ended processes."""
 
 import asyncio
 import subprocess
@@ -11,17 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.models import Journal, TokenPrice, content_key
-from foretell.models.canonical import pack_reply
-from foretell.models.journal import JournalEntry, JournalRequest
-from foretell.models.ledger import Account, CallEstimate, CallRequest, Grant, Ledger, Money, Shortage, batch_key
+from foretell.models.canonical import content_key, pack_reply
+from foretell.models.journal import Journal, JournalEntry, JournalRequest
+from foretell.models.ledger import Account, CallEstimate, CallRequest, Ledger, Money, Shortage, batch_key
 from foretell.models.model import Reply
+from foretell.models.reservation import Grant
+from foretell.models.token_price import TokenPrice
 
 PRICE = TokenPrice(input=0, output=1000)
 """A tenth of a cent for every token written."""
 
 
-def asked(account: str, output: int = 100, name: str = "x", **more: bool) -> CallRequest:
+def call_request(account: str, output: int = 100, name: str = "x", **more: bool) -> CallRequest:
     return CallRequest(account, content_key(name), "openai:m", CallEstimate(0, output, PRICE), **more)
 
 
@@ -32,7 +33,7 @@ def granted(answer: Grant | Shortage) -> Grant:
 
 @pytest.fixture
 def ledgers(place: Path | str) -> Iterator[list[Ledger]]:
-    """Three processes with one database, as far as it can tell."""
+    """Three ledgers on one database, which act like three processes."""
     with ExitStack() as stack:
         yield [stack.enter_context(closing(Journal(place))).ledger for _ in range(3)]
 
@@ -40,7 +41,7 @@ def ledgers(place: Path | str) -> Iterator[list[Ledger]]:
 def test_a_call_is_reserved_and_then_billed_lost_or_released(ledgers: list[Ledger]):
     ledger, other, _ = ledgers
     ledger.open(Account("run", "run", 1.0))
-    calls = [granted(ledger.reserve(asked("run"))) for _ in range(3)]
+    calls = [granted(ledger.reserve(call_request("run"))) for _ in range(3)]
     assert other.money("run") == Money(reserved=pytest.approx(0.3))
     for call in calls:
         assert ledger.sending(call.call)
@@ -49,50 +50,70 @@ def test_a_call_is_reserved_and_then_billed_lost_or_released(ledgers: list[Ledge
     ledger.release(calls[2])
     assert other.money("run") == Money(billed=0.04, unknown=0.1)
     assert other.lost_calls() == other.lost_calls("run") == 1
-    never_sent = granted(ledger.reserve(asked("run")))
-    ledger.lose(never_sent)  # Cut off while it waited for its turn: nobody bills that.
-    for call in calls:  # What was heard of once is not counted again.
+    never_sent = granted(ledger.reserve(call_request("run")))
+    ledger.lose(never_sent)  # Cancelled while waiting for its turn, so it is not billed.
+    for call in calls:  # Ended calls are not counted again.
         ledger.release(call) if call != calls[1] else ledger.lose(call)
     assert other.money("run") == Money(billed=0.04, unknown=0.1)
-    ledger.bill(calls[1], 0.07)  # The reply came after all.
+    ledger.bill(calls[1], 0.07)  # The lost reply arrived after all.
     assert other.money("run") == Money(billed=pytest.approx(0.11))
 
 
-def test_the_tightest_account_refuses_in_numbers_that_add_up(ledgers: list[Ledger]):
+def test_call_that_ends_while_another_asks_for_money_wakes_it(ledgers: list[Ledger], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("foretell.models.ledger.LOOK_ELSEWHERE", 3600)
+    ledger = ledgers[0]
+    ledger.open(Account("run", "run", 0.1))
+    first = granted(ledger.reserve(call_request("run")))
+    answers: list[Grant | Shortage] = []
+    ask = ledger._try_reserve
+
+    async def ask_while_the_first_call_ends(request: CallRequest) -> Grant | Shortage:
+        answers.append(await ask(request))
+        if len(answers) == 2:
+            ledger.release(first)
+            ledger.call_ended()
+        return answers[-1]
+
+    monkeypatch.setattr(ledger, "_try_reserve", ask_while_the_first_call_ends)
+    asyncio.run(asyncio.wait_for(ledger.reserve_soon(call_request("run", name="y")), 60))
+    assert [isinstance(answer, Grant) for answer in answers] == [False, False, True]
+
+
+def test_refusal_names_the_tightest_account_with_correct_sums(ledgers: list[Ledger]):
     ledger = ledgers[0]
     ledger.open(Account("arena", "arena", 10.0))
     ledger.open(Account("run", "run", 0.25, "arena"))
     ledger.open(Account("question", "question", 5.0, "run"))
-    ledger.bill(granted(ledger.reserve(asked("question"))), 0.1)
-    lost = granted(ledger.reserve(asked("question")))
+    ledger.bill(granted(ledger.reserve(call_request("question"))), 0.1)
+    lost = granted(ledger.reserve(call_request("question")))
     assert ledger.sending(lost.call)
     ledger.lose(lost)
     for account in ("question", "run", "arena"):
         assert ledger.money(account) == Money(billed=0.1, unknown=0.1)
-    last = granted(ledger.reserve(asked("question", output=1000)))
+    last = granted(ledger.reserve(call_request("question", output=1000)))
     assert (last.output, last.dollars, last.limited) == (50, pytest.approx(0.05), True)
     ledger.bill(last, 0.045)
-    refused = ledger.reserve(asked("question", output=1000))
-    told = "0.145 billed, 0.1 unknown, 0.005 left; the next call needs 0.016"
-    assert refused == Shortage("run", f"the budget of the run allows 0.25 dollars: {told}")
+    refused = ledger.reserve(call_request("question", output=1000))
+    message = "0.145 billed, 0.1 unknown, 0.005 left; the next call needs 0.016"
+    assert refused == Shortage("run", f"the budget of the run allows 0.25 dollars: {message}")
 
 
 def test_a_call_waits_while_others_are_open_and_takes_what_is_left(ledgers: list[Ledger]):
     first, second, _ = ledgers
     first.open(Account("run", "run", 0.15))
-    call = granted(first.reserve(asked("run")))
-    assert second.reserve(asked("run")) == Shortage("run")  # It may get more when the first has ended.
+    call = granted(first.reserve(call_request("run")))
+    assert second.reserve(call_request("run")) == Shortage("run")  # It may get more money when the first has ended.
     first.bill(call, 0.02)
-    assert granted(second.reserve(asked("run"))).output == 100
-    assert second.reserve(asked("run")) == Shortage("run")
+    assert granted(second.reserve(call_request("run"))).output == 100
+    assert second.reserve(call_request("run")) == Shortage("run")
 
 
-def test_the_first_in_the_queue_goes_on_when_a_call_ends():
+def test_first_waiting_call_continues_when_a_call_ends():
     ledger = Ledger.in_memory()
     ledger.open(Account("run", "run", 0.35))
 
     async def call(n: int) -> int:
-        grant = granted(await ledger.reserve_soon(asked("run", name=str(n))))
+        grant = granted(await ledger.reserve_soon(call_request("run", name=str(n))))
         await asyncio.sleep(0.01)
         ledger.bill(grant, 0.01)
         ledger.call_ended()
@@ -105,42 +126,44 @@ def test_the_first_in_the_queue_goes_on_when_a_call_ends():
     assert ledger.money("run") == Money(billed=pytest.approx(0.2))
 
 
-def test_an_account_that_is_put_into_another_brings_what_it_has_used(ledgers: list[Ledger]):
+def test_enclosed_account_adds_its_usage_to_the_new_parent(ledgers: list[Ledger]):
     ledger, other, _ = ledgers
     ledger.open(Account("run", "run"))
-    ledger.bill(granted(ledger.reserve(asked("run"))), 0.1)
-    still = granted(ledger.reserve(asked("run")))
+    ledger.bill(granted(ledger.reserve(call_request("run"))), 0.1)
+    still = granted(ledger.reserve(call_request("run")))
     other.open(Account("grid", "grid", 0.25))
     for _ in range(2):
         other.enclose(["run", "no such run"], "grid")
         assert ledger.money("grid") == Money(billed=0.1, reserved=0.1)
     ledger.bill(still, 0.1)
     assert other.money("grid") == Money(billed=pytest.approx(0.2))
-    assert granted(ledger.reserve(asked("run"))).output == 50
+    assert granted(ledger.reserve(call_request("run"))).output == 50
 
 
-def test_a_limit_that_is_raised_holds_for_everybody(ledgers: list[Ledger]):
+def test_raised_limit_applies_to_all_processes(ledgers: list[Ledger]):
     first, second, _ = ledgers
     first.open(Account("run", "run", 0.01))
-    assert isinstance(second.reserve(asked("run")), Shortage)
+    assert isinstance(second.reserve(call_request("run")), Shortage)
     first.open(Account("run", "run", 1.0))
-    assert granted(second.reserve(asked("run"))).output == 100
+    assert granted(second.reserve(call_request("run"))).output == 100
 
 
 def test_a_limit_needs_a_price(ledgers: list[Ledger]):
     ledger = ledgers[0]
     ledger.open(Account("free", "run"))
     ledger.open(Account("limited", "run", 1.0))
-    unknown = asked("limited")._replace(estimate=CallEstimate(10, 10))
+    unknown = call_request("limited")._replace(estimate=CallEstimate(10, 10))
     assert ledger.reserve(unknown) == Shortage("limited", unpriced=True)
     assert granted(ledger.reserve(unknown._replace(account="free"))).dollars == 0.0
 
 
-# What a killed process leaves behind.
+# Open calls of a killed process.
 
 KILLED = """
 import os, sys
-from foretell.models import Journal, TokenPrice, content_key
+from foretell.models.canonical import content_key
+from foretell.models.journal import Journal
+from foretell.models.token_price import TokenPrice
 from foretell.models.ledger import Account, CallEstimate, CallRequest
 ledger = Journal(sys.argv[1]).ledger
 ledger.open(Account("run", "run", 1.0))
@@ -156,34 +179,34 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_what_was_never_sent_is_released_and_what_was_sent_is_unknown(place: Path | str):
+def test_ended_process_releases_unsent_calls_and_keeps_sent_ones_as_unknown(place: Path | str):
     with closing(Journal(place)) as journal:
         ledger = journal.ledger
         child = subprocess.run([sys.executable, "-c", KILLED, str(place)], check=False, capture_output=True, timeout=60)
         assert b"ready" in child.stdout, child.stderr.decode()
         key = content_key("submitted")
         journal.keep(JournalRequest(key=batch_key(key), kind="batch"), JournalEntry(body=b"batch_1"))
-        while (money := ledger.money("run")).reserved > 0.11:  # A server waits before it believes that a process ended.
+        while (money := ledger.money("run")).reserved > 0.11:  # A server considers a process ended only after a while.
             assert money.unknown == 0.0
         assert money == Money(unknown=0.1, reserved=0.1)
-        # The provider holds the batch: who asks for it goes on with the same reservation, and is billed once.
-        again = granted(ledger.reserve(asked("run", name="submitted", batch=True)))
+        # The provider has the batch. The next caller continues with the same reservation and is billed once.
+        again = granted(ledger.reserve(call_request("run", name="submitted", batch=True)))
         assert ledger.money("run") == money
         ledger.bill(again, 0.02)
         assert ledger.money("run") == Money(billed=0.02, unknown=0.1)
-        assert granted(ledger.reserve(asked("run", output=880))).output == 880
+        assert granted(ledger.reserve(call_request("run", output=880))).output == 880
 
 
-def test_a_process_that_was_taken_for_dead_sends_nothing(ledgers: list[Ledger]):
+def test_process_considered_dead_sends_nothing(ledgers: list[Ledger]):
     ledger = ledgers[0]
     ledger.open(Account("run", "run", 1.0))
-    call = granted(ledger.reserve(asked("run")))
-    ledger.release(call)  # As another process does that takes this one for dead.
+    call = granted(ledger.reserve(call_request("run")))
+    ledger.release(call)  # As another process does that considers this one dead.
     assert not ledger.sending(call.call)
 
 
 class Reserved:
-    """Money for a request, as far as the journal needs to know it."""
+    """A minimal reservation for the journal."""
 
     payer = "run"
 
@@ -203,7 +226,7 @@ class Reserved:
 def test_a_reply_is_stored_and_billed_together(place: Path | str):
     with closing(Journal(place)) as journal:
         journal.ledger.open(Account("run", "run", 1.0))
-        money = Reserved(journal.ledger, granted(journal.ledger.reserve(asked("run"))))
+        money = Reserved(journal.ledger, granted(journal.ledger.reserve(call_request("run"))))
         request = JournalRequest(content_key("x"), "model", "openai:m", payer="run", reservation=money)
         assert journal.intend(request)
         journal.keep(request, JournalEntry(body=pack_reply(Reply(text="yes")), dollars=0.03))
@@ -214,20 +237,20 @@ def test_a_reply_is_stored_and_billed_together(place: Path | str):
 ENDS = ("bill", "lose", "release")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.integers(1, 400), st.floats(0, 1), st.sampled_from(["bill", "lose", "release"])), max_size=60
     ),
     st.floats(0.01, 3),
 )
-def test_never_over_a_limit_and_no_nanodollar_is_lost(calls: list[tuple[int, float, str]], limit: float):
+def test_limits_hold_and_sums_are_exact(calls: list[tuple[int, float, str]], limit: float):
     ledger = Ledger.in_memory()
     ledger.open(Account("run", "run", limit))
     ledger.open(Account("question", "question", limit / 2, "run"))
     billed = unknown = 0.0
     for n, (output, share, how) in enumerate(calls):
-        answer = ledger.reserve(asked(("run", "question")[n % 2], output))
+        answer = ledger.reserve(call_request(("run", "question")[n % 2], output))
         if isinstance(answer, Shortage):
             continue
         assert ledger.sending(answer.call)
@@ -237,7 +260,7 @@ def test_never_over_a_limit_and_no_nanodollar_is_lost(calls: list[tuple[int, flo
         else:
             getattr(ledger, how)(answer)
             unknown += answer.dollars * (how == "lose")
-    found = ledger.money("run")
-    assert found.used <= limit + 1e-9
-    assert found == Money(billed=pytest.approx(billed, abs=1e-6), unknown=pytest.approx(unknown, abs=1e-6))
+    money = ledger.money("run")
+    assert money.used <= limit + 1e-9
+    assert money == Money(billed=pytest.approx(billed, abs=1e-6), unknown=pytest.approx(unknown, abs=1e-6))
     assert ledger.money("question").used <= limit / 2 + 1e-9

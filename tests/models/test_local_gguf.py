@@ -1,4 +1,4 @@
-"""A real model from a file, where one is at hand: FORETELL_TEST_GGUF names it."""
+"""A real local model, if FORETELL_TEST_GGUF is the path of one."""
 
 import asyncio
 import os
@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from foretell.models import ModelRouter, ModelSettings, Request, UserMessage, open_provider, read_json
-from foretell.questions import InputError
+from foretell.models.model import ModelSettings, Request, UserMessage
+from foretell.models.router import ModelRouter, open_provider
+from foretell.models.structured_output import read_json
+from foretell.questions.errors import InputError
 
 
 def test_missing_file_is_named(tmp_path: Path):
@@ -16,7 +18,7 @@ def test_missing_file_is_named(tmp_path: Path):
         open_provider(f"local:{tmp_path}/none.gguf", {})
 
 
-def test_a_real_model_answers_in_the_shape_asked_for():
+def test_local_model_answers_by_schema():
     pytest.importorskip("xllamacpp")
     path = os.environ.get("FORETELL_TEST_GGUF")
     if not path:

@@ -6,29 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from foretell.models import (
-    MODEL_ROLES,
-    ModelBusy,
-    ModelError,
-    ModelName,
-    ModelRoles,
-    ModelRouter,
-    ModelSettings,
-    Reply,
-    Request,
-    ToolCall,
-    UserMessage,
-    check_knowledge_cutoff,
-    knowledge_cutoff,
-    open_provider,
-)
-from foretell.models.model import load_provider
-from foretell.models.providers import ScriptCue, ScriptedModel
-from foretell.questions import InputError, MissingExtra, instant
+from foretell.models.model import ModelBusy, ModelError, ModelSettings, Reply, Request, ToolCall, UserMessage
+from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles, check_knowledge_cutoff, knowledge_cutoff
+from foretell.models.providers.loading import load_provider
+from foretell.models.providers.scripted import ScriptCue, ScriptedModel
+from foretell.models.router import ModelRouter, open_provider
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError, MissingExtra
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
+    ("text", "expected"),
     [
         ("openai:gpt-5.4", ("openai", "gpt-5.4", "", "openai")),
         ("openrouter:moonshotai/kimi-k2.5:free", ("openrouter", "moonshotai/kimi-k2.5:free", "", "openrouter")),
@@ -36,17 +24,20 @@ from foretell.questions import InputError, MissingExtra, instant
         ("compat:a@b@https://h/v1/", ("compat", "a@b", "https://h/v1", "compat@https://h/v1")),
     ],
 )
-def test_names(written: str, expected: tuple[str, str, str, str]):
-    name = ModelName.read(written)
+def test_model_names_are_parsed(text: str, expected: tuple[str, str, str, str]):
+    name = ModelName.read(text)
     assert (name.provider, name.name, name.url, name.place) == expected
 
 
-@pytest.mark.parametrize(
-    "written", ["gpt-5.4", "openai:", "nobody:x", "", "compat:x", "compat:@http://h", "compat:x@h:1"]
-)
-def test_unreadable_names_say_how_to_write_them(written: str):
+@pytest.mark.parametrize("text", ["gpt-5.4", "openai:", "nobody:x", "", "compat:x", "compat:@http://h", "compat:x@h:1"])
+def test_invalid_names_raise_an_error_with_a_hint(text: str):
     with pytest.raises(InputError, match="compat:NAME@http://HOST:PORT/v1"):
-        ModelName.read(written)
+        ModelName.read(text)
+
+
+def test_a_similar_provider_is_suggested():
+    with pytest.raises(InputError, match=r"did you mean openrouter:a/b\?"):
+        ModelName.read("openruter:a/b")
 
 
 def test_roles_fall_back_to_the_agent():
@@ -59,7 +50,7 @@ def test_roles_fall_back_to_the_agent():
         "filter": "openai:b"
     }
     assert cast.setting("auditor") == ModelSettings(effort="high")
-    assert cast.setting("filter") == ModelSettings()  # Another model: the agent's settings are not meant for it.
+    assert cast.setting("filter") == ModelSettings()  # Another model does not get the agent's settings.
     assert cast.setting("judge") == ModelSettings(temperature=0.0)
     assert cast.names() == ["openai:a", "openai:b"]
     request = cast.request("judge", [UserMessage(text="q")], slot="s")
@@ -78,12 +69,12 @@ def test_roles_fall_back_to_the_agent():
         ("openrouter:m", "OPENROUTER_API_KEY"),
     ],
 )
-def test_missing_key_names_the_variable_and_the_way_without(name: str, variable: str):
+def test_missing_key_error_names_the_variable_and_local_models(name: str, variable: str):
     with pytest.raises(InputError) as caught:
         open_provider(name, {})
     assert str(caught.value) == (
         f"{name} needs a key: set {variable}, "
-        "or take a model on this machine: local:PATH.gguf or compat:NAME@http://localhost:11434/v1"
+        "or use a model on this machine: local:PATH.gguf or compat:NAME@http://localhost:11434/v1"
     )
     with pytest.raises(InputError):
         ModelRouter({}).check([name])
@@ -113,19 +104,19 @@ def test_scripted_model_from_a_file(tmp_path: Path):
 
     async def main() -> list[Reply | str]:
         async with ModelRouter({}) as exchange:
-            asked = [
+            requests = [
                 Request(model=name, messages=(UserMessage(text=text),)) for text in ("a", "the weather?", "b", "c", "d")
             ]
             replies: list[Reply | str] = []
-            for request in asked[:3]:
+            for request in requests[:3]:
                 replies.append(await exchange.complete(request))
             model = open_provider(name, {})
-            await model.complete(asked[0])
-            await model.complete(asked[2])
+            await model.complete(requests[0])
+            await model.complete(requests[2])
             with pytest.raises(ModelBusy, match="later"):
-                await model.complete(asked[3])
+                await model.complete(requests[3])
             with pytest.raises(ModelError, match="has no line left for request 4"):
-                await model.complete(asked[4])
+                await model.complete(requests[4])
             return replies
 
     first, weather, submit = asyncio.run(main())
@@ -138,7 +129,7 @@ def test_scripted_model_from_a_file(tmp_path: Path):
 
 
 @pytest.mark.parametrize("line", ["no json", '{"error": "explode"}', '{"nonsense": 1}', "[1]", '{"calls": [{}]}'])
-def test_bad_script_is_named_by_line(tmp_path: Path, line: str):
+def test_invalid_script_error_names_the_line(tmp_path: Path, line: str):
     script = tmp_path / "script.jsonl"
     script.write_text('{"text": "fine"}\n\n' + line)
     with pytest.raises(InputError, match="row 3: not a line of a script"):
@@ -147,7 +138,7 @@ def test_bad_script_is_named_by_line(tmp_path: Path, line: str):
         ScriptedModel.from_file(tmp_path / "none.jsonl")
 
 
-def test_scripted_model_by_function_and_cue():
+def test_scripted_model_with_function_and_with_cues():
     async def main() -> None:
         by_function = ScriptedModel(lambda request: request.messages[-1].text.upper())
         assert (await by_function.complete(Request(model="scripted:x", messages=(UserMessage(text="a"),)))).text == "A"
@@ -158,14 +149,14 @@ def test_scripted_model_by_function_and_cue():
     asyncio.run(main())
 
 
-def test_cutoffs():
-    # Two sources differ: the later date is the careful one.
+def test_knowledge_cutoff_uses_the_later_date():
+    # Two sources differ, and the later date is the safe one.
     assert knowledge_cutoff("openai:gpt-5.4-2026-03-05") == date(2025, 8, 31)
     assert knowledge_cutoff("openrouter:openai/gpt-6-sol") == date(2026, 4, 20)
     assert knowledge_cutoff("openai:never-heard-of") is None
 
 
-def test_backtest_on_what_a_model_may_remember():
+def test_knowledge_cutoff_check_warns_or_raises():
     model = "openrouter:moonshotai/kimi-k2.5"
     assert check_knowledge_cutoff(model, instant("2025-07-01")) is None
     warning = check_knowledge_cutoff(model, instant("2025-06-30T12:00:00Z"))

@@ -1,34 +1,36 @@
-"""Prices: what is free, what nobody knows, fees for requests, and amounts that providers state themselves."""
+"""Prices: free models, unknown prices, request fees, and amounts stated by providers."""
 
 from typing import Any
 
 import pytest
 
-from foretell.models import FREE_OF_CHARGE, PriceList, TokenCount, TokenPrice, read_price
+from foretell.models.model import TokenCount
+from foretell.models.prices import PriceList
 from foretell.models.providers.chat import stated_dollars
+from foretell.models.token_price import FREE_OF_CHARGE, TokenPrice, read_price
 
 OWN_SERVER = "compat:x@http://localhost:1/v1"
 
 
-def test_only_what_runs_in_this_process_is_free_by_itself():
+def test_only_models_in_this_process_are_free_by_default():
     prices = PriceList()
     assert prices.of("local:model.gguf") == prices.of("scripted:x") == prices.of("python:f") == FREE_OF_CHARGE
     # A server on this machine may pass requests on to a paid provider.
     assert prices.of(OWN_SERVER) is None
     assert not prices.free(OWN_SERVER)
-    for written in ("0", "0/0", "0.0"):
-        assert PriceList({OWN_SERVER: read_price(written)}).free(OWN_SERVER)
+    for price in ("0", "0/0", "0.0"):
+        assert PriceList({OWN_SERVER: read_price(price)}).free(OWN_SERVER)
     assert prices.free("openrouter:vendor/model:free")
 
 
 @pytest.mark.parametrize(
     "name", ["perplexity/sonar-deep-research", "openai/gpt-6-sol:online", "openai/gpt-4o-search-preview"]
 )
-def test_nobody_knows_the_price_of_what_searches_on_its_own(name: str):
+def test_price_of_searching_models_is_unknown(name: str):
     assert PriceList().of(f"openrouter:{name}") is None
 
 
-def test_a_fee_for_each_request_is_part_of_the_price():
+def test_request_fee_is_part_of_the_price():
     price = TokenPrice(input=1, output=2, request=0.012)
     assert price.dollars(TokenCount(input=1_000, output=500)) == pytest.approx(0.014)
     assert price.most(1_000, 500) == pytest.approx(0.014)
@@ -38,17 +40,17 @@ def test_a_fee_for_each_request_is_part_of_the_price():
     assert sonar.request > 0
 
 
-def test_the_most_is_a_bound_also_where_reading_the_cache_costs_more():
+def test_maximum_price_is_a_bound_for_expensive_caches():
     for price in (TokenPrice(input=1, output=2, cached=3), TokenPrice(input=1, output=2, stored=3)):
         for parts in ({"cached": 900}, {"stored": 900}, {}):
             tokens = TokenCount(input=1_000, output=500, **parts)
             assert price.dollars(tokens) <= price.most(1_000, 500)
 
 
-@pytest.mark.parametrize("written", ["", "2", "1/2/3/4", "-1/2", "nan/1", "inf/1", "0/x", "free"])
-def test_what_is_no_price_is_refused(written: str):
+@pytest.mark.parametrize("text", ["", "2", "1/2/3/4", "-1/2", "nan/1", "inf/1", "0/x", "free"])
+def test_invalid_price_is_refused(text: str):
     with pytest.raises(ValueError, match="is not a price"):
-        read_price(written)
+        read_price(text)
 
 
 STATED: list[tuple[Any, float | None]] = [
@@ -62,7 +64,7 @@ STATED: list[tuple[Any, float | None]] = [
     ({"cost": {"currency": "EUR", "total_cost": 0.5}}, None),
     # xAI.
     ({"cost_in_usd_ticks": 37_500_000}, 0.00375),
-    # Nothing that could be booked: zero is left to the list of prices.
+    # No amount to book. Zero is ignored in favour of the price list.
     *[({"cost": wrong}, None) for wrong in (0, 0.0, -0.1, float("nan"), float("inf"), "0.1", True, None, [], {})],
     *[({"cost": {"total_cost": wrong}}, None) for wrong in (0, -0.1, float("nan"), "0.1", None)],
     *[({"cost_in_usd_ticks": wrong}, None) for wrong in (0, -5, "x", float("nan"), None)],
@@ -73,5 +75,5 @@ STATED: list[tuple[Any, float | None]] = [
 
 
 @pytest.mark.parametrize(("usage", "dollars"), STATED)
-def test_amounts_that_a_provider_states(usage: Any, dollars: float | None):
+def test_stated_amounts_are_read(usage: Any, dollars: float | None):
     assert stated_dollars(usage) == (None if dollars is None else pytest.approx(dollars))

@@ -11,7 +11,8 @@ import pytest
 from aiohttp import web
 
 from fakes.models import FakeModels, ModelFault
-from foretell.models import (
+from foretell.models.facts import facts_of
+from foretell.models.model import (
     AssistantMessage,
     ContextTooLong,
     KeyRefused,
@@ -31,11 +32,15 @@ from foretell.models import (
     ToolResult,
     ToolSpec,
     UserMessage,
-    facts_of,
-    open_provider,
 )
-from foretell.models.providers import ChatWire, GeminiWire, HttpFailure, MessagesWire, ResponsesWire, Wire, client
-from foretell.practice.models import ModelQuery, ScriptedCall, ScriptedReply
+from foretell.models.providers import client
+from foretell.models.providers.api_format import ApiFormat, HttpFailure
+from foretell.models.providers.chat import ChatApi
+from foretell.models.providers.gemini import GeminiApi
+from foretell.models.providers.messages import MessagesApi
+from foretell.models.providers.responses import ResponsesApi
+from foretell.models.router import open_provider
+from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
 
 SUBMIT = ToolSpec(name="submit", description="Give p.", parameters={"type": "object", "properties": {"p": {}}})
 KEY = "sk-of-a-test-0123456789"
@@ -43,7 +48,7 @@ KEYS = dict.fromkeys(("OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY
 MODELS = ("openai:m", "anthropic:m", "google:m", "openrouter:v/m", "compat:m@http://127.0.0.1:9/v1")
 
 
-def asked(
+def send_one(
     request: Request, replies: Iterable[ScriptedReply] | None, faults: Iterable[ModelFault] = ()
 ) -> tuple[Reply, ModelQuery]:
     async def main() -> tuple[Reply, ModelQuery]:
@@ -74,38 +79,38 @@ def test_a_conversation_with_tools_reaches_the_provider(model: str):
     answer = ScriptedReply(
         calls=(ScriptedCall(name="submit", arguments='{"p": 0.5}'),), input=100, output=20, cached=80
     )
-    reply, heard = asked(Request(model=model, messages=messages, tools=(SUBMIT,), force="submit"), [answer])
-    assert (heard.force, heard.tools[0].name) == ("submit", "submit")
-    assert all(text in heard.words for text in ("standing", "question", "found"))
+    reply, query = send_one(Request(model=model, messages=messages, tools=(SUBMIT,), force="submit"), [answer])
+    assert (query.force, query.tools[0].name) == ("submit", "submit")
+    assert all(text in query.words for text in ("standing", "question", "found"))
     assert (reply.finish, reply.calls[0].name) == ("tool", "submit")
     assert json.loads(reply.calls[0].arguments) == {"p": 0.5}
     assert (reply.tokens.input, reply.tokens.output, reply.tokens.cached) == (100, 20, 80)
 
 
 @pytest.mark.parametrize("model", ["openai:m", "openrouter:v/m"])
-def test_broken_arguments_come_back_as_they_are(model: str):
+def test_invalid_arguments_are_returned_unchanged(model: str):
     answer = ScriptedReply(calls=(ScriptedCall(name="submit", arguments='{"p": 0.5'),))
-    reply, _ = asked(plain(model, tools=(SUBMIT,)), [answer])
+    reply, _ = send_one(plain(model, tools=(SUBMIT,)), [answer])
     assert reply.calls[0].arguments == '{"p": 0.5'
 
 
 @pytest.mark.parametrize("model", MODELS[:4])
-def test_sealed_thoughts_go_back_to_who_sealed_them_and_to_nobody_else(model: str):
+def test_sealed_reasoning_is_only_sent_to_its_provider(model: str):
     # Google writes its signatures as base64.
     sealed = b64encode(b"sealed").decode() if model.startswith("google") else "sealed thoughts"
     answer = ScriptedReply(
         thoughts="sealed" if model.startswith("google") else sealed,
         calls=(ScriptedCall(name="submit", arguments="{}"),),
     )
-    reply, _ = asked(plain(model, tools=(SUBMIT,)), [answer])
+    reply, _ = send_one(plain(model, tools=(SUBMIT,)), [answer])
     result = ToolResult(call_id=reply.calls[0].id, name="submit", text="ok")
     talk = (UserMessage(text="q"), reply.as_message(), result)
-    _, heard = asked(Request(model=model, messages=talk, tools=(SUBMIT,)), None)
-    assert sealed in json.dumps(heard.json)
+    _, query = send_one(Request(model=model, messages=talk, tools=(SUBMIT,)), None)
+    assert sealed in json.dumps(query.json)
     for other in MODELS[:4]:
         if other != model:
-            _, heard = asked(Request(model=other, messages=talk, tools=(SUBMIT,)), None)
-            assert sealed not in json.dumps(heard.json)
+            _, query = send_one(Request(model=other, messages=talk, tools=(SUBMIT,)), None)
+            assert sealed not in json.dumps(query.json)
 
 
 @pytest.mark.parametrize(
@@ -120,32 +125,32 @@ def test_sealed_thoughts_go_back_to_who_sealed_them_and_to_nobody_else(model: st
 )
 def test_settings_in_each_dialect(model: str, expected: dict[str, Any]):
     settings = ModelSettings(temperature=0.5, seed=3, max_tokens=90, effort="low")
-    _, heard = asked(plain(model, settings=settings), None)
+    _, query = send_one(plain(model, settings=settings), None)
     for name, value in expected.items():
-        sent = heard.json[name]
+        sent = query.json[name]
         assert sent == value or (isinstance(value, dict) and value.items() <= sent.items())
     if "temperature" not in json.dumps(expected):
-        assert "temperature" not in heard.json
+        assert "temperature" not in query.json
 
 
-def test_schema_and_cache_marks():
+def test_schema_and_cache_marks_are_sent():
     schema = {"type": "object", "properties": {"p": {"type": "number"}}, "required": ["p"]}
     for model in MODELS:
-        reply, heard = asked(plain(model, schema=schema), None)
-        assert heard.schema is not None
+        reply, query = send_one(plain(model, schema=schema), None)
+        assert query.schema is not None
         assert 0 <= json.loads(reply.text)["p"] <= 1
     messages = (UserMessage(text="long", cached=True), UserMessage(text="q"))
-    _, heard = asked(Request(model="openrouter:anthropic/m", messages=messages), None)
-    assert heard.json["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
-    assert heard.json["messages"][1]["content"] == "q"
-    _, heard = asked(Request(model="anthropic:m", messages=messages, tools=(SUBMIT,)), None)
-    assert json.dumps(heard.json["messages"]).count("cache_control") == 2
+    _, query = send_one(Request(model="openrouter:anthropic/m", messages=messages), None)
+    assert query.json["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert query.json["messages"][1]["content"] == "q"
+    _, query = send_one(Request(model="anthropic:m", messages=messages, tools=(SUBMIT,)), None)
+    assert json.dumps(query.json["messages"]).count("cache_control") == 2
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("finish", "text"), [("length", "half"), ("refusal", "no"), (None, "all of it")])
-def test_how_a_reply_ended(model: str, finish: Any, text: str):
-    reply, _ = asked(plain(model), [ScriptedReply(text=text, finish=finish)])
+def test_finish_reason_is_read(model: str, finish: Any, text: str):
+    reply, _ = send_one(plain(model), [ScriptedReply(text=text, finish=finish)])
     assert reply.finish == (finish or "stop")
     assert reply.text in (text, "")
 
@@ -160,15 +165,15 @@ FAILURES = [
     (ModelFault(kind="status", status=529), ModelBusy, "HTTP 529"),
     (ModelFault(kind="cut"), ReplyLost, "the connection broke"),
     (ModelFault(kind="hang_up"), ReplyLost, "the connection broke"),
-    (ModelFault(kind="malformed"), ReplyLost, "no JSON or was cut off"),
+    (ModelFault(kind="malformed"), ReplyLost, "not complete JSON"),
 ]
 
 
 @pytest.mark.parametrize("model", MODELS[:4])
 @pytest.mark.parametrize(("fault", "kind", "message"), FAILURES)
-def test_failures_by_who_must_act(model: str, fault: ModelFault, kind: type[ModelError], message: str):
+def test_failures_raise_the_right_error(model: str, fault: ModelFault, kind: type[ModelError], message: str):
     with pytest.raises(kind, match=message) as caught:
-        asked(plain(model), None, [fault])
+        send_one(plain(model), None, [fault])
     assert type(caught.value) is kind
     assert str(caught.value).startswith(f"{model}: ")
     assert KEY not in str(caught.value)
@@ -176,7 +181,7 @@ def test_failures_by_who_must_act(model: str, fault: ModelFault, kind: type[Mode
         assert caught.value.wait == fault.wait
 
 
-def test_no_server_is_busy_and_nothing_was_lost():
+def test_connection_failure_is_busy_and_not_lost():
     async def main() -> None:
         model = open_provider("compat:m@http://127.0.0.1:9/v1", {})
         with pytest.raises(ModelBusy, match="no connection") as caught:
@@ -187,8 +192,8 @@ def test_no_server_is_busy_and_nothing_was_lost():
     asyncio.run(main())
 
 
-def asked_of(post: Callable[[web.Request], Awaitable[web.StreamResponse]], before: int = 0, **more: Any) -> Reply:
-    """The last reply of a server of our own, asked the same so many times before."""
+def reply_of(post: Callable[[web.Request], Awaitable[web.StreamResponse]], before: int = 0, **more: Any) -> Reply:
+    """The last reply of a test server after `before` identical requests."""
 
     async def main() -> Reply:
         app = web.Application()
@@ -210,15 +215,15 @@ def asked_of(post: Callable[[web.Request], Awaitable[web.StreamResponse]], befor
 
 
 def served(body: bytes, *, kind: str = "application/json") -> Reply:
-    """The reply to a body that a server sends as it is."""
+    """The reply read from a raw response body."""
 
     async def post(_: web.Request) -> web.StreamResponse:
         return web.Response(body=body, content_type=kind)
 
-    return asked_of(post)
+    return reply_of(post)
 
 
-def test_servers_that_bend_the_format():
+def test_nonstandard_replies_are_read():
     call = {"function": {"name": "f", "arguments": {"a": 1}}}
     loose = {"choices": [{"message": {"content": [{"type": "text", "text": "hi"}], "tool_calls": [call]}}]}
     reply = served(json.dumps(loose).encode())
@@ -236,7 +241,7 @@ def test_servers_that_bend_the_format():
     "usage",
     [None, [], "many", {"prompt_tokens": "3", "completion_tokens": -1}, {"prompt_tokens": 0, "completion_tokens": 7}],
 )
-def test_odd_counts_cost_no_paid_reply(usage: Any):
+def test_invalid_counts_do_not_lose_a_reply(usage: Any):
     reply = served(json.dumps({"choices": [{"message": {"content": "yes"}}], "usage": usage}).encode())
     assert reply.text == "yes"
     assert reply.tokens.input > 0
@@ -244,7 +249,7 @@ def test_odd_counts_cost_no_paid_reply(usage: Any):
     assert reply.tokens.estimated
 
 
-def test_arguments_nested_beyond_reason_cost_no_paid_reply():
+def test_deeply_nested_arguments_do_not_lose_a_reply():
     deep = "[" * 100_000 + "]" * 100_000
     body = (
         '{"choices": [{"message": {"content": "yes", "tool_calls": [{"function": {"name": "f", "arguments": %s}}]}}]}'
@@ -254,18 +259,18 @@ def test_arguments_nested_beyond_reason_cost_no_paid_reply():
     assert '"content": "yes"' in reply.text
     assert reply.tokens.estimated
     assert reply.tokens.output > 1000
-    written = json.dumps(deep)
-    assert served((body % written).encode()).calls[0].arguments == deep
+    encoded = json.dumps(deep)
+    assert served((body % encoded).encode()).calls[0].arguments == deep
 
 
-def test_a_reply_beyond_all_bounds_is_not_read(monkeypatch: pytest.MonkeyPatch):
+def test_too_large_reply_is_not_read(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(client, "LONGEST_BODY", 10_000)
     body = json.dumps({"choices": [{"message": {"content": "x" * 20_000}}]}).encode()
     with pytest.raises(ReplyTooLong, match="larger than"):
         served(body)
 
 
-def test_a_stream_is_read_like_a_whole_reply():
+def test_stream_gives_the_same_reply_as_a_single_body():
     pieces = ["It ", "rains."]
     events = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
     events.append(
@@ -285,16 +290,16 @@ def test_a_stream_is_read_like_a_whole_reply():
         assert served(other.encode(), kind="text/plain") == reply
 
 
-def test_nothing_in_the_midst_of_a_list_costs_no_paid_reply():
+def test_null_list_items_do_not_lose_a_reply():
     calls = [None, {"function": {"name": "f", "arguments": "{}"}}]
     body = {"choices": [{"message": {"content": None, "tool_calls": calls}}], "usage": "n/a"}
     assert [call.name for call in served(json.dumps(body).encode()).calls] == ["f"]
     blocks = {"content": [None, {"type": "text", "text": "yes"}, {"type": "new", "x": 1}], "stop_reason": "end_turn"}
-    assert MessagesWire().reply(client.tidied(blocks), FULL).text == "yes"
+    assert MessagesApi().reply(client.tidied(blocks), FULL).text == "yes"
 
 
 @pytest.mark.parametrize(("code", "kind"), [(429, ModelBusy), (400, ModelError)])
-def test_an_error_in_a_list_is_an_error(code: int, kind: type[ModelError]):
+def test_error_inside_a_list_is_raised(code: int, kind: type[ModelError]):
     with pytest.raises(kind, match="not this time"):
         served(json.dumps([{"error": {"code": code, "message": "not this time"}}]).encode())
 
@@ -340,7 +345,7 @@ FULL = Request(
         (200, ContextTooLong, {"error": {"code": "context_length_exceeded", "message": "no"}}),
     ],
 )
-def test_errors_by_their_words(status: int, kind: type[ModelError], error: Any):
+def test_error_messages_are_classified(status: int, kind: type[ModelError], error: Any):
     assert type(HttpFailure(status=status, headers={}, body=error).error(FULL, KEY)) is kind
 
 
@@ -361,44 +366,44 @@ def test_errors_by_their_words(status: int, kind: type[ModelError], error: Any):
         ("messages.1: `thinking` blocks do not match their prefix: Invalid `signature`", "signature"),
     ],
 )
-def test_which_setting_a_refusal_is_about(words: str, setting: str):
+def test_refused_setting_is_recognized(words: str, setting: str):
     refused = HttpFailure(status=400, headers={}, body={"error": {"message": words}}).error(FULL, KEY)
     assert isinstance(refused, SettingRefused)
     assert refused.setting == setting
 
 
 @pytest.mark.parametrize(
-    ("wire", "body", "expected"),
+    ("api_format", "body", "expected"),
     [
-        (MessagesWire(), {"content": None, "stop_reason": "refusal"}, ("", 0, "refusal")),
+        (MessagesApi(), {"content": None, "stop_reason": "refusal"}, ("", 0, "refusal")),
         (
-            MessagesWire(),
+            MessagesApi(),
             {"content": [{"type": "tool_use", "name": "f"}], "stop_reason": "model_context_window_exceeded"},
             ("", 1, "length"),
         ),
-        (MessagesWire(), {"content": [{"type": "text", "text": "a"}], "stop_reason": "tool_use"}, ("a", 0, "stop")),
-        (GeminiWire(), {"usageMetadata": {"promptTokenCount": 3}}, ("", 0, "malformed")),
-        (MessagesWire(), {"content": [{"type": "text", "text": "a"}], "stop_reason": "new"}, ("a", 0, "malformed")),
-        (GeminiWire(), {"promptFeedback": {"blockReason": "OTHER"}}, ("", 0, "refusal")),
-        (ResponsesWire(), {"output": [{"type": "message", "content": "a"}], "status": "failed"}, ("a", 0, "malformed")),
-        (ResponsesWire(), {"output": None, "status": "incomplete"}, ("", 0, "length")),
-        (ResponsesWire(), {"output": [{"type": "message", "content": "a"}], "status": "cancelled"}, ("a", 0, "length")),
-        (ChatWire(), {"choices": [{"message": {"function_call": {"name": "f", "arguments": "{}"}}}]}, ("", 1, "tool")),
-        (ChatWire(), {"choices": [{"message": {"content": "a"}, "finish_reason": "sensitive"}]}, ("a", 0, "refusal")),
-        (ChatWire(), {"choices": [{"message": {"content": "a"}, "finish_reason": "new"}]}, ("a", 0, "malformed")),
+        (MessagesApi(), {"content": [{"type": "text", "text": "a"}], "stop_reason": "tool_use"}, ("a", 0, "stop")),
+        (GeminiApi(), {"usageMetadata": {"promptTokenCount": 3}}, ("", 0, "malformed")),
+        (MessagesApi(), {"content": [{"type": "text", "text": "a"}], "stop_reason": "new"}, ("a", 0, "malformed")),
+        (GeminiApi(), {"promptFeedback": {"blockReason": "OTHER"}}, ("", 0, "refusal")),
+        (ResponsesApi(), {"output": [{"type": "message", "content": "a"}], "status": "failed"}, ("a", 0, "malformed")),
+        (ResponsesApi(), {"output": None, "status": "incomplete"}, ("", 0, "length")),
+        (ResponsesApi(), {"output": [{"type": "message", "content": "a"}], "status": "cancelled"}, ("a", 0, "length")),
+        (ChatApi(), {"choices": [{"message": {"function_call": {"name": "f", "arguments": "{}"}}}]}, ("", 1, "tool")),
+        (ChatApi(), {"choices": [{"message": {"content": "a"}, "finish_reason": "sensitive"}]}, ("a", 0, "refusal")),
+        (ChatApi(), {"choices": [{"message": {"content": "a"}, "finish_reason": "new"}]}, ("a", 0, "malformed")),
     ],
 )
-def test_odd_endings_are_read(wire: Wire, body: dict[str, Any], expected: tuple[str, int, str]):
-    reply = wire.reply(body, plain())
+def test_unusual_finish_reasons_are_read(api_format: ApiFormat, body: dict[str, Any], expected: tuple[str, int, str]):
+    reply = api_format.reply(body, plain())
     assert (reply.text, len(reply.calls), reply.finish) == expected
 
 
 @pytest.mark.parametrize(
-    ("wire", "events", "text"),
+    ("api_format", "events", "text"),
     [
-        (ChatWire(), [{"choices": [{"delta": {"content": "It ra"}}]}], "It ra"),
+        (ChatApi(), [{"choices": [{"delta": {"content": "It ra"}}]}], "It ra"),
         (
-            ResponsesWire(),
+            ResponsesApi(),
             [
                 {"type": "response.created", "response": {"status": "in_progress", "output": []}},
                 {"type": "response.output_text.delta", "output_index": 0, "delta": "It "},
@@ -407,7 +412,7 @@ def test_odd_endings_are_read(wire: Wire, body: dict[str, Any], expected: tuple[
             "It ra",
         ),
         (
-            MessagesWire(),
+            MessagesApi(),
             [
                 {"type": "message_start", "message": {"content": []}},
                 {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "It ra"}},
@@ -416,8 +421,8 @@ def test_odd_endings_are_read(wire: Wire, body: dict[str, Any], expected: tuple[
         ),
     ],
 )
-def test_what_came_before_a_stream_was_cut_is_kept(wire: Wire, events: list[dict[str, Any]], text: str):
-    reply = wire.reply(wire.joined(events), plain())
+def test_text_before_a_stream_was_cut_is_returned(api_format: ApiFormat, events: list[dict[str, Any]], text: str):
+    reply = api_format.reply(api_format.joined(events), plain())
     assert (reply.text, reply.finish) == (text, "length")
 
 
@@ -452,71 +457,71 @@ STREAMED_CALLS: dict[str, list[list[dict[str, Any]]]] = {
 
 
 @pytest.mark.parametrize("pieces", STREAMED_CALLS.values(), ids=list(STREAMED_CALLS))
-def test_parallel_calls_are_put_together_however_they_are_streamed(pieces: list[Any]):
+def test_streamed_parallel_calls_are_assembled(pieces: list[Any]):
     events = [{"choices": [{"delta": {"tool_calls": piece}}]} for piece in pieces]
-    wire = ChatWire()
-    reply = wire.reply(wire.joined([*events, {"choices": [{"finish_reason": "tool_calls"}]}]), plain())
+    api_format = ChatApi()
+    reply = api_format.reply(api_format.joined([*events, {"choices": [{"finish_reason": "tool_calls"}]}]), plain())
     assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("f", {"w": 1}), ("g", {"w": 1})]
     assert len({call.id for call in reply.calls}) == 2
     assert reply.finish == "tool"
 
 
-def test_a_stream_without_an_ending_was_cut_off_also_where_tokens_were_counted():
+def test_stream_without_finish_reason_counts_as_cut_off():
     event = {"choices": [{"delta": {"content": "It ra"}}], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
-    reply = ChatWire().reply(ChatWire().joined([event]), plain())
+    reply = ChatApi().reply(ChatApi().joined([event]), plain())
     assert (reply.text, reply.finish, reply.tokens.output) == ("It ra", "length", 2)
 
 
-def test_pieces_of_a_reasoning_detail_go_back_as_one_with_their_signature():
+def test_fragments_of_a_reasoning_detail_are_joined_with_their_signature():
     pieces = [{"text": "It "}, {"text": "rains."}, {"text": None, "signature": "signed"}]
     details = [{"type": "reasoning.text", "index": 0, **piece} for piece in pieces]
     sealed = {"type": "reasoning.encrypted", "index": 1, "data": "x"}
     events = [{"choices": [{"delta": {"reasoning_details": [detail]}}]} for detail in (*details, sealed)]
-    turn = ChatWire().reply(ChatWire().joined(events), plain()).as_message()
-    sent = ChatWire().body(Request(model="openrouter:m", messages=(turn,)), "m", facts_of("m"))
-    whole = {"type": "reasoning.text", "index": 0, "text": "It rains.", "signature": "signed"}
-    assert sent["messages"][0]["reasoning_details"] == [whole, sealed]
+    turn = ChatApi().reply(ChatApi().joined(events), plain()).as_message()
+    sent = ChatApi().body(Request(model="openrouter:m", messages=(turn,)), "m", facts_of("m"))
+    joined = {"type": "reasoning.text", "index": 0, "text": "It rains.", "signature": "signed"}
+    assert sent["messages"][0]["reasoning_details"] == [joined, sealed]
 
 
-@pytest.mark.parametrize("given", [None, "", " ", "null", {}, "{}"])
-def test_calls_without_arguments(given: Any):
-    calls = [{"id": "same", "function": {"name": "f", "arguments": given}}] * 2
-    reply = ChatWire().reply({"choices": [{"message": {"tool_calls": calls}}]}, plain())
+@pytest.mark.parametrize("arguments", [None, "", " ", "null", {}, "{}"])
+def test_missing_arguments_become_an_empty_object(arguments: Any):
+    calls = [{"id": "same", "function": {"name": "f", "arguments": arguments}}] * 2
+    reply = ChatApi().reply({"choices": [{"message": {"tool_calls": calls}}]}, plain())
     assert [json.loads(call.arguments) for call in reply.calls] == [{}, {}]
     assert reply.calls[0].id != reply.calls[1].id
 
 
-def test_a_call_that_was_cut_off_comes_back_as_it_was_written():
+def test_truncated_call_is_returned_unchanged():
     events = [
         {"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "f"}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"p": 0.'}},
         {"type": "message_delta", "delta": {}, "usage": {"input_tokens": None, "output_tokens": 4}},
     ]
-    reply = MessagesWire().reply(MessagesWire().joined(events), plain())
+    reply = MessagesApi().reply(MessagesApi().joined(events), plain())
     assert (reply.calls[0].arguments, reply.finish) == ('{"p": 0.', "length")
     assert (reply.tokens.input, reply.tokens.output) == (9, 4)
 
 
-def test_turns_that_anthropic_writes_and_does_not_take_back():
+def test_blocks_that_anthropic_does_not_accept_are_removed():
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
     blank, call = {"type": "text", "text": "\n"}, {"type": "tool_use", "id": "t", "name": "f", "input": {}}
 
     def sent_back(*blocks: dict[str, Any]) -> list[Any]:
-        turn = MessagesWire().reply({"content": list(blocks), "stop_reason": "end_turn"}, plain()).as_message()
-        body = MessagesWire().body(Request(model="anthropic:m", messages=(turn,)), "m", facts_of("m"))
+        turn = MessagesApi().reply({"content": list(blocks), "stop_reason": "end_turn"}, plain()).as_message()
+        body = MessagesApi().body(Request(model="anthropic:m", messages=(turn,)), "m", facts_of("m"))
         return [block for message in body["messages"] for block in message["content"]]
 
     assert sent_back(thought, blank, call) == [thought, call]
     assert sent_back(thought, blank) == []
 
 
-def test_a_thought_whose_seal_is_refused_is_left_out_of_its_own_conversation_only():
-    heard: list[bool] = []
+def test_refused_reasoning_is_dropped_only_from_its_own_conversation():
+    query: list[bool] = []
 
     async def post(request: web.Request) -> web.Response:
-        heard.append("reasoning_content" in (await request.json())["messages"][1])
-        if len(heard) == 1:
+        query.append("reasoning_content" in (await request.json())["messages"][1])
+        if len(query) == 1:
             return web.json_response({"error": {"message": "Invalid `signature` in `thinking` block"}}, status=400)
         return web.json_response({"choices": [{"message": {"content": "yes"}}]})
 
@@ -536,49 +541,49 @@ def test_a_thought_whose_seal_is_refused_is_left_out_of_its_own_conversation_onl
         await runner.cleanup()
 
     asyncio.run(main())
-    assert heard == [True, False, True]
+    assert query == [True, False, True]
 
 
-def test_calls_are_signed_for_the_models_that_demand_it():
+def test_calls_are_signed_for_models_that_require_it():
     talk = (
         UserMessage(text="q"),
         AssistantMessage(calls=(ToolCall(id="c", name="f", arguments="{}"),)),
         ToolResult(call_id="c", name="f", text="found"),
     )
     for name, signed in (("gemini-2.0-flash", False), ("gemini-2.5-pro", False), ("gemini-3.8-flash", True)):
-        body = GeminiWire().body(Request(model=f"google:{name}", messages=talk), name, facts_of(name))
+        body = GeminiApi().body(Request(model=f"google:{name}", messages=talk), name, facts_of(name))
         assert ("thoughtSignature" in body["contents"][1]["parts"][0]) == signed
-    # Google signed its text, and not the call: the mark for calls of others does no harm, and a missing one would.
+    # Google signed its text but not the call. An unneeded placeholder signature is harmless, a missing one is not.
     parts = [
         {"text": "a", "thoughtSignature": "c2ln"},
         {"functionCall": {"name": "f"}},
         {"functionCall": {"name": "g"}},
     ]
-    reply = GeminiWire().reply({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}, plain())
+    reply = GeminiApi().reply({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}, plain())
     request = Request(model="google:gemini-4-argon", messages=(reply.as_message(),))
-    sent = GeminiWire().body(request, "gemini-4-argon", facts_of("gemini-4-argon"))["contents"][0]["parts"]
+    sent = GeminiApi().body(request, "gemini-4-argon", facts_of("gemini-4-argon"))["contents"][0]["parts"]
     assert ["thoughtSignature" in part for part in sent] == [True, True, False]
 
 
-def test_openrouter_gets_no_cache_mark_on_the_last_message_and_no_thinking_with_a_forced_call():
-    wire = ChatWire(effort="reasoning", cache_marks=("anthropic/",))
+def test_openrouter_gets_no_mark_on_the_last_message_nor_thinking_with_a_forced_call():
+    api_format = ChatApi(effort="reasoning", cache_marks=("anthropic/",))
     question = UserMessage(text="q", cached=True)
     name = "anthropic/claude-haiku-4.5"
-    asked_once = Request(
+    request = Request(
         model=f"openrouter:{name}", messages=(question,), tools=(SUBMIT,), settings=ModelSettings(effort="high")
     )
-    assert wire.body(asked_once, name, facts_of(name))["messages"] == [{"role": "user", "content": "q"}]
-    assert "reasoning" in wire.body(asked_once, name, facts_of(name))
-    assert "reasoning" not in wire.body(replace(asked_once, force="submit"), name, facts_of(name))
+    assert api_format.body(request, name, facts_of(name))["messages"] == [{"role": "user", "content": "q"}]
+    assert "reasoning" in api_format.body(request, name, facts_of(name))
+    assert "reasoning" not in api_format.body(replace(request, force="submit"), name, facts_of(name))
 
 
-def test_thoughts_that_nobody_stored_are_not_sent_back():
+def test_reasoning_without_content_is_not_sent_back():
     items = [{"type": "reasoning", "id": "rs", "summary": []}, {"type": "message", "id": "m", "content": "a"}]
-    turn = ResponsesWire().reply({"output": items, "status": "completed"}, plain()).as_message()
-    assert "rs" not in json.dumps(ResponsesWire().body(Request(model="openai:m", messages=(turn,)), "m", facts_of("m")))
+    turn = ResponsesApi().reply({"output": items, "status": "completed"}, plain()).as_message()
+    assert "rs" not in json.dumps(ResponsesApi().body(Request(model="openai:m", messages=(turn,)), "m", facts_of("m")))
 
 
-def test_a_shorter_longest_reply_is_learned():
+def test_lower_output_limit_is_learned_from_a_refusal():
     limits: list[Any] = []
 
     async def post(request: web.Request) -> web.Response:
@@ -588,22 +593,22 @@ def test_a_shorter_longest_reply_is_learned():
             return web.json_response({"error": {"message": problem}}, status=400)
         return web.json_response({"choices": [{"message": {"content": "yes"}}]})
 
-    assert asked_of(post, before=1, cap=16_384).text == "yes"
+    assert reply_of(post, before=1, cap=16_384).text == "yes"
     assert limits == [16_384, 8_192, 8_192]
 
 
-def test_names_with_underscores_are_read_like_those_in_camel_case():
+def test_snake_case_fields_are_read_like_camel_case():
     call = {"name": "look_up", "args": {"a_word": "x"}}
     part = {"function_call": call, "thought_signature": "c2ln"}
-    written = {
+    body = {
         "candidates": [{"content": {"parts": [part]}, "finish_reason": "STOP"}],
         "usage_metadata": {"prompt_token_count": 3, "candidates_token_count": 2},
     }
-    reply = GeminiWire().reply(written, plain("google:m"))
+    reply = GeminiApi().reply(body, plain("google:m"))
     assert (reply.calls[0].name, json.loads(reply.calls[0].arguments), reply.finish) == (
         "look_up",
         call["args"],
         "tool",
     )
     assert (reply.tokens.input, reply.tokens.output, bool(reply.sealed)) == (3, 2, True)
-    assert GeminiWire().reply(GeminiWire().joined([written]), plain("google:m")) == reply
+    assert GeminiApi().reply(GeminiApi().joined([body]), plain("google:m")) == reply

@@ -1,7 +1,7 @@
-"""Every wire against recorded traffic of the real providers, and against their official schemas.
+"""All API formats with recorded traffic of the real providers and with their official schemas.
 
-What is expected of a recording is taken out of its raw JSON by search (every call anywhere, every text of a kind), not
-by the code under test.
+The expected values are searched in the raw JSON of a recording (all calls, all texts of a kind), not read by the code
+under test.
 """
 
 import json
@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from foretell.models import (
+from foretell.models.facts import facts_of
+from foretell.models.model import (
     ContextTooLong,
     KeyRefused,
     ModelBusy,
@@ -28,23 +29,23 @@ from foretell.models import (
     ToolResult,
     ToolSpec,
     UserMessage,
-    facts_of,
 )
-from foretell.models.providers import (
-    ChatWire,
-    GeminiWire,
-    HttpAnswer,
-    HttpFailure,
-    HttpModel,
-    MessagesWire,
-    ResponsesWire,
-    server_events,
-)
+from foretell.models.providers.api_format import HttpFailure, server_events
+from foretell.models.providers.chat import ChatApi
+from foretell.models.providers.client import HttpAnswer, HttpModel
+from foretell.models.providers.gemini import GeminiApi
+from foretell.models.providers.messages import MessagesApi
+from foretell.models.providers.responses import ResponsesApi
 from models.official_schemas import FOLDER, problems, walk
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the recordings in {FOLDER}")
 
-WIRES = {"responses": ResponsesWire(), "messages": MessagesWire(), "generateContent": GeminiWire(), "chat": ChatWire()}
+FORMATS = {
+    "responses": ResponsesApi(),
+    "messages": MessagesApi(),
+    "generateContent": GeminiApi(),
+    "chat": ChatApi(),
+}
 TOOL = ToolSpec(
     name="look_up",
     description="Looks a word up.",
@@ -68,14 +69,14 @@ def recordings() -> list[tuple[str, dict[str, Any]]]:
     return [(f"{file.parent.name}/{file.stem}", json.loads(file.read_text())) for file in files]
 
 
-def wire_of(recording: dict[str, Any]) -> Any:
-    return WIRES[recording["api"]]
+def format_of(recording: dict[str, Any]) -> Any:
+    return FORMATS[recording["api"]]
 
 
 def body_of(recording: dict[str, Any]) -> Any:
     body = recording["response"]["body"]
     events = server_events(body) if isinstance(body, str) else body
-    return events if isinstance(events, dict) else wire_of(recording).joined(events)
+    return events if isinstance(events, dict) else format_of(recording).joined(events)
 
 
 def failed(recording: dict[str, Any]) -> bool:
@@ -88,18 +89,18 @@ def unfinished(recording: dict[str, Any]) -> bool:
     return isinstance(body, dict) and body.get("status") in ("queued", "in_progress")
 
 
-def read(recording: dict[str, Any]) -> Reply:
-    return wire_of(recording).reply(body_of(recording), QUESTION)
+def read_reply(recording: dict[str, Any]) -> Reply:
+    return format_of(recording).reply(body_of(recording), QUESTION)
 
 
 def raw_parts(recording: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every object anywhere in the answer; of a stream, of all its events."""
+    """All objects at any depth of the response, or of all events of a stream."""
     body = recording["response"]["body"]
     return list(walk(list(server_events(body)) if isinstance(body, str) else body))
 
 
 def expected_calls(recording: dict[str, Any]) -> list[str]:
-    """Names of the calls, by the marks that no other part of the format bears."""
+    """Names of the calls, found by fields that only calls have."""
     parts, streamed = raw_parts(recording), isinstance(recording["response"]["body"], str)
     match recording["api"]:
         case "generateContent":
@@ -110,8 +111,8 @@ def expected_calls(recording: dict[str, Any]) -> list[str]:
             done = [p["item"] for p in parts if p.get("type") == "response.output_item.done"] if streamed else parts
             return [p["name"] for p in done if p.get("type") in ("function_call", "mcp_call") and "arguments" in p]
         case _:
-            named = [part["function"].get("name") for part in parts if isinstance(part.get("function"), dict)]
-            return [name for name in named if name]
+            names = [part["function"].get("name") for part in parts if isinstance(part.get("function"), dict)]
+            return [name for name in names if name]
 
 
 def expected_text(recording: dict[str, Any]) -> str:
@@ -145,14 +146,16 @@ Cases = list[tuple[str, dict[str, Any]]]
 
 
 def replies() -> Cases:
-    return [(name, one) for name, one in recordings() if not failed(one) and not unfinished(one)]
+    return [
+        (name, recording) for name, recording in recordings() if not failed(recording) and not unfinished(recording)
+    ]
 
 
 def by_folder(cases: Cases) -> list[Any]:
-    """One test for each provider and format: one for each recording would cost more than what it checks."""
+    """One test for each provider and format, because one for each recording would be slow."""
     folders: defaultdict[str, Cases] = defaultdict(list)
-    for name, one in cases:
-        folders[name.partition("/")[0]].append((name, one))
+    for name, recording in cases:
+        folders[name.partition("/")[0]].append((name, recording))
     return [pytest.param(ones, id=folder) for folder, ones in folders.items()]
 
 
@@ -167,14 +170,14 @@ def hold(check: Callable[[dict[str, Any]], None], cases: Cases) -> None:
 
 
 @pytest.mark.parametrize("cases", by_folder(replies()))
-def test_recorded_replies_mean_what_the_provider_said(cases: Cases):
+def test_recorded_replies_are_read_completely(cases: Cases):
     hold(check_text_and_calls, cases)
     hold(check_tokens, cases)
     hold(check_what_newer_servers_write, cases)
 
 
 def check_text_and_calls(recording: dict[str, Any]) -> None:
-    reply = read(recording)
+    reply = read_reply(recording)
     assert [call.name for call in reply.calls] == expected_calls(recording)
     assert all(isinstance(json.loads(call.arguments), dict) for call in reply.calls)
     assert len({call.id for call in reply.calls}) == len(reply.calls)
@@ -190,7 +193,7 @@ def check_text_and_calls(recording: dict[str, Any]) -> None:
 
 
 def check_tokens(recording: dict[str, Any]) -> None:
-    tokens = read(recording).tokens
+    tokens = read_reply(recording).tokens
     body = body_of(recording)
     usage = body.get("usage") or body.get("usageMetadata") or {}
     assert tokens.output > 0 or usage
@@ -208,41 +211,43 @@ def check_tokens(recording: dict[str, Any]) -> None:
         case _:
             assert tokens.input + tokens.output == usage["total_tokens"]
     if (stated := usage.get("cost")) is not None and not usage.get("is_byok"):
-        assert read(recording).dollars == (stated or None)
+        assert read_reply(recording).dollars == (stated or None)
 
 
 def shows_more_than_was_counted(recording: dict[str, Any]) -> bool:
-    """Whether it is a reply of Ollama that thought first and was held to a format then, and counted only the latter."""
+    """Whether it is a reply of Ollama with reasoning and a schema, whose count excludes the reasoning."""
     return recording["provider"] == "ollama" and "response_format" in (recording["request"].get("body") or {})
 
 
-def asked_texts(value: Any, role: str = "", key: str = "") -> list[str]:
-    """What was said to the model in a recorded request, without its own earlier turns and without tools."""
+def request_texts(value: Any, role: str = "", key: str = "") -> list[str]:
+    """The texts of a recorded request, without earlier turns of the model and without tools."""
     if isinstance(value, list):
-        return [text for part in value for text in asked_texts(part, role, key)]
+        return [text for part in value for text in request_texts(part, role, key)]
     if isinstance(value, str):
         spoken = key in ("text", "content", "instructions", "system", "input", "output", "result")
         return [value] if spoken and role not in ("assistant", "model") else []
     if not isinstance(value, dict) or value.get("type") in (*OWN_ITEMS, "image", "document", "file", "input_file"):
         return []
     role = str(value.get("role") or role)
-    named = {k: v for k, v in value.items() if k not in ("tools", "text_format", "generationConfig", "response_format")}
-    return [text for k, v in named.items() for text in asked_texts(v, role, k)]
+    fields = {
+        k: v for k, v in value.items() if k not in ("tools", "text_format", "generationConfig", "response_format")
+    }
+    return [text for k, v in fields.items() for text in request_texts(v, role, k)]
 
 
 OWN_ITEMS = ("function_call", "reasoning", "tool_use", "thinking", "compaction")
 
 
 @pytest.mark.parametrize("cases", by_folder(replies()))
-def test_no_honest_count_is_taken_for_a_wrong_one(cases: Cases):
-    """Every recorded count stands against what the recording shows of the request and of the reply."""
+def test_correct_counts_are_not_marked_as_estimates(cases: Cases):
+    """Compare recorded counts with the texts of the request and of the reply."""
     doubted: list[str] = []
     for name, recording in cases:
         body = recording["request"].get("body")
         stateful = isinstance(body, dict) and (body.get("previous_response_id") or body.get("conversation"))
-        texts = [] if stateful else asked_texts(body)
-        asked = replace(QUESTION, messages=tuple(UserMessage(text=text) for text in texts))
-        reply = wire_of(recording).reply(body_of(recording), asked)
+        texts = [] if stateful else request_texts(body)
+        request = replace(QUESTION, messages=tuple(UserMessage(text=text) for text in texts))
+        reply = format_of(recording).reply(body_of(recording), request)
         usage = body_of(recording).get("usage") or body_of(recording).get("usageMetadata") or {}
         missing = not usage or usage.get("prompt_tokens") == 0
         if reply.tokens.estimated and not missing and not shows_more_than_was_counted(recording):
@@ -260,49 +265,53 @@ ADDED_BLOCKS = {"parts": {"newThing": {}}, "content": {"type": "new_block"}, "ou
 
 
 def varied(value: Any, name: str = "") -> Any:
-    """The same reply as a newer server might write it: unknown fields and blocks, and fields that are null."""
+    """The same reply as a newer server might send it, with unknown fields and blocks and with null fields."""
     if isinstance(value, list):
         unknown = ADDED_BLOCKS.get(name)
         blocks = all(isinstance(part, dict) for part in value) and unknown is not None
         return [*(varied(part) for part in value), *([unknown] if blocks and value else [])]
     if not isinstance(value, dict):
         return value
-    kept = ("args", "input", "arguments")
-    return {"new_field": [{}], "annotations": None} | {k: v if k in kept else varied(v, k) for k, v in value.items()}
+    unchanged = ("args", "input", "arguments")
+    return {"new_field": [{}], "annotations": None} | {
+        k: v if k in unchanged else varied(v, k) for k, v in value.items()
+    }
 
 
 def check_what_newer_servers_write(recording: dict[str, Any]) -> None:
-    body, wire = recording["response"]["body"], wire_of(recording)
+    body, api_format = recording["response"]["body"], format_of(recording)
     if isinstance(body, str):
         events = [varied(event) for event in server_events(body)]
         more = ADDED_EVENTS[recording["api"]]
-        body = wire.joined([*events[:1], *more, *events[1:], *more])
-        reply = wire.reply(body, QUESTION)
+        body = api_format.joined([*events[:1], *more, *events[1:], *more])
+        reply = api_format.reply(body, QUESTION)
     else:
-        reply = wire.reply(varied(body), QUESTION)
-    expected = read(recording)
+        reply = api_format.reply(varied(body), QUESTION)
+    expected = read_reply(recording)
     assert (reply.text, reply.calls, reply.finish) == (expected.text, expected.calls, expected.finish)
     assert (reply.tokens, reply.dollars) == (expected.tokens, expected.dollars)
 
 
 def streams() -> list[Any]:
     """The longest stream of every provider and format."""
-    found: dict[str, Any] = {}
-    for name, one in recordings():
-        body = one["response"]["body"]
-        if isinstance(body, str) and not failed(one):
+    longest: dict[str, Any] = {}
+    for name, recording in recordings():
+        body = recording["response"]["body"]
+        if isinstance(body, str) and not failed(recording):
             folder = name.partition("/")[0]
-            found[folder] = max(found.get(folder, one), one, key=lambda one: len(one["response"]["body"]))
-    return [pytest.param(one, id=name) for name, one in found.items()]
+            longest[folder] = max(
+                longest.get(folder, recording), recording, key=lambda recording: len(recording["response"]["body"])
+            )
+    return [pytest.param(recording, id=name) for name, recording in longest.items()]
 
 
 @pytest.mark.parametrize("recording", streams())
-def test_a_stream_means_the_same_in_any_wrapping_and_is_never_whole_when_cut(recording: dict[str, Any]):
+def test_stream_is_read_in_any_framing_and_never_complete_when_cut(recording: dict[str, Any]):
     def answered(body: str) -> Reply:
         answer = HttpAnswer(status=200, headers={"content-type": "text/event-stream"}, body=body.encode())
-        return HttpModel(wire_of(recording), "http://127.0.0.1:1")._read(answer, QUESTION)
+        return HttpModel(format_of(recording), "http://127.0.0.1:1")._read(answer, QUESTION)
 
-    expected, body = read(recording), recording["response"]["body"].replace("\r\n", "\n")
+    expected, body = read_reply(recording), recording["response"]["body"].replace("\r\n", "\n")
     for wrapped in (
         body,
         body.replace("\n", "\r\n"),
@@ -318,12 +327,12 @@ def test_a_stream_means_the_same_in_any_wrapping_and_is_never_whole_when_cut(rec
         except ReplyLost:
             continue
         assert expected.text.startswith(reply.text)
-        whole = (reply.text, reply.calls) == (expected.text, expected.calls)
-        assert reply.finish == "length" or (whole and reply.finish == expected.finish)
+        complete = (reply.text, reply.calls) == (expected.text, expected.calls)
+        assert reply.finish == "length" or (complete and reply.finish == expected.finish)
 
 
 def errors() -> list[Any]:
-    return [pytest.param(one, id=name) for name, one in recordings() if failed(one)]
+    return [pytest.param(recording, id=name) for name, recording in recordings() if failed(recording)]
 
 
 KINDS = {
@@ -335,7 +344,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("recording", errors())
-def test_an_error_says_who_must_act(recording: dict[str, Any], request: pytest.FixtureRequest):
+def test_recorded_errors_raise_the_right_error(recording: dict[str, Any], request: pytest.FixtureRequest):
     answer = recording["response"]
     error = HttpFailure(status=answer["status"], headers=answer["headers"], body=answer["body"]).error(QUESTION, "")
     name = request.node.callspec.id
@@ -345,38 +354,38 @@ def test_an_error_says_who_must_act(recording: dict[str, Any], request: pytest.F
         assert error.wait == pytest.approx(34.4)
 
 
-def test_a_call_that_its_server_refused_is_still_a_reply():
-    found = [one for name, one in recordings() if "tool_use_failed" in name and failed(one)]
-    for recording in found:
+def test_call_refused_by_its_server_is_returned_as_malformed_reply():
+    refused = [exchange for name, exchange in recordings() if "tool_use_failed" in name and failed(exchange)]
+    for recording in refused:
         answer = HttpAnswer(status=400, headers={}, body=json.dumps(recording["response"]["body"]).encode())
-        reply = HttpModel(ChatWire(), "http://127.0.0.1:1")._read(answer, QUESTION)
-        written = recording["response"]["body"]["error"].get("failed_generation") or ""
-        assert (reply.finish, reply.text) == ("malformed", written)
+        reply = HttpModel(ChatApi(), "http://127.0.0.1:1")._read(answer, QUESTION)
+        generation = recording["response"]["body"]["error"].get("failed_generation") or ""
+        assert (reply.finish, reply.text) == ("malformed", generation)
 
 
 def loops() -> Cases:
     """Replies that call tools."""
-    return [(name, one) for name, one in replies() if expected_calls(one)]
+    return [(name, recording) for name, recording in replies() if expected_calls(recording)]
 
 
 def second_turn(recording: dict[str, Any]) -> dict[str, Any]:
-    """What we would send after the tools have answered."""
-    reply = read(recording)
+    """The request after the tools have answered."""
+    reply = read_reply(recording)
     results = [ToolResult(call_id=call.id, name=call.name, text="21 degrees") for call in reply.calls]
     results = results or [UserMessage(text="Are you sure?")]
     name = str((recording["request"].get("body") or {}).get("model") or "")
     tools = tuple(replace(TOOL, name=call) for call in dict.fromkeys(call.name for call in reply.calls))
     again = replace(QUESTION, messages=(*QUESTION.messages, reply.as_message(), *results), tools=tools)
-    return wire_of(recording).body(again, name, facts_of(name))
+    return format_of(recording).body(again, name, facts_of(name))
 
 
 @pytest.mark.parametrize("cases", by_folder(loops()))
-def test_the_second_turn_carries_back_what_the_provider_wants(cases: Cases):
+def test_second_turn_contains_what_the_provider_requires(cases: Cases):
     hold(check_second_turn, cases)
 
 
 @pytest.mark.parametrize("cases", by_folder(replies()))
-def test_whatever_was_sealed_goes_back(cases: Cases):
+def test_sealed_parts_are_sent_back(cases: Cases):
     hold(check_seals, cases)
 
 
@@ -389,61 +398,67 @@ def check_seals(recording: dict[str, Any]) -> None:
     sealed += [part["data"] for part in parts if str(part.get("type")).endswith(("redacted_thinking", ".encrypted"))]
     if sealed:
         sent = json.dumps(second_turn(recording), ensure_ascii=False)
-        assert [one for one in sealed if json.dumps(one, ensure_ascii=False) not in sent] == []
+        assert [sealed_part for sealed_part in sealed if json.dumps(sealed_part, ensure_ascii=False) not in sent] == []
 
 
 def check_second_turn(recording: dict[str, Any]) -> None:
-    sent, came = second_turn(recording), body_of(recording)
+    sent, received = second_turn(recording), body_of(recording)
     match recording["api"]:
         case "responses":
             kinds = [item.get("type") for item in sent["input"]]
-            sealed = [item["encrypted_content"] for item in came["output"] if item.get("encrypted_content")]
+            sealed = [item["encrypted_content"] for item in received["output"] if item.get("encrypted_content")]
             assert [item["encrypted_content"] for item in sent["input"] if item.get("encrypted_content")] == sealed
             assert all(after != "function_call_output" for kind, after in pairwise(kinds) if kind == "reasoning")
             ours = [item.get("phase") for item in sent["input"] if item.get("type") == "message"]
-            phases = [item.get("phase") for item in came["output"] if item["type"] == "message"]
+            phases = [item.get("phase") for item in received["output"] if item["type"] == "message"]
             assert not any(phases) or ours == phases
         case "messages":
             turn = next(turn for turn in sent["messages"] if turn["role"] == "assistant")
             ours = [{k: v for k, v in block.items() if k != "cache_control"} for block in turn["content"]]
-            kept = ("thinking", "redacted_thinking")
-            if any(block["type"] in kept for block in came["content"]):
-                assert ours == came["content"]
+            thought_types = ("thinking", "redacted_thinking")
+            if any(block["type"] in thought_types for block in received["content"]):
+                assert ours == received["content"]
             results = sent["messages"][-1]["content"]
             assert {block["tool_use_id"] for block in results} == {b["id"] for b in ours if b["type"] == "tool_use"}
         case "generateContent":
             turn = next(turn for turn in sent["contents"] if turn["role"] == "model")
-            came_parts = came["candidates"][0]["content"]["parts"]
-            signatures = [p["thoughtSignature"] for p in came_parts if "thoughtSignature" in p and not p.get("thought")]
+            received_parts = received["candidates"][0]["content"]["parts"]
+            signatures = [
+                p["thoughtSignature"] for p in received_parts if "thoughtSignature" in p and not p.get("thought")
+            ]
             ours = [part["thoughtSignature"] for part in turn["parts"] if "thoughtSignature" in part]
             assert ours == signatures or (not signatures and len(ours) == 1)
         case _:
             turn = next(turn for turn in sent["messages"] if turn["role"] == "assistant")
-            said = came["choices"][0]["message"]
-            if said.get("reasoning_details"):
-                assert turn["reasoning_details"] == said["reasoning_details"]
-            elif said.get("reasoning_content"):
-                assert turn["reasoning_content"] == said["reasoning_content"]
+            answer = received["choices"][0]["message"]
+            if answer.get("reasoning_details"):
+                assert turn["reasoning_details"] == answer["reasoning_details"]
+            elif answer.get("reasoning_content"):
+                assert turn["reasoning_content"] == answer["reasoning_content"]
             ids = [call["id"] for call in turn["tool_calls"]]
             assert [message["tool_call_id"] for message in sent["messages"] if message["role"] == "tool"] == ids
 
 
-# Every request we would send fits the official schema.
+# All requests match the official schema.
 
 
 def own_loops() -> Cases:
-    """Those of providers whose schema is here; agents are not offered tools that the provider runs itself."""
+    """Loops of providers with a known schema, without tools that the provider runs itself."""
     published = ("openai", "anthropic", "google", "xai", "deepseek")
-    kept: Cases = []
-    for name, one in loops():
-        known = one["provider"] in published or (one["provider"] == "openrouter" and one["api"] == "chat")
-        built_in = one["api"] == "responses" and any("mcp" in str(part.get("type")) for part in raw_parts(one))
-        kept += [(name, one)] if known and not built_in else []
-    return kept
+    cases: Cases = []
+    for name, recording in loops():
+        known = recording["provider"] in published or (
+            recording["provider"] == "openrouter" and recording["api"] == "chat"
+        )
+        built_in = recording["api"] == "responses" and any(
+            "mcp" in str(part.get("type")) for part in raw_parts(recording)
+        )
+        cases += [(name, recording)] if known and not built_in else []
+    return cases
 
 
 @pytest.mark.parametrize("cases", by_folder(own_loops()))
-def test_second_turns_fit_the_schema(cases: Cases):
+def test_second_turns_match_the_official_schema(cases: Cases):
     hold(check_schema_of_second_turn, cases)
 
 
@@ -465,8 +480,8 @@ EFFORTS = (None, "none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 @pytest.mark.parametrize(("api", "model"), [(api, model) for api, models in MODELS.items() for model in models.split()])
-def test_every_request_fits_the_official_schema(api: str, model: str):
-    wire, facts = WIRES[api], facts_of(model)
+def test_requests_match_the_official_schema(api: str, model: str):
+    api_format, facts = FORMATS[api], facts_of(model)
     for effort in EFFORTS:
         settings = ModelSettings(effort=effort, temperature=0.0, max_tokens=4000, tier="flex" if effort else None)
         for kind in (
@@ -476,37 +491,37 @@ def test_every_request_fits_the_official_schema(api: str, model: str):
             replace(QUESTION, settings=settings, tools=(TOOL, SUBMIT), force="submit"),
             replace(QUESTION, settings=settings, schema=SCHEMA),
         ):
-            body = wire.body(kind, model, facts)
+            body = api_format.body(kind, model, facts)
             body.pop("service_tier", None) if api == "messages" else None
             assert problems(api, body) == [], (effort, body)
 
 
-def test_openrouter_requests_fit_its_schema():
-    wire = ChatWire(effort="reasoning", cache_marks=("anthropic/",), require_parameters=True)
+def test_openrouter_requests_match_its_schema():
+    api_format = ChatApi(effort="reasoning", cache_marks=("anthropic/",), require_parameters=True)
     for name in ("anthropic/claude-opus-5.5", "openai/gpt-6-sol", "deepseek/deepseek-v4-pro"):
         for effort in EFFORTS:
             settings = ModelSettings(effort=effort, max_tokens=4000)
             cached = replace(QUESTION, messages=(UserMessage(text="Will it rain?", cached=True),))
             for kind in (cached, replace(cached, tools=(TOOL,), force="*"), replace(cached, schema=SCHEMA)):
-                body = wire.body(replace(kind, settings=settings), name, facts_of(name))
+                body = api_format.body(replace(kind, settings=settings), name, facts_of(name))
                 assert problems("chat", body, "openrouter_chat_request.schema.json") == [], body
 
 
-def test_the_table_in_the_docs_counts_what_is_read():
-    """One line for each provider and format: how many exchanges there are, and how many are read."""
+def test_table_in_the_docs_matches_the_recordings():
+    """One line for each provider and format, with the number of exchanges and of those that are read."""
     rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for name, one in recordings():
+    for name, recording in recordings():
         row = rows[name.partition("/")[0]]
         row["exchanges"] += 1
-        if failed(one):
+        if failed(recording):
             row["errors"] += 1
-        elif unfinished(one):
+        elif unfinished(recording):
             row["unfinished"] += 1
         else:
-            reply = read(one)
+            reply = read_reply(recording)
             row["replies"] += 1
             row["calls"] += len(reply.calls)
-            row["streams"] += isinstance(one["response"]["body"], str)
+            row["streams"] += isinstance(recording["response"]["body"], str)
     for name, row in sorted(rows.items()):
         print(name, dict(row))
     assert sum(row["exchanges"] for row in rows.values()) == len(recordings())

@@ -1,4 +1,4 @@
-"""Replies made from the providers' official schemas: every block, ending and error, with optional fields or without."""
+"""Replies generated from official schemas: all blocks, finish reasons and errors, with and without optional fields."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from foretell.models import (
+from foretell.models.facts import facts_of
+from foretell.models.model import (
     KeyRefused,
     ModelBusy,
     ModelRefused,
@@ -19,26 +20,34 @@ from foretell.models import (
     ToolResult,
     ToolSpec,
     UserMessage,
-    facts_of,
 )
-from foretell.models.providers import ChatWire, GeminiWire, HttpAnswer, HttpModel, MessagesWire, ResponsesWire
+from foretell.models.providers.chat import ChatApi
+from foretell.models.providers.client import HttpAnswer, HttpModel
+from foretell.models.providers.gemini import GeminiApi
+from foretell.models.providers.messages import MessagesApi
+from foretell.models.providers.responses import ResponsesApi
 from models.official_schemas import FOLDER, problems
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"needs the schemas in {FOLDER}")
 
 Json = dict[str, Any]
 QUESTION = Request(model="openai:m", messages=(UserMessage(text="Will it rain?"),))
-WIRES = {"responses": ResponsesWire(), "messages": MessagesWire(), "generateContent": GeminiWire(), "chat": ChatWire()}
+FORMATS = {
+    "responses": ResponsesApi(),
+    "messages": MessagesApi(),
+    "generateContent": GeminiApi(),
+    "chat": ChatApi(),
+}
 MODELS = {"responses": "gpt-6-sol", "messages": "claude-opus-5-5", "generateContent": "gemini-4-argon", "chat": "m"}
 NEW = "A_NEW_REASON"
 COUNT = 7
-"""Every number of tokens in a reply made from a schema."""
+"""The value of all token counts in generated replies."""
 
 
 @cache
 def spec(name: str) -> Json:
-    found: Json = json.loads((FOLDER / "specs" / name).read_text())
-    return found
+    document: Json = json.loads((FOLDER / "specs" / name).read_text())
+    return document
 
 
 def resolved(node: Json, root: Json) -> Json:
@@ -48,13 +57,13 @@ def resolved(node: Json, root: Json) -> Json:
 
 
 def choices(node: Json, root: Json) -> list[Json]:
-    """What a place may hold, except null."""
-    options = [one for option in node.get("anyOf", ()) for one in choices(resolved(option, root), root)]
+    """The alternatives of a schema, except null."""
+    options = [choice for option in node.get("anyOf", ()) for choice in choices(resolved(option, root), root)]
     return options or ([] if node.get("type") == "null" else [node])
 
 
 def example(node: Json, root: Json, *, full: bool, name: str = "", depth: int = 0) -> Any:
-    """A value of a schema: with all that is optional, or with nothing of it and null where that is allowed."""
+    """A value that matches a schema, with all optional fields, or without them and with null where allowed."""
     node = resolved(node, root)
     options = choices(node, root)
     if not options or (not full and len(options) < len(node.get("anyOf", ()))):
@@ -64,8 +73,8 @@ def example(node: Json, root: Json, *, full: bool, name: str = "", depth: int = 
         return node.get("const", node.get("enum", [None])[0])
     match node.get("type", "object" if "properties" in node else ""):
         case "object":
-            wanted = node.get("properties", {}) if full and depth < 5 else node.get("required", ())
-            parts = {one: node["properties"][one] for one in wanted}
+            fields = node.get("properties", {}) if full and depth < 5 else node.get("required", ())
+            parts = {field: node["properties"][field] for field in fields}
             return {k: example(part, root, full=full, name=k, depth=depth + 1) for k, part in parts.items()}
         case "array":
             return [example(node["items"], root, full=full, name=name, depth=depth + 1)] if full and depth < 5 else []
@@ -82,20 +91,20 @@ def example(node: Json, root: Json, *, full: bool, name: str = "", depth: int = 
 
 
 def answered(api: str, body: Json) -> Reply:
-    """The reply to a body that came over the wire."""
+    """The reply read from a response body."""
     answer = HttpAnswer(status=200, headers={}, body=json.dumps(body).encode())
-    return HttpModel(WIRES[api], "http://127.0.0.1:1")._read(answer, QUESTION)
+    return HttpModel(FORMATS[api], "http://127.0.0.1:1")._read(answer, QUESTION)
 
 
 def second_turn(api: str, reply: Reply) -> Json:
     results = [ToolResult(call_id=call.id, name=call.name, text="21 degrees") for call in reply.calls]
     tools = (ToolSpec(name="look_up", description="Looks a word up.", parameters={"type": "object"}),)
     again = replace(QUESTION, messages=(*QUESTION.messages, reply.as_message(), *results), tools=tools)
-    return WIRES[api].body(again, MODELS[api], facts_of(MODELS[api]))
+    return FORMATS[api].body(again, MODELS[api], facts_of(MODELS[api]))
 
 
 def kinds(root: Json, *place: str) -> Iterator[Json]:
-    """Schemas of what a list may hold."""
+    """Schemas of the items of a list."""
     node = root
     for step in place:
         node = resolved(node["properties"][step], root)
@@ -123,12 +132,12 @@ SPOKEN = {
         {"text": "Last."},
     ],
 }  # fmt: skip
-"""What is said around every kind of block: two texts and a call."""
+"""The content around every kind of block: two texts and a call."""
 OURS = ("message", "function_call", "mcp_call", "text", "tool_use")
 
 
 def blocks() -> Iterator[tuple[str, Json]]:
-    """Every kind of block, bare and with all its fields."""
+    """All kinds of blocks, with only required and with all fields."""
     for api, file, place in (
         ("responses", "openai_response.schema.json", "output"),
         ("messages", "anthropic_message.schema.json", "content"),
@@ -143,17 +152,17 @@ def blocks() -> Iterator[tuple[str, Json]]:
 
 
 def body_with(api: str, added: list[Json], **more: Any) -> Json:
-    said = SPOKEN[api]
-    held = [*said[:2], *added, *said[2:]]
+    spoken = SPOKEN[api]
+    parts = [*spoken[:2], *added, *spoken[2:]]
     if api == "generateContent":
-        candidate = {"content": {"role": "model", "parts": held}, "finishReason": "STOP"}
+        candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
         counts = {"promptTokenCount": COUNT, "candidatesTokenCount": COUNT}
         return {"candidates": [candidate], "usageMetadata": counts, **more}
     usage = {"input_tokens": COUNT, "output_tokens": COUNT}
-    return {"output" if api == "responses" else "content": held, "usage": usage, **more}
+    return {"output" if api == "responses" else "content": parts, "usage": usage, **more}
 
 
-def test_no_kind_of_block_hides_what_was_said():
+def test_unknown_blocks_do_not_hide_text_or_calls():
     for api, block in blocks():
         if block.get("type") in OURS:
             continue
@@ -165,7 +174,7 @@ def test_no_kind_of_block_hides_what_was_said():
 
 
 @pytest.mark.parametrize("api", SPOKEN)
-def test_texts_and_calls_go_back_in_their_order(api: str):
+def test_texts_and_calls_are_sent_back_in_order(api: str):
     thought = {
         "responses": {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "sealed"},
         "messages": {"type": "thinking", "thinking": "", "signature": "sealed"},
@@ -175,7 +184,7 @@ def test_texts_and_calls_go_back_in_their_order(api: str):
         body = second_turn(api, answered(api, body_with(api, added)))
         assert problems(api, body) == []
         sent = json.dumps(body)
-        places = [sent.index(one) for one in ("First. ", '"word', *(["sealed"] if added else []), "Last.")]
+        places = [sent.index(text) for text in ("First. ", '"word', *(["sealed"] if added else []), "Last.")]
         assert places == sorted(places)
 
 
@@ -188,14 +197,17 @@ ENDINGS = {
     **dict.fromkeys(("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"), "refusal"),
     **dict.fromkeys(("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "refusal"),
 }  # fmt: skip
-"""How a reply with a call ended, by the provider's word; all others, also those that nobody knows yet, are faults."""
+"""Finish reasons of a reply with a call, by the provider's name for them. All others are malformed."""
 
 
-def test_every_ending_is_told_apart_and_an_unknown_one_is_no_plain_stop():
+def test_finish_reasons_are_distinguished_and_unknown_ones_are_malformed():
     def enum(file: str, *path: str) -> list[str]:
         root = spec(file)
         node = (root.get("$defs") or root["schemas"])[path[0]] if path[1:] else root
-        return [*next(one["enum"] for one in choices(node["properties"][path[-1]], root) if "enum" in one), NEW]
+        return [
+            *next(choice["enum"] for choice in choices(node["properties"][path[-1]], root) if "enum" in choice),
+            NEW,
+        ]
 
     for word in enum("anthropic_message.schema.json", "stop_reason"):
         check_ending(word, answered("messages", body_with("messages", [], stop_reason=word)))
@@ -223,7 +235,7 @@ def check_ending(word: str, reply: Reply) -> None:
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_whole_replies_of_a_schema_are_read(full: bool):
+def test_replies_generated_from_a_schema_are_read(full: bool):
     for api, file in (
         ("messages", "anthropic_message.schema.json"),
         ("responses", "openai_response.schema.json"),
@@ -238,7 +250,7 @@ def test_whole_replies_of_a_schema_are_read(full: bool):
         reply = answered(api, body)
         assert bool(reply.text) == full, file
         if body.get("usage"):
-            cached = 3 if full and api == "messages" else 1  # Anthropic counts what was cached apart.
+            cached = 3 if full and api == "messages" else 1  # Anthropic counts cached tokens separately.
             assert (reply.tokens.input, reply.tokens.output) == (COUNT * cached, COUNT), file
             assert (reply.tokens.cached, reply.tokens.reasoning) == ((COUNT, COUNT) if full else (0, 0)), file
             assert not reply.tokens.estimated
@@ -246,7 +258,7 @@ def test_whole_replies_of_a_schema_are_read(full: bool):
             assert second_turn(api, reply)
 
 
-def test_errors_of_the_schemas_say_who_must_act():
+def test_errors_generated_from_a_schema_raise_the_right_error():
     ours = {
         "authentication_error": KeyRefused,
         "billing_error": OutOfCredit,
@@ -265,12 +277,12 @@ def test_errors_of_the_schemas_say_who_must_act():
     codes: list[str] = resolved(root["$defs"]["ResponseError"]["properties"]["code"], root)["enum"]
     for code in codes:
         if "image" in code or "vector" in code:
-            continue  # We send neither.
+            continue  # Neither is ever sent.
         failed: Json = {"status": "failed", "error": {"code": code, "message": "It failed."}, "output": []}
         with pytest.raises(ModelBusy if code in retried else ModelRefused) as caught:
             answered("responses", failed)
         assert not isinstance(caught.value, ReplyLost)
         if code in retried:
-            # What was counted may be billed.
+            # Counted tokens may be billed.
             with pytest.raises(ReplyLost):
                 answered("responses", {**failed, "usage": {"input_tokens": 9, "output_tokens": 5}})

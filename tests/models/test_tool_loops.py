@@ -1,4 +1,4 @@
-"""A research of three steps with a forced end, for every model of the table, against strict servers."""
+"""Research of three steps with a forced last call, for all models of the table, with strict servers."""
 
 import asyncio
 import json
@@ -7,19 +7,12 @@ from typing import Any
 
 import pytest
 
-from foretell.models import (
-    EFFORTS,
-    ModelName,
-    ModelSettings,
-    ProviderConfig,
-    Request,
-    SystemMessage,
-    ToolResult,
-    ToolSpec,
-    UserMessage,
-    known_facts,
-)
-from foretell.models.providers import (
+from foretell.models.facts import known_facts
+from foretell.models.model import EFFORTS, ModelSettings, Request, SystemMessage, ToolResult, ToolSpec, UserMessage
+from foretell.models.names import ModelName
+from foretell.models.provider import ProviderConfig
+from foretell.models.providers.client import HttpAnswer, HttpModel
+from foretell.models.providers.services import (
     ANTHROPIC,
     COMPATIBLE_SERVER,
     DEEPSEEK,
@@ -28,8 +21,6 @@ from foretell.models.providers import (
     OPENAI,
     OPENROUTER,
     XAI,
-    HttpAnswer,
-    HttpModel,
 )
 from models import strict_servers as strict
 
@@ -66,7 +57,7 @@ MODELS = [
 
 
 async def research(client: HttpModel, model: str, settings: ModelSettings) -> list[str]:
-    """Names of the tools that were called, one at every step; the last is forced."""
+    """Names of the called tools, one for each step. The last call is forced."""
     opening = (SystemMessage(text="Forecast."), UserMessage(text="Will it rain?", cached=True))
     request = Request(model=model, messages=opening, tools=TOOLS, settings=settings)
     called: list[str] = []
@@ -89,11 +80,11 @@ async def run(provider: Any, handler: Any, name: str, settings: ModelSettings) -
         status, body = strict.answer(strictly, script, path, json.loads(data))
         return HttpAnswer(status=status, headers={}, body=json.dumps(body).encode())
 
-    client._send = send  # All but the sockets.
+    client._send = send  # Everything except the sockets.
     return await research(client, name, settings), script.requests
 
 
-def test_every_model_that_may_be_chosen_is_here():
+def test_all_suggested_models_are_tested():
     listed = {entry.name for table in known_facts() for entry in table.models if entry.name}
     assert listed <= {f"{service}:{model}" for service, _, _, model in MODELS}
 
@@ -101,11 +92,11 @@ def test_every_model_that_may_be_chosen_is_here():
 @pytest.mark.parametrize(
     ("service", "provider", "handler", "model"), MODELS, ids=lambda v: v if isinstance(v, str) else ""
 )
-def test_a_tool_loop_with_a_forced_end(service: str, provider: Any, handler: Any, model: str):
+def test_tool_loop_ends_with_the_forced_call(service: str, provider: Any, handler: Any, model: str):
     name = f"{service}:{model}" + (f"@{ADDRESS}" if service == "compat" else "")
     for effort in (None, *EFFORTS):
         settings = ModelSettings(effort=effort, temperature=0.0, max_tokens=16_000 if service == "anthropic" else None)
         called, requests = asyncio.run(run(provider, handler, name, settings))
         assert called == ["look_up", "look_up", "submit"], effort
-        # What is known of a model is not found out by being refused.
+        # Known capabilities need no refused requests.
         assert len(requests) == 3 if service != "compat" else 3 <= len(requests) <= 5, json.dumps(requests)[:2000]

@@ -1,4 +1,4 @@
-"""Waiting for replies: how long they and the work on them may take, and what a person sees meanwhile."""
+"""Waiting for replies: time limits of replies and trials, and the status text for users."""
 
 import asyncio
 import json
@@ -6,28 +6,28 @@ import json
 import pytest
 from aiohttp import web
 
-from foretell.models import (
-    LimitedModel,
-    ModelError,
-    ModelLimits,
-    Reply,
-    ReplyLost,
-    Request,
-    UserMessage,
+from foretell.models import waiting
+from foretell.models.limited_model import LimitedModel
+from foretell.models.limits import ModelLimits
+from foretell.models.model import ModelError, Reply, ReplyLost, Request, UserMessage
+from foretell.models.providers.chat import ChatApi
+from foretell.models.providers.client import HttpAnswer, HttpModel
+from foretell.models.router import open_provider
+from foretell.models.waiting import (
+    PendingWork,
     WaitingReply,
     WorkClock,
     asking_for,
-    open_provider,
-    waiting,
+    note_retry,
+    pending_work,
     waiting_text,
 )
-from foretell.models.providers import ChatWire, HttpAnswer, HttpModel
 
 REQUEST = Request(model="compat:m@http://127.0.0.1:9/v1", messages=(UserMessage(text="?"),))
 
 
 class SlowModel:
-    """Takes a second and a half; writes all the time or says nothing."""
+    """Takes a second and a half, with or without streaming."""
 
     def __init__(self, *, writes: bool) -> None:
         self.writes = writes
@@ -42,7 +42,7 @@ class SlowModel:
 
 
 @pytest.mark.parametrize("writes", [True, False])
-def test_a_reply_ends_at_its_limit_whether_or_not_it_is_coming_in(writes: bool):
+def test_reply_ends_at_its_time_limit_even_while_it_streams(writes: bool):
     with pytest.raises(ModelError, match="reply_seconds") as caught:
         asyncio.run(LimitedModel(SlowModel(writes=writes), ModelLimits(seconds=0.5, attempts=1)).complete(REQUEST))
     assert isinstance(caught.value.__cause__, ReplyLost)
@@ -50,8 +50,8 @@ def test_a_reply_ends_at_its_limit_whether_or_not_it_is_coming_in(writes: bool):
     assert reply.text == "done"
 
 
-def test_a_server_that_never_stops_writing_is_cut_off():
-    """Every attempt may have been billed, and the server is told that nobody listens any more."""
+def test_endless_stream_is_cut_off():
+    """Each attempt may have been billed, and the connection to the server is closed."""
     ended: list[str] = []
 
     async def write_for_ever(request: web.Request) -> web.StreamResponse:
@@ -87,35 +87,35 @@ def test_a_server_that_never_stops_writing_is_cut_off():
     assert ended == ["gone", "gone"]
 
 
-async def _asked(model: object, clock: WorkClock, times: int = 1) -> None:
+async def _ask_repeatedly(model: object, clock: WorkClock, times: int = 1) -> None:
     async with clock:
         for _ in range(times):
             await LimitedModel(model, ModelLimits(seconds=5.0, attempts=1)).complete(REQUEST)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_reply_that_is_coming_in_is_let_finish(monkeypatch: pytest.MonkeyPatch):
+def test_reply_that_is_arriving_may_finish(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(waiting, "LOOK_AGAIN", 0.1)
-    asyncio.run(_asked(SlowModel(writes=True), WorkClock(0.5, replies=1)))
-    with pytest.raises(TimeoutError):  # Whoever says how long is taken at their word.
-        asyncio.run(_asked(SlowModel(writes=True), WorkClock(0.5)))
+    asyncio.run(_ask_repeatedly(SlowModel(writes=True), WorkClock(0.5, replies=1)))
+    with pytest.raises(TimeoutError):  # An explicit limit is not extended.
+        asyncio.run(_ask_repeatedly(SlowModel(writes=True), WorkClock(0.5)))
     with pytest.raises(TimeoutError):
-        asyncio.run(_asked(SlowModel(writes=False), WorkClock(0.5, replies=1)))
+        asyncio.run(_ask_repeatedly(SlowModel(writes=False), WorkClock(0.5, replies=1)))
 
 
-def test_a_limit_follows_the_measured_speed():
+def test_time_limit_follows_the_measured_speed():
     class Steady:
         async def complete(self, request: Request) -> Reply:
             await asyncio.sleep(0.1)
             return Reply(text="done")
 
     clock = WorkClock(0.25, replies=8)
-    asyncio.run(_asked(Steady(), clock, times=8))
+    asyncio.run(_ask_repeatedly(Steady(), clock, times=8))
     assert clock.seconds >= 8 * 1.5 * 0.1
     with pytest.raises(TimeoutError):
-        asyncio.run(_asked(Steady(), WorkClock(0.25), times=8))
+        asyncio.run(_ask_repeatedly(Steady(), WorkClock(0.25), times=8))
 
 
-def test_waiting_for_a_turn_is_no_work():
+def test_waiting_for_a_turn_does_not_count_as_work_time():
     async def main() -> None:
         class Steady:
             async def complete(self, request: Request) -> Reply:
@@ -133,7 +133,7 @@ def test_waiting_for_a_turn_is_no_work():
     asyncio.run(main())
 
 
-def test_who_is_cancelled_by_others_is_not_out_of_time():
+def test_cancellation_from_outside_is_not_a_timeout():
     async def main() -> None:
         async def trial() -> None:
             async with WorkClock(60.0):
@@ -148,7 +148,7 @@ def test_who_is_cancelled_by_others_is_not_out_of_time():
     asyncio.run(main())
 
 
-def test_what_a_person_sees_while_waiting():
+def test_waiting_text_shows_seconds_or_speed():
     assert waiting_text() == ""
     with WaitingReply() as reply:
         assert waiting_text(reply.began + 7) == "waiting for the model, 7 s"
@@ -156,15 +156,26 @@ def test_what_a_person_sees_while_waiting():
         assert reply.first is not None
         assert waiting_text(reply.first + 10) == "waiting for the model, 3 tokens/s"
         assert waiting_text(reply.first + 1) == "waiting for the model, 30 tokens/s"
-        assert waiting_text(run="r") == ""
-    with asking_for("r", "q"), WaitingReply() as reply:
-        found = [waiting_text(reply.began, run=run, question=q) for run, q in (("r", None), ("r", "q"), ("r", "x"))]
-        assert found == ["waiting for the model, 0 s"] * 2 + [""]
     assert waiting_text() == ""
 
 
+def test_pending_work_is_listed_by_trial_without_what_waits_for_other_work():
+    with asking_for("r", "q", "2026-01-01", 2):
+        search = PendingWork("tool", "web_search", "bridge vote")
+        with search, PendingWork("model", "filter", "test:m"), WaitingReply() as reply:
+            reply.heard(12)
+            note_retry("the provider is busy")
+            ((trial, [work]),) = pending_work().items()
+            assert trial == ("r", "q", "2026-01-01", 2)
+            assert (work["kind"], work["name"], work["about"]) == ("model", "filter", "test:m")
+            assert (work["tokens"], work["retries"], work["problem"]) == (12, 1, "the provider is busy")
+        with search:
+            assert [work["name"] for work in pending_work()["r", "q", "2026-01-01", 2]] == ["web_search"]
+    assert pending_work() == {}
+
+
 class OldServer(HttpModel):
-    """Streams, but does not know the option that asks for the count of tokens."""
+    """Streams, but does not know the option for token counts."""
 
     sent: list[dict[str, object]]
 
@@ -180,8 +191,8 @@ class OldServer(HttpModel):
         return HttpAnswer(status=200, headers={"content-type": "text/event-stream"}, body=text.encode())
 
 
-def test_a_server_that_refuses_the_options_of_a_stream_is_asked_without_them():
-    model = OldServer(ChatWire(stream=True), "http://127.0.0.1:9/v1")
+def test_refused_stream_options_are_dropped():
+    model = OldServer(ChatApi(stream=True), "http://127.0.0.1:9/v1")
     model.sent = []
     for _ in range(2):
         reply = asyncio.run(model.complete(REQUEST))

@@ -1,4 +1,4 @@
-"""Sites of one's own: folders, homes or databases, and providers that keep their own bills."""
+"""Separate sites: folders, homes or databases, and providers that keep their own bills."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,7 +14,7 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="module")
 def open_site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Opens a site for a way of spending; the rest are settings of its provider."""
+    """Return a function that opens a site for a way of spending, with settings of its provider."""
     with ExitStack() as stack:
 
         def opened(way: Way, **how: Any) -> Site:

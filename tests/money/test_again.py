@@ -1,4 +1,4 @@
-"""What is finished costs nothing more: in a second process, after a restart, and for another run that asks the same."""
+"""Finished work costs nothing more: in a second process, after a restart, and in another run with the same requests."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ PLENTY = 9.0
 
 
 @pytest.mark.parametrize("way", [way for way in WAYS if "format" not in way.name], ids=str)
-def test_a_finished_thing_is_billed_nothing(way: Way, open_site: Callable[..., Site]) -> None:
+def test_repeating_a_finished_command_costs_nothing(way: Way, open_site: Callable[..., Site]) -> None:
     with open_site(way, wants=100) as site:
         command = way.prepare(site, PLENTY)
         (first,) = way.carry_out(site, command)
@@ -21,17 +21,17 @@ def test_a_finished_thing_is_billed_nothing(way: Way, open_site: Callable[..., S
         again = way.carry_out(site, command, processes=2)
         assert site.bill() == bill
         assert first.figures.billed == pytest.approx(bill.dollars)
-        for one in again:
-            assert one.code == 0, one.stderr
-            assert one.figures._replace(reused=0.0) == Figures(0.0, 0.0, 0.0, 0.0)
+        for result in again:
+            assert result.code == 0, result.stderr
+            assert result.figures._replace(reused=0.0) == Figures(0.0, 0.0, 0.0, 0.0)
         assert site.totals().billed == pytest.approx(bill.dollars)
 
 
 @pytest.mark.parametrize("way", [BY_NAME[name] for name in ("run", "ask", "grid")], ids=str)
-def test_a_free_answer_is_not_refused_for_money(way: Way, open_site: Callable[..., Site]) -> None:
-    """The same questions with another budget, which pays for next to nothing: all replies are in the journal.
+def test_a_small_budget_does_not_block_saved_replies(way: Way, open_site: Callable[..., Site]) -> None:
+    """Repeat the questions with a tiny budget: all replies are in the journal.
 
-    A tree is planned by its budget, so with another one it asks other things.
+    A tree is planned by its budget, so with another budget it sends other requests.
     """
     with open_site(way, wants=100) as site:
         (first,) = way.spend(site, PLENTY)
@@ -48,7 +48,7 @@ def test_a_free_answer_is_not_refused_for_money(way: Way, open_site: Callable[..
     ("way", "counts"), [(BY_NAME["grid"], True), (BY_NAME["arena"], True), (BY_NAME["run"], False)], ids=str
 )
 def test_a_larger_budget_pays_for_the_rest(way: Way, counts: bool, open_site: Callable[..., Site]) -> None:
-    """What a grid or an arena has paid counts against its new budget. A run with another budget is another run."""
+    """Earlier costs of a grid or an arena count against its new budget. A run with another budget is another run."""
     with open_site(way) as site:
         way.spend(site)
         first = site.bill().dollars
@@ -58,12 +58,12 @@ def test_a_larger_budget_pays_for_the_rest(way: Way, counts: bool, open_site: Ca
         assert 1.8 * way.budget <= second <= 2 * way.budget + TOLERANCE
 
 
-@pytest.mark.parametrize("door", ["run", "ask"])
-def test_a_model_without_a_price_is_refused_under_a_budget(door: str, open_site: Callable[..., Site]) -> None:
-    """On this machine too: a server here may pass everything on to a provider who bills."""
+@pytest.mark.parametrize("operation", ["run", "ask"])
+def test_a_model_without_a_price_is_refused_under_a_budget(operation: str, open_site: Callable[..., Site]) -> None:
+    """This includes local servers, which may forward requests to a paid provider."""
     with open_site(BY_NAME["run"]) as site:
         model = f"compat:nobody-knows-it@{site.provider.url}/v1"
-        if door == "ask":
+        if operation == "ask":
             priced = list(BY_NAME["ask"].prepare(site, 0.5))
             place = next(place for place, word in enumerate(priced) if word.startswith("prices."))
             command = [model if word == RESPONSES else word for word in (*priced[: place - 1], *priced[place + 1 :])]

@@ -1,4 +1,4 @@
-"""Attacks on budgets: whatever a provider reports, loses or refuses, it is never billed more than a budget allows."""
+"""Attacks on budgets: whatever a provider reports, loses or refuses, the bill never exceeds the budget."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ FAULTS = {"429": 0.15, "500": 0.1, "cut": 0.25}
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """A way of spending, by so many processes at once, at a provider with these habits."""
+    """A way of spending by several processes at once, with a provider that misbehaves."""
 
     way: Way
     processes: int = 1
@@ -23,7 +23,7 @@ class Attack:
 
     @property
     def calm(self) -> bool:
-        """Whether the provider does nothing wrong, so that the budget can be used."""
+        """Whether the provider behaves, so that the budget can be used."""
         return not self.provider
 
     def __str__(self) -> str:
@@ -33,21 +33,23 @@ class Attack:
 
 def _attacks() -> list[Attack]:
     everything = [way for way in WAYS if way.name not in FORMATS[1:]]
-    found = [Attack(way=way) for way in WAYS]
-    found += [Attack(way=way, provider={"usage": "missing"}) for way in WAYS]
-    found += [Attack(way=way, processes=3) for way in everything]
-    found += [
+    attacks = [Attack(way=way) for way in WAYS]
+    attacks += [Attack(way=way, provider={"usage": "missing"}) for way in WAYS]
+    attacks += [Attack(way=way, processes=3) for way in everything]
+    attacks += [
         Attack(way=way, processes=2, provider={"usage": "mixed", "faults": FAULTS, "seed": 5}) for way in everything
     ]
     run = BY_NAME["run"]
-    found += [Attack(way=run, processes=number) for number in (2, 4)]
-    found += [Attack(way=run, processes=2, provider=one) for one in ({"usage": "mixed"}, {"faults": FAULTS, "seed": 5})]
+    attacks += [Attack(way=run, processes=number) for number in (2, 4)]
+    attacks += [
+        Attack(way=run, processes=2, provider=habits) for habits in ({"usage": "mixed"}, {"faults": FAULTS, "seed": 5})
+    ]
     for name in FORMATS:
         usages = ("zero", "nan", "small", *(("negative", "text") if name == "run" else ()))
-        found += [Attack(way=BY_NAME[name], provider={"usage": usage}) for usage in usages]
-    found += [Attack(way=BY_NAME["impatient run"], provider={"faults": {"slow": 0.5}, "slow": 1.5, "seed": 2})]
-    found += [Attack(way=BY_NAME["run on long texts"], provider={"bytes_per_token": 1.25, "wants": 20})]
-    return found
+        attacks += [Attack(way=BY_NAME[name], provider={"usage": usage}) for usage in usages]
+    attacks += [Attack(way=BY_NAME["impatient run"], provider={"faults": {"slow": 0.5}, "slow": 1.5, "seed": 2})]
+    attacks += [Attack(way=BY_NAME["run on long texts"], provider={"bytes_per_token": 1.25, "wants": 20})]
+    return attacks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +60,7 @@ class Attacked:
     bill: Bill
     done: tuple[Done, ...]
     totals: Figures
-    """Of all runs, as they are listed afterwards."""
+    """The figures of all runs, as listed afterwards."""
 
     @property
     def budget(self) -> float:
@@ -89,15 +91,15 @@ def test_nearly_all_of_a_budget_can_be_used(attacked: Attacked) -> None:
 
 def test_the_figures_add_up_to_the_bill(attacked: Attacked) -> None:
     billed, budget = attacked.bill.dollars, attacked.budget
-    stated = [one.figures for one in attacked.done]
+    stated = [result.figures for result in attacked.done]
     assert billed <= attacked.totals.billed + attacked.totals.unknown + ROUNDED
-    if all(one.stdout for one in attacked.done):  # A command that came to no answer prints none.
-        assert billed <= sum(one.billed + one.unknown for one in stated) + ROUNDED
-    for one in stated:
-        assert all(amount >= 0 for amount in one)
-        assert one.billed + one.unknown + one.reserved <= budget + ROUNDED
-        assert one.reserved == 0  # Everything has ended.
-        assert one.reused == 0 or attacked.attack.processes > 1  # Nothing was there before.
+    if all(result.stdout for result in attacked.done):  # A command without an answer prints nothing.
+        assert billed <= sum(figures.billed + figures.unknown for figures in stated) + ROUNDED
+    for figures in stated:
+        assert all(amount >= 0 for amount in figures)
+        assert figures.billed + figures.unknown + figures.reserved <= budget + ROUNDED
+        assert figures.reserved == 0  # Everything has ended.
+        assert figures.reused == 0 or attacked.attack.processes > 1  # The journal was empty before.
     if attacked.attack.calm and len(stated) == 1:
         assert stated[0].billed == pytest.approx(billed)
         assert stated[0].unknown == 0

@@ -1,4 +1,4 @@
-"""Processes killed with SIGKILL, again and again, while they spend: no budget is overspent, nothing is bought twice."""
+"""Processes are killed repeatedly with SIGKILL while they spend: no budget is exceeded, nothing is paid for twice."""
 
 import random
 import time
@@ -12,13 +12,13 @@ from fakes.processes import ForkedCommand
 from money.ways import BY_NAME, PATIENCE, ROUNDED, TOLERANCE, WORKER, Site, Way
 
 AT_ONCE = 2
-"""Calls under way at a time, in all processes together."""
+"""Maximum number of concurrent calls in all processes together."""
 LIMITS = ("[model_limits]", *(f"{name} = {{at_once = {AT_ONCE}}}" for name in ("openai", "anthropic", "mistral")))
 
 
 @dataclass(frozen=True, kw_only=True)
 class KillPlan:
-    """A way of spending, by so many processes at once, all of which are killed so many times."""
+    """A way of spending by several processes at once, all of which are killed several times."""
 
     way: Way
     rounds: int
@@ -26,7 +26,7 @@ class KillPlan:
 
     @property
     def kills(self) -> int:
-        """Processes that are killed in all."""
+        """Total number of kills."""
         return self.rounds * self.processes
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ PLANS = [
     ]
 ]
 TIGHT_ROUNDS = 2
-"""How often all processes are killed that have less money than work."""
+"""How often all processes with too small a budget are killed."""
 
 
 def test_there_are_enough_kills() -> None:
@@ -59,7 +59,7 @@ def test_there_are_enough_kills() -> None:
 
 @contextmanager
 def _begun(site: Site, plan: KillPlan, command: Sequence[str]) -> Generator[list[ForkedCommand]]:
-    """Processes at work, all of which are killed in the end."""
+    """Start processes, and kill all of them at the end."""
     waiting = [site.start(command, watched=False)] if plan.way.by_workers else []
     begun = [site.start(WORKER if waiting else command, watched=False) for _ in range(plan.processes)]
     try:
@@ -71,15 +71,15 @@ def _begun(site: Site, plan: KillPlan, command: Sequence[str]) -> Generator[list
 
 
 def _killed(site: Site, plan: KillPlan, command: Sequence[str], rng: random.Random) -> int:
-    """Let processes work until they have bought a little, and kill all of them; how many were still at work.
+    """Let processes work until they have spent a little, and kill all of them; return how many were still running.
 
-    Some are killed at any moment while they start.
+    Some are killed at a random time while they start.
     """
     more, until = rng.choice([0, 1, 1, 2]), time.monotonic() + PATIENCE
     wanted = site.bill().calls + more
     with _begun(site, plan, command) as begun:
         while site.bill().calls < wanted and any(child.poll() is None for child in begun):
-            assert time.monotonic() < until, "nothing goes on"
+            assert time.monotonic() < until, "no progress"
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 0.08 if more else 0.3))
         return sum(child.poll() is None for child in begun)
@@ -87,7 +87,7 @@ def _killed(site: Site, plan: KillPlan, command: Sequence[str], rng: random.Rand
 
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 def test_nothing_is_bought_twice(plan: KillPlan, open_site: Callable[..., Site]) -> None:
-    """With money enough for everything: what a killed process had bought is used by the next."""
+    """With a sufficient budget, replies that a killed process paid for are used by the next."""
     rng, way = random.Random(str(plan)), plan.way
     with open_site(way, wants=300, latency=0.08) as site:
         site.set(*LIMITS)
@@ -95,13 +95,13 @@ def test_nothing_is_bought_twice(plan: KillPlan, open_site: Callable[..., Site])
         killed = sum(_killed(site, plan, command, rng) for _ in range(plan.rounds))
         (done,) = way.carry_out(site, command)
         bill = site.bill()
-        # Everything is there; only what was under way at a kill was sent again.
+        # Everything is complete. Only requests in progress at a kill were sent again.
         assert done.code == 0, done.stderr
         assert killed == plan.kills
         assert bill.again <= AT_ONCE * plan.rounds
         assert max(bill.answered.values()) <= 1 + plan.rounds
         (ended,) = way.carry_out(site, command)
-        assert (ended.code, site.bill()) == (0, bill), "a finished thing asks nobody"
+        assert (ended.code, site.bill()) == (0, bill), "a finished command sends no request"
         money = site.totals()
         assert bill.dollars <= money.billed + money.unknown + ROUNDED
         assert bill.again * bill.longest <= money.unknown + ROUNDED
@@ -115,8 +115,8 @@ LONGEST_REPLY = 0.18
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: str(plan.way))
-def test_a_tight_budget_is_not_overspent_and_not_stranded(plan: KillPlan, open_site: Callable[..., Site]) -> None:
-    """With less money than work: killed a few times, then carried out to the end."""
+def test_a_tight_budget_is_fully_used_and_never_exceeded(plan: KillPlan, open_site: Callable[..., Site]) -> None:
+    """With too small a budget: kill a few times, then run to the end."""
     rng, way = random.Random(str(plan)), plan.way
     with open_site(way, latency=0.05) as site:
         site.set(*LIMITS)
@@ -130,6 +130,6 @@ def test_a_tight_budget_is_not_overspent_and_not_stranded(plan: KillPlan, open_s
         money = site.totals()
         assert bill.dollars <= money.billed + money.unknown + ROUNDED
         assert money.billed + money.unknown + money.reserved <= TIGHT + ROUNDED
-        # All that cannot have been spent can be used, also what was reserved for requests that were never sent.
+        # Money that was not spent can be used, including reservations for requests that were never sent.
         assert money.unknown <= TIGHT_ROUNDS * AT_ONCE * LONGEST_REPLY
         assert bill.dollars >= 0.9 * (TIGHT - money.unknown)

@@ -1,4 +1,4 @@
-"""Budgets within budgets: each holds, also where another one is looser, for any number of processes."""
+"""Nested budgets: each holds, even if the other is larger, for any number of processes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from money.ways import BY_NAME, NOBODY_KNOWS, PRICE, TOLERANCE, Site, run_spec
 
 @dataclass(frozen=True, kw_only=True)
 class Nested:
-    """Budgets in dollars, the outer one first, and how often the inner one is there."""
+    """Budgets in dollars, the outer one first, and the number of inner ones."""
 
     outer: float
     inner: float
@@ -19,7 +19,7 @@ class Nested:
 
     @property
     def most(self) -> float:
-        """What may be billed in all."""
+        """The most that may be billed in total."""
         return min(self.outer, self.times * self.inner)
 
     def __str__(self) -> str:
@@ -30,14 +30,16 @@ LOOSE, TIGHT = Nested(outer=0.9, inner=0.1, times=4), Nested(outer=0.25, inner=0
 
 
 def check(site: Site, nested: Nested) -> None:
-    """The bill is within both, and uses what both allow."""
+    """Check that the bill is within both budgets and uses them."""
     billed = site.bill().dollars
     assert 0.9 * nested.most <= billed <= nested.most + TOLERANCE
 
 
 @pytest.mark.parametrize("nested", [LOOSE, TIGHT], ids=str)
 @pytest.mark.parametrize("processes", [1, 2])
-def test_questions_in_a_run(nested: Nested, processes: int, open_site: Callable[..., Site]) -> None:
+def test_question_budgets_hold_within_a_run_budget(
+    nested: Nested, processes: int, open_site: Callable[..., Site]
+) -> None:
     way = BY_NAME["run"]
     with open_site(way) as site:
         budget = {"run": nested.outer, "question": nested.inner}
@@ -48,7 +50,7 @@ def test_questions_in_a_run(nested: Nested, processes: int, open_site: Callable[
 
 
 @pytest.mark.parametrize("nested", [LOOSE, TIGHT], ids=str)
-def test_runs_in_a_grid(nested: Nested, open_site: Callable[..., Site]) -> None:
+def test_run_budgets_hold_within_a_grid_budget(nested: Nested, open_site: Callable[..., Site]) -> None:
     way = BY_NAME["grid"]
     with open_site(way) as site:
         base = run_spec(site, {"run": nested.inner}, count=20)
@@ -59,7 +61,7 @@ def test_runs_in_a_grid(nested: Nested, open_site: Callable[..., Site]) -> None:
 
 
 @pytest.mark.parametrize("nested", [LOOSE, TIGHT], ids=str)
-def test_entries_in_an_arena(nested: Nested, open_site: Callable[..., Site]) -> None:
+def test_entry_budgets_hold_within_an_arena_budget(nested: Nested, open_site: Callable[..., Site]) -> None:
     way = BY_NAME["arena"]
     models = [f"{NOBODY_KNOWS}{n}" for n in range(nested.times)]
 

@@ -21,20 +21,14 @@ from fakes.billing import Bill, BillingProcess
 from fakes.markets import FakeKalshi, FakeMetaculus
 from fakes.processes import ForkedCommand
 from fakes.samples import SampleMetaculusQuestion, metaculus_post_body
-from foretell.models import read_price
-from foretell.practice.markets import (
-    KalshiCatalogue,
-    MetaculusCatalogue,
-    MetaculusInbox,
-    SampleKalshiEvent,
-    SampleKalshiMarket,
-    kalshi_event_body,
-)
+from foretell.models.token_price import read_price
+from foretell.practice.markets.kalshi import KalshiCatalogue, SampleKalshiEvent, SampleKalshiMarket, kalshi_event_body
+from foretell.practice.markets.metaculus import MetaculusCatalogue, MetaculusInbox
 
 NOBODY_KNOWS = "openai:nobody-knows-it-"
 """The beginning of the names of models whose prices are in no table."""
 PRICE = "2.5/10"
-"""Dollars per million tokens read and written: what the provider bills, and what every command is told."""
+"""Dollars per million tokens read and written: as billed by the provider and as configured in every command."""
 SCRIPT = "foretell.practice.models.scripts:arena_script"
 WANTS = 4000
 """Tokens of a reply; all but the few that can be seen are reasoning."""
@@ -59,26 +53,26 @@ class Figures(NamedTuple):
     billed: float
     """What this command was billed for."""
     reused: float
-    """What the replies cost that were taken from the journal, at no cost now."""
+    """What replies from the journal cost originally."""
     unknown: float
     """The most that lost replies may have cost."""
     reserved: float
-    """The most that calls under way can cost."""
+    """The most that calls in progress can cost."""
 
 
 def figures(result: Any) -> Figures:
     """The four figures in a result that was read from JSON: those of the outermost object that has all of them."""
     layer: list[Any] = [result]
     while layer:
-        for one in layer:
-            if isinstance(one, dict) and one.keys() >= set(Figures._fields):
-                return Figures(*(float(one[name]) for name in Figures._fields))
-        layer = [part for one in layer for part in _parts(one)]
+        for node in layer:
+            if isinstance(node, dict) and node.keys() >= set(Figures._fields):
+                return Figures(*(float(node[name]) for name in Figures._fields))
+        layer = [part for node in layer for part in _parts(node)]
     raise AssertionError(f"no object with {', '.join(Figures._fields)} in {str(result)[:200]}")
 
 
-def _parts(one: Any) -> Iterable[Any]:
-    return one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+def _parts(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 class Done(NamedTuple):
@@ -90,12 +84,12 @@ class Done(NamedTuple):
 
     @property
     def figures(self) -> Figures:
-        """The four figures of its result. A command that was refused prints none: it has spent nothing."""
+        """The four figures of its result. A refused command prints none, because it has spent nothing."""
         return figures(json.loads(self.stdout)) if self.stdout else Figures(0.0, 0.0, 0.0, 0.0)
 
 
 class Site:
-    """A folder with all that commands read, a home in it, and a provider that keeps its own bill."""
+    """A folder with input files, a home in it, and a provider that keeps its own bill."""
 
     def __init__(self, folder: Path, *, database: str = "", **how: Any) -> None:
         """`how` are settings of the provider; the runs and the journal are in the database if one is given."""
@@ -109,7 +103,7 @@ class Site:
         url = self.provider.url
         self.environment = {
             **{name: os.environ[name] for name in INHERITED if name in os.environ},
-            # A proxy that exists nowhere: whatever would leave this machine fails.
+            # A proxy that does not exist, so that requests to other machines fail.
             **{"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"},
             **{"OPENAI_API_KEY": "k", "MISTRAL_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "METACULUS_TOKEN": "t"},
             "FORETELL_OPENAI_URL": f"{url}/v1",
@@ -162,20 +156,20 @@ class Site:
         (self.folder / name).write_text(yaml.safe_dump(dict(content)), encoding="utf-8")
 
     def start(self, command: Sequence[str], *, watched: bool = True) -> ForkedCommand:
-        """A command in a process of its own; one that is not watched writes nowhere."""
+        """Start a command in its own process; unless watched, its output is discarded."""
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} if watched else {}
         child = ForkedCommand(command, cwd=self.folder, env=self.environment, constants=QUICK, **pipes)
         self._children.append(child)
         return child
 
     def ended(self, child: ForkedCommand) -> Done:
-        """How a command ended; nothing that a user should not see was printed."""
+        """Wait for a command, and check that it printed nothing that users should not see."""
         stdout, stderr = child.communicate(PATIENCE)
         assert "Traceback" not in stderr, stderr
         return Done(child.wait(PATIENCE), stdout, stderr)
 
     def tell(self, *command: str) -> Done:
-        """A command, carried out to its end."""
+        """Run a command to its end."""
         return self.ended(self.start(command))
 
 
@@ -199,27 +193,27 @@ class Way:
         return self.name
 
     def spend(self, site: Site, budget: float | None = None, processes: int = 1) -> list[Done]:
-        """Let processes spend at the same time until all have ended; how the commands ended."""
+        """Let processes spend at the same time until all have ended; return their results."""
         command = self.prepare(site, self.budget if budget is None else budget)
         return self.carry_out(site, command, processes)
 
     def carry_out(self, site: Site, command: Sequence[str], processes: int = 1) -> list[Done]:
-        """The same with a command that was prepared before."""
+        """Do the same with a command that was prepared before."""
         workers = [site.start(WORKER, watched=False) for _ in range(processes if self.by_workers else 0)]
         begun = [site.start(command) for _ in range(1 if self.by_workers else processes)]
         done = [site.ended(child) for child in begun]
         for worker in workers:
             worker.send_signal(signal.SIGTERM)
             worker.wait(PATIENCE)
-        for one in done:
-            assert one.code in self.ends, one.stderr
+        for result in done:
+            assert result.code in self.ends, result.stderr
         return done
 
 
 WORKER = ("worker", "--concurrency", "4")
 
 
-# What each command reads.
+# The input files of each command.
 
 
 def run_spec(site: Site, budget: Mapping[str, float] | None, **fields: Any) -> dict[str, Any]:
@@ -285,7 +279,7 @@ def _arena(whole: bool) -> Callable[[Site, float], Sequence[str]]:
     def prepare(site: Site, budget: float) -> Sequence[str]:
         entry = {"model": RESPONSES, "prices": {RESPONSES: PRICE}, "trials": 10}
         if whole:
-            # Trials count on from the seed: far apart, no two entries send the same.
+            # Trials count up from the seed: with distant seeds, no two entries send the same request.
             entries = {f"entry{n}": {**entry, "seed": 1000 * n} for n in (1, 2)}
         else:
             entries = {"market": "market", "entry": {**entry, "budget": {"run": budget}}}
@@ -321,17 +315,17 @@ def _tournament(site: Site, budget: float) -> Sequence[str]:
             "closes": "2026-12-15T00:00:00Z",
             "resolves": "2026-12-20T00:00:00Z",
         }
-        asked = [SampleMetaculusQuestion(id=n + 1, title=f"Will {n} win?", **times) for n in range(10)]
-        posts = [metaculus_post_body(100 + one.id, one.title, one) for one in asked]
+        questions = [SampleMetaculusQuestion(id=n + 1, title=f"Will {n} win?", **times) for n in range(10)]
+        posts = [metaculus_post_body(100 + question.id, question.title, question) for question in questions]
         platform = FakeMetaculus({}, token="t").having(MetaculusCatalogue(posts))
         site.serve("FORETELL_METACULUS_URL", platform.taking(MetaculusInbox(now=lambda: NOW)).server, "/api")
     return ("tournament", "run", "metaculus:cup", "--trials", "6", *_priced("--set", f"tournament.budget={budget}"))
 
 
 LONG = "3141592653589793 " * 500
-"""Eight thousand bytes of which few are a token together."""
+"""Eight thousand bytes with few bytes per token."""
 _SHORT = {"max_tokens": 5000}
-"""So that a batch holds several calls although each may be as long as that."""
+"""Limits replies, so that a batch holds several long calls."""
 
 WAYS = (
     Way(name="run", budget=0.5, prepare=_run()),
@@ -348,10 +342,10 @@ WAYS = (
     Way(name="run on PostgreSQL", budget=0.5, prepare=_run("--where", "here"), shared=True),
     Way(name="workers", budget=0.5, prepare=_run("--where", "workers"), shared=True, by_workers=True),
 )
-"""What everything is tried on."""
+"""Ways of spending that all tests use."""
 SPECIAL = (
     Way(name="impatient run", budget=0.8, prepare=_run(sampling={"reply_seconds": 0.4, "max_tokens": 5000})),
     Way(name="run on long texts", budget=0.1, prepare=_run(background=LONG, sampling={"max_tokens": 64})),
 )
-"""For habits of a provider that meet one way of spending."""
+"""Ways of spending for single kinds of misbehaviour of a provider."""
 BY_NAME = {way.name: way for way in (*WAYS, *SPECIAL)}

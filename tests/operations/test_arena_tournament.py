@@ -1,8 +1,10 @@
-"""`foretell tournament run prophet-arena:…` and its results: every event once a round, whatever is lost in between."""
+"""`foretell tournament run prophet-arena:…` and its results: every event is answered once a round, despite failures."""
 
 import asyncio
+import json
 import ssl
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,19 +16,16 @@ from fastapi.testclient import TestClient
 from fakes.background import Background
 from fakes.models import BackgroundModels
 from fakes.samples import prophet_arena_body, weekly_event_body, weekly_release_body
-from foretell.operations import (
-    TournamentResult,
-    TournamentResults,
-    TournamentResultsRequest,
-    TournamentRunRequest,
-    enter,
-    score_tournaments,
-)
-from foretell.practice import PracticeServer, json_response
-from foretell.practice.markets import PracticeProphetArena
-from foretell.questions import InputError
-from foretell.runs import Settings, load_settings
-from foretell.web import create_app
+from foretell.operations.requests.tournaments import TournamentResultsRequest, TournamentRunRequest
+from foretell.operations.tournament import enter
+from foretell.operations.tournament_results import TournamentResults, score_tournaments
+from foretell.practice.markets.prophet_arena import PracticeProphetArena
+from foretell.practice.server import PracticeServer, json_response
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings, load_settings
+from foretell.runs.store import RunStore
+from foretell.tournaments.question_visit import TournamentResult
+from foretell.web.app import create_app
 
 KEY, MODEL = "pa_live_canary_9", "openrouter:openai/gpt-5-mini"
 BRAIN = "foretell.practice.models.scripts:agent_script"
@@ -53,8 +52,8 @@ class World:
         self.at(NOW)
         self.site: Background[PracticeServer] = Background(self.arena.server)
 
-    def at(self, moment: datetime) -> None:
-        self.clock.write_text(moment.isoformat(), encoding="utf-8")
+    def at(self, time: datetime) -> None:
+        self.clock.write_text(time.isoformat(), encoding="utf-8")
 
     def now(self) -> datetime:
         return datetime.fromisoformat(self.clock.read_text(encoding="utf-8"))
@@ -71,10 +70,10 @@ class World:
         })  # fmt: skip
         return replace(settings, network=True)
 
-    def visit(self, track: str = "weekly", agent: str | None = None, **fields: Any) -> TournamentResult:
-        changes = {"tournament.budget": 5.0, "tournament.agent": agent}
-        given = {"tournament": f"prophet-arena:{track}", "model": MODEL, "set": changes, **fields}
-        done = asyncio.run(enter(TournamentRunRequest.read(given), self.settings))
+    def enter_track(self, track: str = "weekly", agent: str | None = None, **fields: Any) -> TournamentResult:
+        changes = {"tournament.budget": 5.0, "tournament.agent": agent, "forecaster": "agent"}
+        values = {"tournament": f"prophet-arena:{track}", "model": MODEL, "set": changes, **fields}
+        done = asyncio.run(enter(TournamentRunRequest.read(values), self.settings))
         assert isinstance(done, TournamentResult)
         return done
 
@@ -83,48 +82,48 @@ class World:
 
     @property
     def sent(self) -> list[tuple[str, int]]:
-        return [(one["event"], one["window"]) for one in self.arena.forecasts]
+        return [(forecast["event"], forecast["window"]) for forecast in self.arena.forecasts]
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(ssl, "create_default_context", read_already)
     with BackgroundModels(script=BRAIN) as provider:
-        made = World(tmp_path, provider)
-        yield made
-        made.site.close()
+        created = World(tmp_path, provider)
+        yield created
+        created.site.close()
 
 
 def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
-    plan = world.visit(plan=True).plan
+    plan = world.enter_track(plan=True).plan
     assert plan is not None
     assert (plan.questions, plan.most, world.sent) == (3, 5.0, [])
-    # A key that is not accepted says nothing about forecasts: they wait for a better one, however often it is tried.
+    # If the key is refused, forecasts wait for a valid key, whatever the number of attempts.
     world.site.server.middleware = lambda request, handler: (
         json_response({}, 401) if request.method == "POST" else handler(request)
     )
-    assert [world.visit().exit_code for _ in range(4)] == [3, 3, 3, 3]
+    assert [world.enter_track().exit_code for _ in range(4)] == [3, 3, 3, 3]
     assert world.provider.stats()["arrived"] == 3, "one for each question"
     world.site.server.middleware = None
     world.arena.quota = 2
-    done = world.visit()
+    done = world.enter_track()
     assert (done.account, done.open, done.exit_code) == ("ours", 3, 3)
     assert any("quota_exceeded" in row["problem"] for row in done.rows())
     assert world.sent == [("w0", 1), ("w1", 1)]
-    assert all(one["rationale"] for one in world.arena.forecasts)
-    # What was over the quota waits as it is: nobody is paid again for it.
+    assert all(forecast["rationale"] for forecast in world.arena.forecasts)
+    # Forecasts over the quota wait, and are not paid for again.
     calls, world.arena.quota = world.provider.stats()["arrived"], None
-    again = world.visit()
+    again = world.enter_track()
     assert (world.sent[2:], again.exit_code, again.billed) == ([("w2", 1)], 0, 0.0)
     assert world.provider.stats()["arrived"] == calls
-    # What was sent is forgotten here; the arena knows it.
+    # The local record is lost; the arena still has the forecasts.
     state = world.home / "tournaments" / "prophet_arena-weekly" / "state.json"
-    kept = state.read_bytes()
+    saved = state.read_bytes()
     for path in (state, world.home / "ledger.jsonl"):
         path.unlink()
-    assert world.visit().rows() == []
+    assert world.enter_track().rows() == []
     assert len(world.sent) == 3
-    state.write_bytes(kept)
+    state.write_bytes(saved)
 
     before = world.results()
     assert (len(before.entered), before.boards) == (1, {})
@@ -134,31 +133,35 @@ def test_a_release_is_answered_once_and_scored_when_it_is_over(world: World):
     world.at(NOW + timedelta(days=30))
     after = world.results(tournament="prophet-arena", bootstrap="draws=200")
     assert (after.entered[0].decided, after.entered[0].state) == (3, "3 sent")
+    with closing(RunStore(world.settings.store)) as store:
+        decided = [json.loads(text)["decided"] for _, text in store.summaries().values()]
+    assert sum(decided) == 3, "the scores that lists show are stored with the outcomes"
     rows = {row["forecaster"]: row for row in after.rows()}
     assert set(rows) >= {"weekly", "always 0.5", "base rate"}
     assert (rows["weekly"]["n"], rows["weekly"]["completion"]) == (3, 1.0)
     assert rows["weekly"]["brier_index_low"] <= rows["weekly"]["brier_index"]
     assert world.results(tournament="prophet-arena:live").entered == ()
     assert len(world.results(tournament="prophet-arena:weekly", rounds=["live"]).entered) == 1
-    with TestClient(create_app(world.settings), base_url="http://127.0.0.1") as client:
-        page = client.get("/tournaments").text
+    with TestClient(create_app(world.settings, token="t"), base_url="http://127.0.0.1") as client:
+        client.get("/login", params={"token": "t"})  # What was spent needs the token.
+        page = client.get("/").text
     assert "<td>Prophet Arena</td>" in page
     assert '<td class="n">$0.00' in page
 
 
 def test_every_round_of_a_live_event_is_answered(world: World):
-    world.visit("live", agent="ours", limit=1)
-    world.visit("live", agent="ours")
+    world.enter_track("live", agent="ours", limit=1)
+    world.enter_track("live", agent="ours")
     assert world.sent == [("e0", 1), ("e1", 1)]
-    assert world.visit("live", agent="ours").rows() == []
+    assert world.enter_track("live", agent="ours").rows() == []
     # The next round of the first event, a day later.
     world.arena.events[0]["window"] = 2
     world.at(NOW + timedelta(days=1))
-    dry = world.visit("live", agent="ours", dry_run=True)
+    dry = world.enter_track("live", agent="ours", dry_run=True)
     assert dry.requests is not None
-    assert [one["body"]["window"] for one in dry.requests] == [2]
-    world.visit("live", agent="ours")
+    assert [request["body"]["window"] for request in dry.requests] == [2]
+    world.enter_track("live", agent="ours")
     assert world.sent == [("e0", 1), ("e1", 1), ("e0", 2)]
     world.arena.weekly_agent = None
-    with pytest.raises(InputError, match="which agent"):
-        world.visit("live")
+    with pytest.raises(InputError, match="name of the agent"):
+        world.enter_track("live")

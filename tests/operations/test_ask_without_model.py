@@ -1,4 +1,4 @@
-"""`foretell ask` without a model: public markets and series first, the wording last, and what is not known is said."""
+"""`foretell ask` without a model: public markets and series first, the wording last, and notes on what is unknown."""
 
 import asyncio
 import json
@@ -24,33 +24,43 @@ from fakes.samples import (
     polymarket_event_body,
 )
 from foretell import ask
-from foretell.data.markets import ListedEvent, PolymarketEvents
-from foretell.forecasters.base_rates import compare, sense
-from foretell.forecasters.series import TOUCH, price_answer, price_question, weather_answer, weather_question
-from foretell.operations import AskResult
-from foretell.operations.ask import percent
-from foretell.practice import KEY, data_services
-from foretell.practice.markets import ManifoldCatalogue, PolymarketCatalogue, PracticeManifold, PracticePolymarket
-from foretell.questions import InputError, Question, Snapshot, Target
-from foretell.runs import Settings
+from foretell.data.markets.listing import ListedEvent
+from foretell.data.markets.polymarket import PolymarketEvents
+from foretell.forecasters.base_rates.same_question import compare, sense
+from foretell.forecasters.series.typed_question import (
+    TOUCH,
+    price_answer,
+    price_question,
+    weather_answer,
+    weather_question,
+)
+from foretell.operations.ask import AskResult
+from foretell.practice.markets.manifold import ManifoldCatalogue, PracticeManifold
+from foretell.practice.markets.polymarket import PolymarketCatalogue, PracticePolymarket
+from foretell.practice.services import KEY, data_services
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, Snapshot, Target
 from foretell.runs.public_sources import AMBIGUOUS, matches_of
-from foretell.web import create_app
+from foretell.runs.settings import Settings
+from foretell.web.app import create_app
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 YEAR = NOW.year + 1
 
 
 def market(id: str, title: str, p: float, ends: str) -> dict[str, Any]:
-    one = SamplePolymarketMarket(
+    polymarket_market = SamplePolymarketMarket(
         condition="0x" + id * 64, question=title, bid=p - 0.01, ask=p + 0.01, last=p, prices=(f"{p}", f"{1 - p}"),
         ends=ends, volume=9000,
     )  # fmt: skip
-    return polymarket_event_body(SamplePolymarketEvent(id=id, title=title, markets=(one,))) | {"endDate": ends}
+    return polymarket_event_body(SamplePolymarketEvent(id=id, title=title, markets=(polymarket_market,))) | {
+        "endDate": ends
+    }
 
 
 @pytest.fixture(scope="module")
 def addresses() -> Iterator[dict[str, str]]:
-    """Polymarket and Manifold with the same question, and with others that only look like it."""
+    """Polymarket and Manifold with the same question and with similar ones."""
     end = f"{YEAR}-12-31T23:59:00Z"
     poly = [
         market("1", f"Norway out of the EEA in {YEAR}?", 0.08, end),
@@ -67,7 +77,7 @@ def addresses() -> Iterator[dict[str, str]]:
         "manifold": PracticeManifold({}, catalogue=ManifoldCatalogue([manifold_market_body(mani)])),
     }
     chosen = {name: services[name] for name in ("polymarket", "manifold", "kalshi", "yahoo", "open_meteo")}
-    found: dict[str, str] = {}
+    urls: dict[str, str] = {}
     ready, loop = threading.Event(), asyncio.new_event_loop()
 
     async def serve() -> None:
@@ -75,7 +85,7 @@ def addresses() -> Iterator[dict[str, str]]:
 
         async with AsyncExitStack() as stack:
             for name, service in chosen.items():
-                found[name] = (await stack.enter_async_context(service.server())).url
+                urls[name] = (await stack.enter_async_context(service.server())).url
             ready.set()
             await stop.wait()
 
@@ -83,7 +93,7 @@ def addresses() -> Iterator[dict[str, str]]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
     thread.start()
     assert ready.wait(30)
-    yield found
+    yield urls
     loop.call_soon_threadsafe(stop.set)
     thread.join()
     loop.close()
@@ -98,27 +108,27 @@ EEA = f"Will Norway leave the EEA by the end of {YEAR}?"
 
 
 def test_the_same_question_answers_and_related_ones_are_only_shown(online: Settings):
-    found = ask(EEA, model="none", settings=online)
-    assert isinstance(found, AskResult)
-    assert found.basis == "markets"
-    used = {one.platform: one.price for one in found.matches if one.used}
+    result = ask(EEA, model="none", settings=online)
+    assert isinstance(result, AskResult)
+    assert result.basis == "markets"
+    used = {match.platform: match.price for match in result.matches if match.used}
     assert used == {"polymarket": pytest.approx(0.08, abs=0.01), "manifold": 0.2}
-    low, high = found.ranges["yes"]
-    assert low <= 0.088 < found.p["yes"] < 0.2 <= high
-    why = {one.text: " ".join(one.differs) for one in found.matches if not one.same}
+    low, high = result.ranges["yes"]
+    assert low <= 0.088 < result.p["yes"] < 0.2 <= high
+    why = {match.text: " ".join(match.differs) for match in result.matches if not match.same}
     assert "another year" in why[f"Norway out of the EEA in {YEAR + 1}?"]
     assert "Iceland" in why[f"Iceland out of the EEA in {YEAR}?"]
     shown = StringIO()
-    found.print(Console(file=shown, width=200))
-    assert "likeness 1.00, the same" in shown.getvalue()
-    assert "only related" in str(found)
-    told = found.to_dict()
-    assert told["basis"] == "markets"
-    assert json.loads(json.dumps(told))["matches"][0]["same"]
-    # Asked the other way round, neither price is an answer.
+    result.print(Console(file=shown, width=200))
+    assert "similarity 1.00, the same" in shown.getvalue()
+    assert "only related" in str(result)
+    data = result.to_dict()
+    assert data["basis"] == "markets"
+    assert json.loads(json.dumps(data))["matches"][0]["same"]
+    # Neither price answers the negated question.
     other = ask(f"Will Norway remain in the EEA until the end of {YEAR}?", model="none", settings=online)
     assert other.basis == "wording"
-    assert not any(one.used for one in other.matches)
+    assert not any(match.used for match in other.matches)
     assert any("has the same question" in note for note in other.notes)
 
 
@@ -137,16 +147,12 @@ def test_weather_and_prices_come_from_their_series(online: Settings):
 
 def test_a_higher_price_of_an_earlier_day_is_pointed_out(online: Settings):
     closes = str((NOW + timedelta(days=90)).date())
-    found = ask("Will Norges Bank cut its rate?", closes=closes, model="none", settings=online)
-    assert found.basis == "wording"
-    (floor,) = [note for note in found.notes if "cannot be lower" in note]
-    assert "already says 41%" in floor
+    result = ask("Will Norges Bank cut its rate?", closes=closes, model="none", settings=online)
+    assert result.basis == "wording"
+    (floor,) = [note for note in result.notes if "cannot be lower" in note]
+    assert "already says 41 %" in floor
     stays = ask("Will Norges Bank not cut its rate?", closes=closes, model="none", settings=online)
     assert not any("cannot be lower" in note for note in stays.notes)
-
-
-def test_what_is_not_certain_is_not_written_as_if_it_were():
-    assert [percent(p) for p in (0.0, 0.001, 0.5, 0.999, 1.0)] == ["0%", "<1%", "50%", ">99%", "100%"]
 
 
 def test_two_outcomes_of_one_event_are_never_both_the_answer():
@@ -156,43 +162,43 @@ def test_two_outcomes_of_one_event_are_never_both_the_answer():
         status="open",
         recurrence="",
     )
-    found = matches_of({"yes": sense("Will Ada win vs Bo?", NOW.date())}, [event], NOW.date())
-    assert [one.same for one in found] == [False, False]
-    assert found[0].differs == (AMBIGUOUS,)
+    matches = matches_of({"yes": sense("Will Ada win vs Bo?", NOW.date())}, [event], NOW.date())
+    assert [match.same for match in matches] == [False, False]
+    assert matches[0].differs == (AMBIGUOUS,)
 
 
-def test_every_door_shows_the_matches(online: Settings):
+def test_every_interface_shows_the_matches(online: Settings):
     with TestClient(create_app(online, token="t"), base_url="http://127.0.0.1") as client:
-        told = client.get("/api/ask/outside", params={"question": EEA}).json()
+        data = client.get("/api/ask", params={"question": EEA}).json()
         page = client.get("/ask", params={"question": EEA}).text
     offline = create_app(replace(online, network=False), token="t")
     with TestClient(offline, base_url="http://127.0.0.1") as client:
-        alone = client.get("/api/ask/outside", params={"question": EEA}).json()
-    assert told["p"] == pytest.approx(dict(ask(EEA, model="none", settings=online).p))
+        alone = client.get("/api/ask", params={"question": EEA}).json()
+    assert data["p"] == pytest.approx(dict(ask(EEA, model="none", settings=online).p))
     assert 'id="matches"' in page
     assert "only related, not used" in page
     assert alone["basis"] == "wording"
     assert "the network is switched off" in " ".join(alone["notes"])
 
 
-def test_without_a_network_it_says_so_and_gives_no_grammar_as_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_a_network_notes_say_so_and_the_wording_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     services = "polymarket manifold kalshi open_meteo yahoo"
-    dead: dict[str, str] = dict.fromkeys(services.split(), "http://127.0.0.1:1")
-    found = ask(
+    unreachable: dict[str, str] = dict.fromkeys(services.split(), "http://127.0.0.1:1")
+    result = ask(
         "Will it snow in Oslo before Christmas?",
         model="none",
-        settings=Settings(home=tmp_path, addresses=dead, network=True),
+        settings=Settings(home=tmp_path, addresses=unreachable, network=True),
     )
-    assert found.basis == "wording"
-    (unreached,) = (note for note in found.notes if note.startswith("No answer from "))
+    assert result.basis == "wording"
+    (unreached,) = (note for note in result.notes if note.startswith("No answer from "))
     assert "kalshi, manifold, polymarket, the series" in unreached
-    assert "before" not in found.rationale
-    assert "past market questions" in found.rationale
-    # Past questions say nothing about the weather, and the range shows it.
-    low, high = found.ranges["yes"]
+    assert "before" not in result.rationale
+    assert "past market questions" in result.rationale
+    # Past questions are uninformative about the weather, so the range is wide.
+    low, high = result.ranges["yes"]
     assert low < 0.05
     assert high > 0.6
-    assert any("a guess" in note for note in found.notes)
+    assert any("a guess" in note for note in result.notes)
 
 
 WEATHER = [
@@ -211,13 +217,13 @@ WEATHER = [
 
 
 @pytest.mark.parametrize(("text", "variable", "threshold", "above", "negated", "days"), WEATHER)
-def test_what_a_question_asks_of_the_weather(
+def test_weather_questions_are_parsed(
     text: str, variable: str, threshold: float, above: bool, negated: bool, days: int
 ):
-    asked = weather_question(text, date(2026, 11, 16), None)
-    assert asked is not None
-    assert (asked.variable, asked.above, asked.negated, asked.span.days) == (variable, above, negated, days)
-    assert asked.threshold == pytest.approx(threshold)
+    question = weather_question(text, date(2026, 11, 16), None)
+    assert question is not None
+    assert (question.variable, question.above, question.negated, question.span.days) == (variable, above, negated, days)
+    assert question.threshold == pytest.approx(threshold)
 
 
 @pytest.mark.parametrize(
@@ -235,15 +241,15 @@ def test_what_a_question_asks_of_the_weather(
         "Will it rain in London on 3 December 2026 or 4 December 2026?",
     ],
 )
-def test_weather_that_a_count_of_days_does_not_decide_is_left_alone(text: str):
+def test_ambiguous_weather_questions_are_not_parsed(text: str):
     assert weather_question(text, date(2026, 11, 16), None) is None
 
 
-def test_the_opposite_has_the_opposite_chance_and_degrees_are_those_of_the_country():
-    asked = weather_question("Will it not snow in Oslo in January 2027?", date(2026, 11, 16), None)
-    assert asked is not None
+def test_a_negated_weather_question_has_the_complementary_probability():
+    question = weather_question("Will it not snow in Oslo in January 2027?", date(2026, 11, 16), None)
+    assert question is not None
     past = {year: [1.0] * 31 if year % 3 else [0.0] * 31 for year in range(2011, 2026)}
-    no, yes = (weather_answer(replace(asked, negated=flag), past, {}, date(2026, 11, 16)) for flag in (True, False))
+    no, yes = (weather_answer(replace(question, negated=flag), past, {}, date(2026, 11, 16)) for flag in (True, False))
     assert no.p == pytest.approx(1 - yes.p)
     assert no.interval == pytest.approx((1 - yes.interval[1], 1 - yes.interval[0]))
     warm = weather_question("Will it reach 95 degrees in Boston on 4 July 2027?", date(2026, 11, 16), None)
@@ -252,16 +258,16 @@ def test_the_opposite_has_the_opposite_chance_and_degrees_are_those_of_the_count
     assert warm.in_fahrenheit().threshold == pytest.approx(35)
 
 
-def test_the_weather_as_a_number(online: Settings):
+def test_weather_numbers_have_quantiles(online: Settings):
     day = (NOW + timedelta(days=60)).date()
     text = f"What will the maximum temperature in Oslo be on {day}?"
-    found = ask(text, range=(-40, 40, "°C"), model="none", settings=online)
-    assert found.basis == "series"
-    assert found.quantiles is not None
-    assert found.quantiles["q05"] < found.quantiles["q50"] < found.quantiles["q95"]
+    result = ask(text, range=(-40, 40, "°C"), model="none", settings=online)
+    assert result.basis == "series"
+    assert result.quantiles is not None
+    assert result.quantiles["q05"] < result.quantiles["q50"] < result.quantiles["q95"]
     american = ask(text, range=(-40, 104, "°F"), model="none", settings=online)
     assert american.quantiles is not None
-    assert american.quantiles["q50"] == pytest.approx(found.quantiles["q50"] * 1.8 + 32, abs=1e-3)
+    assert american.quantiles["q50"] == pytest.approx(result.quantiles["q50"] * 1.8 + 32, abs=1e-3)
     snow = f"How much snow will fall in Oslo on {day}?"
     fallen = ask(snow, range=(0, 100, "cm"), model="none", settings=online).quantiles
     assert fallen is not None
@@ -271,11 +277,11 @@ def test_the_weather_as_a_number(online: Settings):
 @pytest.mark.parametrize(
     "text", ["asdf qwer zxcv", "Wird es in Berlin vor Weihnachten schneien?", "明日、東京で雨が降りますか?"]
 )
-def test_words_that_no_past_question_had_leave_the_range_wide(text: str, tmp_path: Path):
-    found = ask(text, model="none", settings=Settings(home=tmp_path, network=False))
-    low, high = found.ranges["yes"]
+def test_unknown_words_give_a_wide_range(text: str, tmp_path: Path):
+    result = ask(text, model="none", settings=Settings(home=tmp_path, network=False))
+    low, high = result.ranges["yes"]
     assert high - low > 0.5
-    assert any("even the range is a guess" in note for note in found.notes)
+    assert any("even the range is a guess" in note for note in result.notes)
 
 
 def test_a_question_without_words_is_refused_and_several_outcomes_have_their_own_reason(tmp_path: Path):
@@ -284,15 +290,15 @@ def test_a_question_without_words_is_refused_and_several_outcomes_have_their_own
         ask("???", model="none", settings=home)
     undated = ask("Will it snow in Oslo?", model="none", settings=home)
     assert any("say when it closes" in note for note in undated.notes)
-    found = ask("Who wins?", model="none", options=("Ann", "Bob", "Cy"), settings=home)
-    assert "exactly one comes true" in found.rationale
-    assert "this one" not in found.rationale
+    result = ask("Who wins?", model="none", options=("Ann", "Bob", "Cy"), settings=home)
+    assert "exactly one comes true" in result.rationale
+    assert "this one" not in result.rationale
 
 
-def test_what_the_platform_recorded_can_be_read(shared_data: Path):
-    from foretell.data import Payload
-    from foretell.data.markets import read_open
-    from foretell.questions import AsOf
+def test_recorded_search_responses_can_be_read(shared_data: Path):
+    from foretell.data.markets.market import read_open
+    from foretell.data.payload import Payload
+    from foretell.questions.as_of import AsOf
 
     recorded = json.loads((shared_data / "wire/services/polymarket/n_search_response.json").read_text())
     rows = Payload(url="x", path="", value=recorded["body"]).rows("events")
@@ -328,37 +334,37 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_the_same_in_other_words(one: str, other: str):
+def test_paraphrases_are_the_same_question(one: str, other: str):
     a, b = sense(one, DUE), sense(other, DUE)
     assert compare(a, b, DUE).same, compare(a, b, DUE)
     assert compare(b, a, DUE).same
 
 
 @pytest.mark.parametrize(("one", "other"), OTHERS)
-def test_another_question_in_almost_the_same_words(one: str, other: str):
+def test_similar_wording_with_another_meaning_is_another_question(one: str, other: str):
     a, b = sense(one, DUE), sense(other, DUE)
     assert not compare(a, b, DUE).same
     assert compare(a, b, DUE).differs
     assert not compare(b, a, DUE).same
 
 
-def test_long_and_strange_texts_are_read_in_no_time():
+def test_long_and_strange_texts_are_parsed_fast():
     for text in ("A" * 200_000, "1," * 100_000, "Will " * 50_000, "‹date›" * 1000, "$" * 5000, "A b " * 50_000):
-        found = sense(text, DUE)
-        assert compare(found, found, DUE).likeness in (0.0, 1.0)
+        meaning = sense(text, DUE)
+        assert compare(meaning, meaning, DUE).similarity in (0.0, 1.0)
         assert weather_question(text, DUE, None) is None
         assert price_question(text, DUE, None) is None
 
 
-def test_a_price_is_a_walk():
+def test_prices_follow_a_random_walk():
     chance = np.random.default_rng(1)
     values = 100 * np.exp(np.cumsum(chance.normal(0, 0.02, 600)))
     values *= 100 / values[-1]
 
     def p(text: str) -> float:
-        asked = price_question(text, DUE, None)
-        assert asked is not None, text
-        return price_answer(replace(asked, symbol="BTC-USD"), values, DUE).p
+        question = price_question(text, DUE, None)
+        assert question is not None, text
+        return price_answer(replace(question, symbol="BTC-USD"), values, DUE).p
 
     ends = [p(f"Will Bitcoin be above ${level} on 31 December 2026?") for level in (60, 90, 100, 110, 160)]
     assert ends == sorted(ends, reverse=True)
@@ -366,13 +372,13 @@ def test_a_price_is_a_walk():
     assert p("Will Bitcoin hit $120 by 31 December 2026?") == pytest.approx(
         TOUCH * p("Will Bitcoin be above $120 on 31 December 2026?")
     )
-    asked = price_question("Will the euro be above $1.01 on 31 December 2026?", DUE, None)
-    assert asked is not None
-    assert price_answer(asked, np.ones(600), DUE).p < 0.2  # A price that never moved has a chance all the same.
+    question = price_question("Will the euro be above $1.01 on 31 December 2026?", DUE, None)
+    assert question is not None
+    assert price_answer(question, np.ones(600), DUE).p < 0.2  # Even a constant price may move.
     for text, symbol in (("the S&P 500", "^GSPC"), ("the S&P 500 (SPY)", "SPY"), ("NVDA", "NVDA"), ("Nvidia", "NVDA")):
-        asked = price_question(f"Will {text} close above 7,000 on 31 December 2026?", DUE, None)
-        assert asked is not None, text
-        assert (asked.symbol, asked.threshold) == (symbol, 7000)
+        question = price_question(f"Will {text} close above 7,000 on 31 December 2026?", DUE, None)
+        assert question is not None, text
+        assert (question.symbol, question.threshold) == (symbol, 7000)
     euro = price_question("Will the euro be worth more than 1.20 dollars at the end of 2026?", DUE, None)
     assert euro is not None
     assert (euro.symbol, euro.threshold, euro.touch) == ("EURUSD=X", 1.2, False)
@@ -384,7 +390,7 @@ def test_a_price_is_a_walk():
 @pytest.mark.parametrize(
     "text", ["Who will win the cup?", "how many goals will fall?", "What is the next pope's name?"]
 )
-def test_what_yes_does_not_answer_is_refused_with_a_way_out(text: str, tmp_path: Path):
+def test_questions_without_a_yes_or_no_answer_are_refused_with_a_hint(text: str, tmp_path: Path):
     with pytest.raises(InputError, match="has no probability of yes") as refused:
         ask(text, model="none", settings=Settings(home=tmp_path, network=False))
     assert "`options`" in str(refused.value)
@@ -403,10 +409,10 @@ def test_what_yes_does_not_answer_is_refused_with_a_way_out(text: str, tmp_path:
         "What are the odds that gold is above $5000 on 15 January 2030?",
     ],
 )
-def test_reasons_point_to_the_side_on_which_the_answer_lies(text: str, tmp_path: Path):
-    found = ask(text, model="none", settings=Settings(home=tmp_path, network=False))
-    usual = re.search(r"resolve yes (\d+)%", found.rationale)
+def test_reasons_agree_with_the_direction_of_the_answer(text: str, tmp_path: Path):
+    result = ask(text, model="none", settings=Settings(home=tmp_path, network=False))
+    usual = re.search(r"resolve yes (\d+)%", result.rationale)
     assert usual is not None
-    above = found.p["yes"] > int(usual[1]) / 100
-    assert ("lowers" if above else "raises") not in found.rationale
-    assert " 1 days" not in found.rationale
+    above = result.p["yes"] > int(usual[1]) / 100
+    assert ("lowers" if above else "raises") not in result.rationale
+    assert " 1 days" not in result.rationale

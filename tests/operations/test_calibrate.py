@@ -1,18 +1,16 @@
-"""foretell calibrate as a user runs it: fit, apply, refuse; and the examples of its page."""
+"""`foretell calibrate`: fit, apply and refuse; and the examples in the docs."""
 
 import csv
 import json
-import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from tests.studies.made_trials import grown, made, write_long
 
-from foretell.cli import operation_command
+from foretell.cli.commands import operation_command
 from foretell.operations.requests.scoring import CALIBRATION_METHODS
-from foretell.questions import InputError
+from foretell.questions.errors import InputError
 
 calibrate = operation_command("calibrate")
 
@@ -59,8 +57,8 @@ def test_an_ensemble_is_fitted_and_applied(method: str, tmp_path: Path):
     (tmp_path / "early").mkdir()
     (tmp_path / "late").mkdir()
     members = {"good": good, "bad": bad}
-    early = write_long({name: one.take(one.known_on < last) for name, one in members.items()}, tmp_path / "early")
-    late = write_long({name: one.take(one.rows.due == last) for name, one in members.items()}, tmp_path / "late")
+    early = write_long({name: rows.take(rows.known_on < last) for name, rows in members.items()}, tmp_path / "early")
+    late = write_long({name: rows.take(rows.rows.due == last) for name, rows in members.items()}, tmp_path / "late")
     rule, out = tmp_path / "rule.json", tmp_path / "out.csv"
     fitted = run("fit", "-f", early[0], "-o", early[1], "--method", method, "--out", rule)
     assert fitted.exit_code == 0, (fitted.output, fitted.exception)
@@ -80,7 +78,7 @@ def test_what_was_applied_can_be_scored(rounds, tmp_path: Path):
     f, o, new_f, new_o = rounds
     run("fit", "-f", f, "-o", o, "--method", "platt", "--out", tmp_path / "rule.json")
     run("apply", tmp_path / "rule.json", "-f", new_f, "-o", new_o, "--out", tmp_path / "out.csv")
-    board = score(tmp_path / "out.csv", new_o, anchors=False)
+    board = score(tmp_path / "out.csv", new_o, baselines=False)
     assert board.scores[0].forecaster == "bot, calibrated"
     assert board.scores[0].completion == 1
 
@@ -120,7 +118,7 @@ def test_apply_needs_no_outcomes_where_forecasts_carry_the_columns(rounds, tmp_p
     assert len(out.read_text().splitlines()) == len({(r["question"], r["target"]) for r in rows})
 
 
-def test_one_class_is_told(rounds, tmp_path: Path):
+def test_a_single_outcome_class_gives_a_note(rounds, tmp_path: Path):
     f, o, *_ = rounds
     with o.open() as file:
         rows = list(csv.DictReader(file))
@@ -134,7 +132,7 @@ def test_one_class_is_told(rounds, tmp_path: Path):
     assert json.loads((tmp_path / "rule.json").read_text())["parameters"]["slope"] == 1
 
 
-def test_missing_days_end_in_one_line(rounds, tmp_path: Path):
+def test_missing_dates_are_an_error(rounds, tmp_path: Path):
     f, o, *_ = rounds
     o.write_text(o.read_text().replace("resolved_on", "closed"))
     result = run("fit", "-f", f, "-o", o, "--out", tmp_path / "rule.json")
@@ -144,7 +142,7 @@ def test_missing_days_end_in_one_line(rounds, tmp_path: Path):
 
 def test_settings_of_a_method_are_checked(rounds):
     f, o, *_ = rounds
-    asked = ("fit", "-f", f, "-o", o, "--method")
+    arguments = ("fit", "-f", f, "-o", o, "--method")
     for more, problem in {
         ("greedy", "--set", "stepz=3"): "--set: greedy has no setting 'stepz' (did you mean steps?)",
         ("greedy", "--set", "steps=0"): "--set steps: must be at least 1",
@@ -152,7 +150,7 @@ def test_settings_of_a_method_are_checked(rounds):
         ("plat",): "--method: there is no method 'plat' (did you mean platt?)",
         ("equal", "--forecaster", "bot"): "--forecaster: has no effect on an ensemble",
     }.items():
-        assert problem in str(run(*asked, *more).exception)
+        assert problem in str(run(*arguments, *more).exception)
 
 
 def test_forecasts_of_unknown_targets_are_left_out_and_counted(rounds, tmp_path: Path):
@@ -162,15 +160,3 @@ def test_forecasts_of_unknown_targets_are_left_out_and_counted(rounds, tmp_path:
     extra[lines[0].split(",").index("question")] = "elsewhere"
     f.write_text("\n".join([*lines, ",".join(extra)]) + "\n")
     assert "do not mention the target: 1 forecast." in run("fit", "-f", f, "-o", o).output
-
-
-def test_the_file_on_the_page_is_one_that_can_be_loaded():
-    from foretell.forecasters.combine import from_json, sigmoid
-
-    found = re.search(r"```json\n(.*?)```", (DOCS / "combining.md").read_text(encoding="utf-8"), flags=re.S)
-    assert found
-    rule = from_json(found[1])
-    rows = made(rounds=1, size=2).rows
-    z = rule.slope * np.log(rows.raw / (1 - rows.raw)) + rule.intercept
-    offset = np.array([rule.offsets.get(source, 0.0) for source in rows.source])
-    np.testing.assert_allclose(rule.probabilities(rows), sigmoid(z + offset), atol=1e-9)

@@ -1,4 +1,4 @@
-"""A forecaster that another package adds: it gets models, options and the past in the same way as the built-in ones."""
+"""Forecasters of other packages get models, options and past questions like the built-in ones."""
 
 import asyncio
 import json
@@ -9,19 +9,15 @@ from typing import ClassVar
 import pytest
 
 from foretell import plugins
-from foretell.forecasters import Context, as_forecaster, build_forecaster
-from foretell.questions import Failure, Forecast, InputError, Question, Snapshot, Target
-from foretell.runs import (
-    Benchmark,
-    QuestionsSpec,
-    RunSpec,
-    RunStore,
-    asks_models,
-    check_options,
-    execute_run,
-    load_settings,
-    prepare_run,
-)
+from foretell.forecasters.forecaster import Context, as_forecaster, build_forecaster
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.runs.question_sets import Benchmark
+from foretell.runs.runner import asks_models, check_options, execute_run, prepare_run
+from foretell.runs.settings import load_settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.store import RunStore
 
 SNOW = Question(id="snow", source="own", text="Will it snow in Oslo?", due="2026-01-10")
 
@@ -63,11 +59,11 @@ def run(tmp_path, question=SNOW, **fields) -> Forecast | Failure:
     models = {"agent": f"scripted:{script}"} if fields.pop("models", True) else {}
     spec = RunSpec(questions=QuestionsSpec(dataset="mine"), models=models, **fields)
     check_options(spec)
-    from foretell.data.datasets import QuestionSet
+    from foretell.data.datasets.question_set import QuestionSet
 
-    found = QuestionSet(name="mine", questions=(question,))
+    question_set = QuestionSet(name="mine", questions=(question,))
     settings = load_settings({"FORETELL_HOME": str(tmp_path / "home")})
-    prepared = prepare_run(spec, Benchmark(questions=found, history=found))
+    prepared = prepare_run(spec, Benchmark(questions=question_set, history=question_set))
     asyncio.run(execute_run(prepared, settings))
     with closing(RunStore(settings.store)) as store:
         (answer,) = store.answers(spec.id)
@@ -96,12 +92,17 @@ def test_plain_functions_with_and_without_models(tmp_path):
     assert run(tmp_path, priced, forecaster="half-price", models=False, options={"share": 0.25}).p == {"yes": 0.15}
 
 
-def test_without_a_model_a_sentence_says_so(tmp_path):
+def test_a_missing_model_is_named_in_the_error(tmp_path):
     failure = run(tmp_path, forecaster="half", models=False)
     assert isinstance(failure, Failure)
     assert "asks a model, and none was given" in failure.error
 
 
-def test_what_is_no_forecaster_is_refused():
+def test_invalid_forecasters_are_refused():
     with pytest.raises(InputError, match="is not a forecaster"):
         as_forecaster(3)
+
+
+def test_a_misspelt_former_name_is_answered_with_the_current_one() -> None:
+    with pytest.raises(InputError, match="did you mean 'model_free'"):
+        plugins.load("forecasters", "stak")

@@ -1,4 +1,4 @@
-"""How deep the call stack is where `foretell ask` reaches the model: every frame is a layer somebody has to read."""
+"""The call stack from `foretell ask` to the model stays short."""
 
 import json
 import sys
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import foretell
-from foretell.models import Reply, Request, ToolCall
-from foretell.models.providers import ScriptedModel
+from foretell.models.model import Reply, Request, ToolCall
+from foretell.models.providers.scripted import ScriptedModel
 
 OURS = str(Path(foretell.__file__).parent)
 MOST = 15
@@ -16,13 +16,13 @@ MOST = 15
 
 def our_frames() -> list[str]:
     """The frames of foretell's own code below the caller, innermost first."""
-    found, frame = [], sys._getframe(1)
+    frames, frame = [], sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if code.co_filename.startswith(OURS):
-            found.append(f"{Path(code.co_filename).relative_to(OURS)}:{code.co_name}")
+            frames.append(f"{Path(code.co_filename).relative_to(OURS)}:{code.co_name}")
         frame = frame.f_back
-    return found
+    return frames
 
 
 def test_ask_reaches_the_model_through_few_layers(tmp_path, monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""`foretell init bot`: the files it writes, and that GitHub will understand them."""
+"""`foretell init bot`: the files it writes, and that they are valid for GitHub."""
 
 import csv
 import hashlib
@@ -18,9 +18,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from foretell.cli import operation_command
-from foretell.operations import BOT_FILES, OPERATIONS, cron, packed_wheel
-from foretell.questions import InputError
+from foretell.cli.commands import operation_command
+from foretell.operations.init_files import BOT_FILES, cron, packed_wheel
+from foretell.operations.table import OPERATIONS
+from foretell.questions.errors import InputError
 
 init = operation_command("init")
 
@@ -34,48 +35,48 @@ STEP = {"name", "uses", "with", "run", "env", "if"}
 
 
 ADDRESS = ("--set", "install=git+https://git.example/me/foretell")
-"""Where the wheel is not the point: packing one takes longer than all other files."""
+"""Avoids packing a wheel, which takes longer than writing all other files."""
 
 
-def made(folder: Path, *options: str) -> Result:
+def init_bot(folder: Path, *options: str) -> Result:
     return CliRunner().invoke(init, ["bot", str(folder), *options])
 
 
 def workflow(folder: Path) -> dict[Any, Any]:
-    found = yaml.safe_load((folder / WORKFLOW).read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+    safe_load = yaml.safe_load((folder / WORKFLOW).read_text(encoding="utf-8"))
+    assert isinstance(safe_load, dict)
+    return safe_load
 
 
-def test_all_files_are_there_and_no_mark_is_left(tmp_path: Path):
+def test_all_files_are_written_without_placeholders(tmp_path: Path):
     folder = tmp_path / "my-bot"
-    told = made(folder)
-    assert told.exit_code == 0, told.output
-    written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert written == {*BOT_FILES.values(), "run.schema.json", f"wheels/{wheel_name()}"}
+    result = init_bot(folder)
+    assert result.exit_code == 0, result.output
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert names == {*BOT_FILES.values(), "run.schema.json", f"wheels/{wheel_name()}"}
     for name in BOT_FILES.values():
         assert "@@" not in (folder / name).read_text(encoding="utf-8")
     assert (folder / "bot.sh").stat().st_mode & 0o100
     assert "my-bot" in (folder / "README.md").read_text(encoding="utf-8")
-    assert "METACULUS_TOKEN and OPENROUTER_API_KEY" in told.output
+    assert "METACULUS_TOKEN and OPENROUTER_API_KEY" in result.output
 
 
 def wheel_name() -> str:
     return f"foretell-{version('foretell')}-py3-none-any.whl"
 
 
-def test_the_workflow_is_one_that_github_takes(tmp_path: Path):
-    made(tmp_path / "bot", *ADDRESS)
-    found = workflow(tmp_path / "bot")
+def test_the_workflow_has_the_structure_that_github_expects(tmp_path: Path):
+    init_bot(tmp_path / "bot", *ADDRESS)
+    document = workflow(tmp_path / "bot")
     # YAML 1.1 reads the word `on` as true.
-    assert set(found) == {"name", True, "permissions", "concurrency", "jobs"}
-    assert set(found[True]) == EVENTS
-    (schedule,) = found[True]["schedule"]
+    assert set(document) == {"name", True, "permissions", "concurrency", "jobs"}
+    assert set(document[True]) == EVENTS
+    (schedule,) = document[True]["schedule"]
     assert schedule["cron"] == "7,27,47 * * * *", "every twenty minutes, and not on the hour"
-    assert found[True]["workflow_dispatch"]["inputs"]["test"]["type"] == "boolean"
-    assert found["permissions"] == {"contents": "read"}
-    assert found["concurrency"]["cancel-in-progress"] is False
-    (job,) = found["jobs"].values()
+    assert document[True]["workflow_dispatch"]["inputs"]["test"]["type"] == "boolean"
+    assert document["permissions"] == {"contents": "read"}
+    assert document["concurrency"]["cancel-in-progress"] is False
+    (job,) = document["jobs"].values()
     assert set(job) == JOB
     assert job["timeout-minutes"] <= 360
     for step in job["steps"]:
@@ -96,11 +97,11 @@ def test_the_linter_of_workflows_finds_nothing(tmp_path: Path, options: tuple[st
     linter = shutil.which("actionlint", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     if linter is None:
         pytest.skip("actionlint is not installed: pip install 'foretell[dev]'")
-    made(tmp_path / "bot", *options, *ADDRESS)
+    init_bot(tmp_path / "bot", *options, *ADDRESS)
     path = tmp_path / "bot" / WORKFLOW
 
     def lint() -> subprocess.CompletedProcess[str]:
-        # Other linters that it would call differ from machine to machine.
+        # Other linters that it would call differ between machines.
         command = [linter, "-no-color", "-shellcheck=", "-pyflakes=", str(path)]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
@@ -110,8 +111,8 @@ def test_the_linter_of_workflows_finds_nothing(tmp_path: Path, options: tuple[st
     assert lint().returncode == 1, "it does look"
 
 
-def test_each_event_takes_one_way_and_only_that_way_sees_the_secrets(tmp_path: Path):
-    made(tmp_path / "bot", *ADDRESS)
+def test_each_event_runs_one_step_and_only_that_step_sees_the_secrets(tmp_path: Path):
+    init_bot(tmp_path / "bot", *ADDRESS)
     (job,) = workflow(tmp_path / "bot")["jobs"].values()
     runs = {step["run"]: step for step in job["steps"] if "bot.sh" in step.get("run", "")}
     assert runs["bash bot.sh --dry-run --limit 1 --trials 1"]["if"].startswith("github.event_name == 'pull_request' &&")
@@ -124,12 +125,12 @@ def test_each_event_takes_one_way_and_only_that_way_sees_the_secrets(tmp_path: P
     assert save["if"].startswith("always()")
     assert save["with"]["path"] == restore["with"]["path"] == ".foretell"
     assert save["with"]["key"].startswith(restore["with"]["restore-keys"])
-    # Folders that begin with a dot are left out unless one insists.
+    # Folders that begin with a dot are left out by default.
     assert pages["with"]["include-hidden-files"] is True
 
 
 @pytest.mark.parametrize(("minutes", "times"), [(20, 72), (15, 96), (60, 24), (360, 4), (1440, 1)])
-def test_the_schedule_is_as_often_as_asked(minutes: int, times: int):
+def test_the_schedule_matches_the_interval(minutes: int, times: int):
     minute, hour, *rest = cron(minutes).split()
     hours = 24 // int(hour[2:]) if hour.startswith("*/") else 24 if hour == "*" else 1
     assert len(minute.split(",")) * hours == times
@@ -137,27 +138,27 @@ def test_the_schedule_is_as_often_as_asked(minutes: int, times: int):
 
 
 def test_the_budgets_are_in_the_files(tmp_path: Path):
-    made(tmp_path / "bot", "--budget", "2", "--set", "tournament_budget=30", *ADDRESS)
-    written = yaml.safe_load((tmp_path / "bot" / "bot.yaml").read_text(encoding="utf-8"))
-    assert written["budget"] == {"run": 2.0, "question": 0.5}
-    assert written["tournament"] == {"budget": 30.0}
+    init_bot(tmp_path / "bot", "--budget", "2", "--set", "tournament_budget=30", *ADDRESS)
+    settings = yaml.safe_load((tmp_path / "bot" / "bot.yaml").read_text(encoding="utf-8"))
+    assert settings["budget"] == {"run": 2.0, "question": 0.5}
+    assert settings["tournament"] == {"budget": 30.0}
 
 
-def test_it_installs_from_an_address_from_a_wheel_or_from_what_is_here(tmp_path: Path):
+def test_foretell_is_installed_from_an_address_a_wheel_or_itself(tmp_path: Path):
     def first_line(folder: str) -> str:
         return (tmp_path / folder / "requirements.txt").read_text(encoding="utf-8").splitlines()[0]
 
-    made(tmp_path / "git", "--set", "install=git+https://git.example/me/foretell@v2")
+    init_bot(tmp_path / "git", "--set", "install=git+https://git.example/me/foretell@v2")
     assert first_line("git") == "foretell[llm] @ git+https://git.example/me/foretell@v2"
     assert not (tmp_path / "git" / "wheels").exists()
-    made(tmp_path / "packed")
+    init_bot(tmp_path / "packed")
     assert first_line("packed") == f"./wheels/{wheel_name()}[llm]"
     packed = tmp_path / "packed" / "wheels" / wheel_name()
-    made(tmp_path / "given", "--set", f"install={packed}")
+    init_bot(tmp_path / "given", "--set", f"install={packed}")
     assert (tmp_path / "given" / "wheels" / wheel_name()).read_bytes() == packed.read_bytes() == packed_wheel()[1]
     for source, words in (("a b", "neither a git address nor a wheel"), ("gone.whl", "no such file")):
-        assert words in str(made(tmp_path / "no", "--set", f"install={source}").exception)
-    # As an installer reads it: every file is in the record, with its digest and its size.
+        assert words in str(init_bot(tmp_path / "no", "--set", f"install={source}").exception)
+    # Every file is in the record with its digest and size.
     with zipfile.ZipFile(packed) as wheel:
         facts = wheel_name().removesuffix("-py3-none-any.whl") + ".dist-info"
         rows = list(csv.reader(wheel.read(f"{facts}/RECORD").decode().splitlines()))
@@ -171,9 +172,10 @@ def test_it_installs_from_an_address_from_a_wheel_or_from_what_is_here(tmp_path:
         assert "foretell/operations/templates/bot/bot.sh.template" in wheel.namelist()
 
 
-def test_another_engine_takes_another_secret(tmp_path: Path):
-    told = made(tmp_path / "bot", "--set", "search=asknews", "--set", "model=anthropic:claude-sonnet-4-5", *ADDRESS)
-    assert told.exit_code == 0, told.output
+def test_another_engine_needs_another_secret(tmp_path: Path):
+    chosen = ("--set", "search=asknews", "--set", "model=anthropic:claude-sonnet-4-5")
+    result = init_bot(tmp_path / "bot", *chosen, *ADDRESS)
+    assert result.exit_code == 0, result.output
     (job,) = workflow(tmp_path / "bot")["jobs"].values()
     secrets = next(step["env"] for step in job["steps"] if step.get("run") == "bash bot.sh")
     assert set(secrets) == {"METACULUS_TOKEN", "ANTHROPIC_API_KEY", "ASKNEWS_API_KEY"}
@@ -197,23 +199,23 @@ def test_another_engine_takes_another_secret(tmp_path: Path):
 def test_choices_that_cannot_work_are_refused_before_anything_is_written(
     tmp_path: Path, options: tuple[str, ...], words: str
 ):
-    told = made(tmp_path / "bot", *options)
-    assert isinstance(told.exception, InputError)
-    assert words in str(told.exception)
+    result = init_bot(tmp_path / "bot", *options)
+    assert isinstance(result.exception, InputError)
+    assert words in str(result.exception)
     assert not (tmp_path / "bot").exists()
 
 
 def test_nothing_is_overwritten(tmp_path: Path):
     (tmp_path / "README.md").write_text("mine", encoding="utf-8")
-    told = made(tmp_path)
-    assert isinstance(told.exception, InputError)
+    result = init_bot(tmp_path)
+    assert isinstance(result.exception, InputError)
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
 
 
 @needs_tournament_run
 def test_the_bots_own_tests_pass(tmp_path: Path):
-    made(tmp_path / "bot")
-    told = subprocess.run(
+    init_bot(tmp_path / "bot")
+    result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
         cwd=tmp_path / "bot",
         capture_output=True,
@@ -221,7 +223,7 @@ def test_the_bots_own_tests_pass(tmp_path: Path):
         timeout=120,
         check=False,
     )
-    assert told.returncode == 0, told.stdout
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize(
@@ -243,29 +245,29 @@ def test_other_tournaments_have_bots_whose_files_fit_together(
     tmp_path: Path, options: tuple[str, ...], secrets: list[str]
 ):
     folder = tmp_path / "bot"
-    told = made(folder, *options, *ADDRESS)
-    assert told.exit_code == 0, told.output
-    assert " and ".join(secrets) in told.output
+    result = init_bot(folder, *options, *ADDRESS)
+    assert result.exit_code == 0, result.output
+    assert " and ".join(secrets) in result.output
     for path in folder.rglob("*"):
         assert path.is_dir() or "@@" not in path.read_text(encoding="utf-8"), path
     script = (folder / "bot.sh").read_text(encoding="utf-8")
     assert f"exec foretell tournament run {'prophet-arena:weekly' if options == ARENA else 'forecastbench'} " in script
     (job,) = workflow(folder)["jobs"].values()
-    given = [list(step["env"]) for step in job["steps"] if "env" in step]
-    assert given == [secrets] * 3
+    secret_names = [list(step["env"]) for step in job["steps"] if "env" in step]
+    assert secret_names == [secrets] * 3
     # The bot's own tests, as its workflow runs them.
-    found = runpy.run_path(str(folder / "tests" / "test_bot.py"))
-    checks = [check for name, check in found.items() if name.startswith("test_")]
+    document = runpy.run_path(str(folder / "tests" / "test_bot.py"))
+    checks = [check for name, check in document.items() if name.startswith("test_")]
     assert len(checks) >= 2
-    if "tournament run" not in OPERATIONS:  # The bot calls a command that is not there yet.
-        checks.remove(found["test_foretell_knows_the_command"])
+    if "tournament run" not in OPERATIONS:  # The bot calls a command that does not exist yet.
+        checks.remove(document["test_foretell_knows_the_command"])
     for check in checks:
         check()
     assert subprocess.run(["bash", "-n", str(folder / "bot.sh")], check=False).returncode == 0
-    written = yaml.safe_load((folder / "bot.yaml").read_text(encoding="utf-8"))
+    settings = yaml.safe_load((folder / "bot.yaml").read_text(encoding="utf-8"))
     if options != ARENA:
-        assert written["tournament"]["organization"] == "My Team (A.I.)"
-        assert written["tournament"].get("bucket") in (None, "gs://forecasts/{round}/us")
+        assert settings["tournament"]["organization"] == "My Team (A.I.)"
+        assert settings["tournament"].get("bucket") in (None, "gs://forecasts/{round}/us")
 
 
 @pytest.mark.parametrize(
@@ -279,18 +281,16 @@ def test_other_tournaments_have_bots_whose_files_fit_together(
         ((*ARENA, "--set", "tournament=cup"), "weekly or live"),
     ],
 )
-def test_what_cannot_be_a_bot_is_refused_before_anything_is_written(
-    tmp_path: Path, options: tuple[str, ...], words: str
-):
-    told = made(tmp_path / "bot", *options)
-    assert words in str(told.exception)
+def test_invalid_bots_are_refused_before_anything_is_written(tmp_path: Path, options: tuple[str, ...], words: str):
+    result = init_bot(tmp_path / "bot", *options)
+    assert words in str(result.exception)
     assert not (tmp_path / "bot").exists()
 
 
 @pytest.mark.parametrize("name", ['x"; rm -rf "', "a: b # c", "$(id) `id` ${HOME}", "Ærø\n- x"])
-def test_any_name_of_a_team_is_only_a_name(tmp_path: Path, name: str):
-    told = made(tmp_path / "bot", "--for", "forecastbench", "--set", f"organization={name}", *ADDRESS)
-    assert told.exit_code == 0, told.output
-    written = yaml.safe_load((tmp_path / "bot" / "bot.yaml").read_text(encoding="utf-8"))
-    assert written["tournament"]["organization"] == name
+def test_team_names_are_quoted(tmp_path: Path, name: str):
+    result = init_bot(tmp_path / "bot", "--for", "forecastbench", "--set", f"organization={name}", *ADDRESS)
+    assert result.exit_code == 0, result.output
+    settings = yaml.safe_load((tmp_path / "bot" / "bot.yaml").read_text(encoding="utf-8"))
+    assert settings["tournament"]["organization"] == name
     assert name not in (tmp_path / "bot" / "bot.sh").read_text(encoding="utf-8")

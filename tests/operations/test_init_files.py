@@ -1,4 +1,4 @@
-"""Files to start from: commented, known to editors, and good to run as they are, without a key."""
+"""Settings files of `foretell init`: commented, with a schema for editors, and they run unchanged without a key."""
 
 import json
 from pathlib import Path
@@ -9,11 +9,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from foretell.arena import read_arena
-from foretell.cli import cli
-from foretell.operations import spec_schema
-from foretell.questions import InputError
-from foretell.runs import read_spec, spec_from_mapping
+from foretell.arena.spec import read_arena
+from foretell.cli.main import cli
+from foretell.operations.init_files import spec_schema
+from foretell.questions.errors import InputError
+from foretell.runs.spec import read_spec, spec_from_mapping
 
 KINDS = {"run": "run.yaml", "grid": "grid.yaml", "arena": "arena.yaml", "bot": "bot.yaml"}
 
@@ -25,8 +25,8 @@ def test_a_file_names_its_schema_is_explained_and_runs_as_it_is(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
     words = ["init", kind, *(["--set", "install=git+https://example.org/x"] if kind == "bot" else [])]
-    made = CliRunner().invoke(cli, words, catch_exceptions=False)
-    assert made.exit_code == 0, made.output
+    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
     text = Path(KINDS[kind]).read_text(encoding="utf-8")
     first, *rest = text.splitlines()
     schema: dict[str, Any] = json.loads(Path(first.partition("$schema=")[2]).read_text(encoding="utf-8"))
@@ -53,8 +53,8 @@ def test_a_file_names_its_schema_is_explained_and_runs_as_it_is(
 @pytest.mark.parametrize(("kind", "limit"), [("run", {"run": 3}), ("grid", 3), ("arena", 3)])
 def test_a_budget_is_written_into_the_file(kind: str, limit: Any, tmp_path: Path):
     file = tmp_path / f"{kind}.yaml"
-    made = CliRunner().invoke(cli, ["init", kind, str(file), "--budget", "3"], catch_exceptions=False)
-    assert made.exit_code == 0, made.output
+    result = CliRunner().invoke(cli, ["init", kind, str(file), "--budget", "3"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
     assert yaml.safe_load(file.read_text(encoding="utf-8"))["budget"] == limit
 
 
@@ -66,13 +66,13 @@ def test_a_budget_is_written_into_the_file(kind: str, limit: Any, tmp_path: Path
         (["arena", "--set", "nme=x"], "--set nme: there is no such setting"),
     ],
 )
-def test_what_has_no_effect_on_a_file_is_refused(words: list[str], problem: str, tmp_path: Path):
-    made = CliRunner().invoke(cli, ["init", words[0], str(tmp_path / "x"), *words[1:]])
-    assert problem in str(made.exception)
+def test_options_without_effect_on_a_file_are_refused(words: list[str], problem: str, tmp_path: Path):
+    result = CliRunner().invoke(cli, ["init", words[0], str(tmp_path / "x"), *words[1:]])
+    assert problem in str(result.exception)
     assert not list(tmp_path.iterdir())
 
 
-def test_a_schema_takes_what_the_file_takes():
+def test_the_schema_accepts_what_the_file_accepts():
     check = jsonschema.Draft202012Validator(spec_schema("run"))
     for body in (
         {"questions": "demo"},
@@ -80,12 +80,12 @@ def test_a_schema_takes_what_the_file_takes():
     ):
         assert not list(check.iter_errors(body))
         spec_from_mapping(body)
-    described = [name for name, one in spec_schema("run")["properties"].items() if "description" in one]
+    described = [name for name, field in spec_schema("run")["properties"].items() if "description" in field]
     assert {"questions", "models", "search", "combine", "sampling", "prices"} <= set(described)
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("text", "problem"),
     [
         ("questions: {dataset: demo, closes_after: 2026-13-40}", "month must be in 1..12"),
         ("questions: demo\ntrials: [1", "row 2: is not YAML"),
@@ -93,8 +93,8 @@ def test_a_schema_takes_what_the_file_takes():
         ("questions: demo\nbudget: {question: .inf}", "question = inf is not an amount of dollars"),
     ],
 )
-def test_what_cannot_be_meant_is_told_in_one_line(tmp_path: Path, written: str, told: str):
-    (tmp_path / "run.yaml").write_text(written)
+def test_invalid_files_are_refused_in_one_line(tmp_path: Path, text: str, problem: str):
+    (tmp_path / "run.yaml").write_text(text)
     with pytest.raises(InputError, match=r"run\.yaml") as refused:
         read_spec(tmp_path / "run.yaml")
-    assert told in str(refused.value)
+    assert problem in str(refused.value)

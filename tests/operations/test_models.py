@@ -1,4 +1,4 @@
-"""The list of models, the check of one against a strict server, and newer facts without a new version."""
+"""The list of models, the check of a model against a strict server, and newer tables of facts."""
 
 import asyncio
 import json
@@ -15,20 +15,17 @@ from rich.console import Console
 
 from fakes.models import BackgroundModels
 from foretell import ask
-from foretell.cli import cli
-from foretell.models import Journal, PriceList, facts_of, unknown_models, use_facts_from
-from foretell.operations import (
-    AskRequest,
-    ModelsCheckRequest,
-    ModelsListRequest,
-    check_model,
-    list_models,
-    show_models,
-)
+from foretell.cli.main import cli
+from foretell.models.check import unknown_models
+from foretell.models.facts import facts_of, use_facts_from
+from foretell.models.journal import Journal
+from foretell.models.prices import PriceList
 from foretell.operations import models as operations
-from foretell.operations.models import ModelsResult
-from foretell.questions import InputError
-from foretell.runs import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
+from foretell.operations.model_check import check_model
+from foretell.operations.models import ModelsResult, list_models, show_models
+from foretell.operations.requests.setup import ModelsCheckRequest, ModelsListRequest
+from foretell.questions.errors import InputError
+from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
 from models import strict_servers as strict
 
 
@@ -59,7 +56,7 @@ def test_models_with_a_key_come_first_and_missing_keys_are_named(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("kind", "force"), [("lmstudio", "required"), ("ollama", "required"), ("llama", "named")])
-def test_a_server_is_tried_once_and_remembered(home: Path, kind: str, force: str):
+def test_capabilities_of_a_server_are_checked_once_and_stored(home: Path, kind: str, force: str):
     class Talkative(strict.Script):
         """Answers in words where it has no tools."""
 
@@ -97,14 +94,14 @@ def test_a_server_is_tried_once_and_remembered(home: Path, kind: str, force: str
     assert result.dollars is None, "nobody knows what a server costs"
 
 
-def test_a_server_that_is_not_there_is_told_and_nothing_is_kept(home: Path):
+def test_an_unreachable_server_is_reported_and_nothing_is_stored(home: Path):
     result = asyncio.run(check_model(ModelsCheckRequest(model="compat:m@http://127.0.0.1:9/v1"), Settings(home=home)))
     assert not result.ok
     assert "no connection" in result.checks["answers"]
     assert not (home / CHECKED_MODELS).exists()
 
 
-def test_newer_facts_go_first_and_bad_ones_are_refused(home: Path, tmp_path: Path):
+def test_newer_facts_take_precedence_and_bad_ones_are_refused(home: Path, tmp_path: Path):
     newer = tmp_path / "newer.toml"
     newer.write_text('date = 2027-01-01\n[[model]]\npattern = "gpt-7"\nname = "openai:gpt-7"\nprice = [1, 0.1, 4]\n')
     result = asyncio.run(show_models(ModelsListRequest(update=str(newer), find="gpt-7"), Settings(home=home)))
@@ -116,7 +113,7 @@ def test_newer_facts_go_first_and_bad_ones_are_refused(home: Path, tmp_path: Pat
         ("[[model]]\npattern = 'x'\n", "does not say its date"),
         ("date = 2027-01-01\n[[model]]\npattern = '('\n", "cannot be used"),
         ("date = 2027-01-01\n[[model]]\npatern = 'x'\n", "no field 'patern'"),
-        ("date = 2027-01-01\n", "no model in it"),
+        ("date = 2027-01-01\n", "the table has no models"),
         ("not toml", "cannot be read"),
     ):
         newer.write_text(text)
@@ -125,7 +122,7 @@ def test_newer_facts_go_first_and_bad_ones_are_refused(home: Path, tmp_path: Pat
     assert facts_of("gpt-7-large").price == (1, 0.1, 4)
 
 
-def test_newer_facts_come_from_an_address_too(home: Path, monkeypatch: pytest.MonkeyPatch):
+def test_newer_facts_can_be_downloaded(home: Path, monkeypatch: pytest.MonkeyPatch):
     table = 'date = 2027-01-01\n[[model]]\npattern = "gpt-7"\nname = "openai:gpt-7"\nprice = [1, 0.1, 4]\n'
 
     async def answer(request: web.Request) -> web.Response:
@@ -148,10 +145,10 @@ def test_newer_facts_come_from_an_address_too(home: Path, monkeypatch: pytest.Mo
 
     assert "2027-01-01" in asyncio.run(update("/models.toml")).dates
     assert facts_of("gpt-7-large").price == (1, 0.1, 4)
-    for path, problem in (("/gone", "404"), ("/away", "only read over https")):
+    for path, problem in (("/gone", "404"), ("/away", "only downloaded over https")):
         with pytest.raises(InputError, match=problem):
             asyncio.run(update(path))
-    with pytest.raises(InputError, match="only read over https"):
+    with pytest.raises(InputError, match="only downloaded over https"):
         asyncio.run(show_models(ModelsListRequest(update="http://203.0.113.1/m.toml"), Settings(home=home)))
     monkeypatch.setattr(operations, "LARGEST_TABLE", 20)
     with pytest.raises(InputError, match="cannot be read"):
@@ -159,40 +156,39 @@ def test_newer_facts_come_from_an_address_too(home: Path, monkeypatch: pytest.Mo
     assert (home / KNOWN_MODELS).read_text() == table
 
 
-def test_the_table_that_comes_along_can_be_read():
+def test_the_built_in_table_can_be_read():
     assert facts_of("claude-opus-5-5").force == "no"
     assert facts_of("gemini-2.5-flash").effort("none") == "none"
     assert facts_of("gpt-6-astra").effort("none") == "low"
 
 
-def test_a_model_nobody_knows_is_tried_once_before_it_is_paid_for(home: Path, caplog: pytest.LogCaptureFixture):
+def test_an_unknown_model_is_checked_once_before_use(home: Path, caplog: pytest.LogCaptureFixture):
     settings = Settings(home=home, keys={"OPENAI_API_KEY": "k"}, check_models=True)
     with BackgroundModels() as fake:
         model = f"compat:unheard-of@{fake.url}/v1"
 
-        def asked(question: str, **fields: Any) -> int:
+        def calls_for(question: str, **fields: Any) -> int:
             before = sum(fake.stats()["billed"].values())
             done = replace(settings, **fields)
             chosen = {"prices.agent": "1/2", "options.steps": 1}
-            wanted = AskRequest(question=question, model=model, set=chosen, trials=1, budget=1.0)
-            result = ask(wanted, done)
+            result = ask(question, model=model, set=chosen, trials=1, budget=1.0, settings=done)
             assert result.p
             return sum(fake.stats()["billed"].values()) - before
 
-        without = asked("Will it snow in Oslo?", check_models=False)
+        without = calls_for("Will it snow in Oslo?", check_models=False)
         assert not (home / CHECKED_MODELS).exists()
-        first = asked("Will it rain in Oslo?")
+        first = calls_for("Will it rain in Oslo?")
         assert without < first <= without + 4
         assert "unheard-of" in caplog.text
         assert "check_models = false in settings.toml" in caplog.text
         assert facts_of("unheard-of") is not facts_of("never-named")
-        assert asked("Will it hail in Oslo?") == without
+        assert calls_for("Will it hail in Oslo?") == without
     with closing(Journal(settings.journal)) as journal:
         assert journal.spent()[model].calls == 2 * without + first
         billed = journal.spent()[model].dollars
-    told = CliRunner(env={"FORETELL_HOME": str(home)}).invoke(cli, ["runs", "--json"]).stdout
-    # What the try cost is a part of what is shown as billed.
-    assert sum(run["billed"] for run in json.loads(told)["runs"]) == pytest.approx(billed)
+    stdout = CliRunner(env={"FORETELL_HOME": str(home)}).invoke(cli, ["runs", "--json"]).stdout
+    # The cost of the check is included in what is shown as billed.
+    assert sum(run["billed"] for run in json.loads(stdout)["runs"]) == pytest.approx(billed)
     known = [*unknown_models(["openai:gpt-6-sol", f"compat:else@{fake.url}/v1", "scripted:x"], PriceList())]
     assert known == []
     (home / "settings.toml").write_text("check_models = true")

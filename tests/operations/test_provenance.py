@@ -1,4 +1,4 @@
-"""Every report says in its footer what made it, however it was asked for, and no secret is in it."""
+"""The footer of every report names the command that wrote it, and contains no secret."""
 
 import json
 import re
@@ -17,17 +17,23 @@ from tests.scoring.made_standings import arena
 
 import foretell
 from fakes.stored_run import StoredRunBuilder
-from foretell.cli import cli
 from foretell.cli.commands import request_command
-from foretell.operations import OPERATIONS, AskRequest, ScoreRequest, TournamentResults, score
+from foretell.cli.main import cli
+from foretell.operations import score
 from foretell.operations.arena import ArenaScores
 from foretell.operations.grid import GridResult
+from foretell.operations.requests.asking import AskRequest
+from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.requests.setup import ServeRequest
-from foretell.report import StudyResult, page
+from foretell.operations.table import OPERATIONS
+from foretell.operations.tournament_results import TournamentResults
 from foretell.report.arena_report import arena_report
-from foretell.report.provenance import Provenance, call_text, command_text, made_by
+from foretell.report.html import page
+from foretell.report.provenance import Provenance, call_text, command_text, running_command
+from foretell.report.study_result import StudyResult
 from foretell.report.tournament_page import TournamentDay, markdown_summary, tournament_page
-from foretell.runs import RunStore, Settings, load_settings
+from foretell.runs.settings import Settings, load_settings
+from foretell.runs.store import RunStore
 from foretell.studies.inputs import StudyOptions
 
 TREE = Path(__file__).parents[2] / "examples" / "trees" / "nvda.json"
@@ -37,7 +43,7 @@ CANARY = "sk-canary-0123456789abcdef"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fixed_clock: str) -> Path:
-    """A folder to work in, with a home of its own, two tables, and a clock that stands still."""
+    """A working folder with its own home, two tables, and a fixed clock."""
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
@@ -48,15 +54,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fixed_clock: str) ->
         for i in range(40)
     ]
     Path("f.csv").write_text("\n".join(["forecaster,question,target,p", *lines]), encoding="utf-8")
-    rows = [f"q{i},yes,{one},{'ab'[i % 2]}" for i, one in enumerate(outcome)]
+    rows = [f"q{i},yes,{result},{'ab'[i % 2]}" for i, result in enumerate(outcome)]
     Path("o.csv").write_text("\n".join(["question,target,outcome,source", *rows]), encoding="utf-8")
     return tmp_path
 
 
 def footer_of(document: str) -> str:
     """The text of a page's footer."""
-    (found,) = re.findall(r'<footer class="made">(.*?)</footer>', document, re.DOTALL)
-    return unescape(re.sub(r"<[^>]+>", "", found)).strip()
+    (text,) = re.findall(r'<footer class="made">(.*?)</footer>', document, re.DOTALL)
+    return unescape(re.sub(r"<[^>]+>", "", text)).strip()
 
 
 def run(words: list[str]) -> None:
@@ -70,7 +76,7 @@ def of_command(*arguments: str) -> Callable[[str], None]:
 
 
 def of_result(make: Callable[[], Any], *arguments: str) -> Callable[[str], None]:
-    """Write them with the command, but for a result that takes long to come by."""
+    """Write them with the command, but with a given result, because computing it takes long."""
 
     def write(words: str) -> None:
         operation = OPERATIONS[words]
@@ -90,14 +96,14 @@ def outs(words: str) -> list[str]:
     return [word for suffix in suffixes for word in ("--out", f"page{suffix}")]
 
 
-def made_board() -> Any:
+def board() -> Any:
     return score.score(ScoreRequest(forecasts=Path("f.csv"), outcomes=Path("o.csv"), bootstrap="draws=200"))
 
 
-def kept_run(words: str) -> None:
+def stored_run(words: str) -> None:
     with closing(RunStore(load_settings().store)) as store:
-        made = StoredRunBuilder(questions=1, trials=1, steps=2).keep(store)
-    of_command(made)(words)
+        run_id = StoredRunBuilder(questions=1, trials=1, steps=2).keep(store)
+    of_command(run_id)(words)
 
 
 STUDY = StudyResult(name="grid", title="T", sentences=("It is so.",), tables=(), settings={"draws": 300, "seed": 5})
@@ -112,7 +118,7 @@ PAGES: dict[str, tuple[Callable[[str], None], str]] = {
     ),
     "tree show": (of_command(str(TREE)), ""),
     "tree grow": (of_result(lambda: foretell.show_tree(TREE), "It rains."), ""),
-    "show": (kept_run, ""),
+    "show": (stored_run, ""),
     "audit": (of_command("--filter", "rules"), ""),
     "arena score": (
         of_result(lambda: ArenaScores(report=arena_report(arena(events=40), bootstrap="draws=200")), "a.yaml"),
@@ -123,7 +129,7 @@ PAGES: dict[str, tuple[Callable[[str], None], str]] = {
         "seed 5, 300 draws",
     ),
     "tournament results": (
-        of_result(lambda: TournamentResults(entered=(), boards={"forecastbench": made_board()})),
+        of_result(lambda: TournamentResults(entered=(), boards={"forecastbench": board()})),
         "seed 0, 200 draws",
     ),
 }
@@ -131,28 +137,28 @@ PAGES: dict[str, tuple[Callable[[str], None], str]] = {
 
 
 def test_every_command_that_writes_pages_is_tested_here():
-    assert {words for words, one in OPERATIONS.items() if ".html" in one.files} == {*PAGES, "demo"}
+    assert {words for words, result in OPERATIONS.items() if ".html" in result.files} == {*PAGES, "demo"}
 
 
 @pytest.mark.parametrize("words", PAGES)
-def test_pages_and_markdown_say_what_made_them(words: str, folder: Path, fixed_clock: str):
+def test_pages_and_markdown_name_the_command_that_wrote_them(words: str, folder: Path, fixed_clock: str):
     write, drawn = PAGES[words]
     write(words)
     document = Path("page.html").read_text(encoding="utf-8")
-    told = footer_of(document)
-    assert told.startswith(f"Made by {PROGRAM} on {fixed_clock} with foretell {words}")
-    assert "--out page.html" in told
-    assert drawn in told
-    assert ("draws" in told) == bool(drawn)
+    footer = footer_of(document)
+    assert footer.startswith(f"Made by {PROGRAM} on {fixed_clock} with foretell {words}")
+    assert "--out page.html" in footer
+    assert drawn in footer
+    assert ("draws" in footer) == bool(drawn)
     if ".md" in OPERATIONS[words].files:
         last = Path("page.md").read_text(encoding="utf-8").rstrip().splitlines()[-1]
-        assert last.replace("`", "") == told
+        assert last.replace("`", "") == footer
     write(words)
-    if words != "show":  # Which is another run then.
+    if words != "show":  # It would be another run.
         assert Path("page.html").read_text(encoding="utf-8") == document
 
 
-def test_the_command_in_a_footer_makes_the_same_page_again(folder: Path):
+def test_the_command_in_a_footer_writes_the_same_page_again(folder: Path):
     Path("my tables").mkdir()
     for name in ("f.csv", "o.csv"):
         Path(name).rename(Path("my tables") / name)
@@ -169,18 +175,18 @@ def test_a_page_written_later_in_python_names_the_call_that_made_its_result(fold
     settings = Settings(home=folder / "home")
     with closing(RunStore(settings.store)) as store:
         first, second = (StoredRunBuilder(questions=1, trials=n, steps=2).keep(store) for n in (1, 2))
-    results = [foretell.show(one, settings=settings) for one in (first, second)]
-    told = [(footer_of(one.to_html()), one.to_markdown()) for one in results]
-    for run_id, texts in zip((first, second), told, strict=True):
+    results = [foretell.show(result, settings=settings) for result in (first, second)]
+    pages = [(footer_of(result.to_html()), result.to_markdown()) for result in results]
+    for run_id, texts in zip((first, second), pages, strict=True):
         assert all(f"foretell show {run_id}" in text for text in texts)
 
 
 def test_a_study_keeps_its_command(folder: Path):
     command = "foretell study calibration --bootstrap draws=200 --forecasts f.csv --outcomes o.csv --section line"
     run([*command.split()[1:], "--out", "s.html", "--out", "s.json"])
-    told = footer_of(Path("s.html").read_text(encoding="utf-8"))
-    assert f"with {command} --out s.html" in told
-    assert "seed 0, 200 draws" in told
+    footer = footer_of(Path("s.html").read_text(encoding="utf-8"))
+    assert f"with {command} --out s.html" in footer
+    assert "seed 0, 200 draws" in footer
     assert json.loads(Path("s.json").read_text(encoding="utf-8"))["command"].startswith(command)
     options: Any = {"forecasts": "f.csv", "outcomes": "o.csv", "bootstrap": "draws=200", "section": "line"}
     assert foretell.study("calibration", **options).command == command
@@ -195,13 +201,13 @@ def test_a_study_by_an_own_function_names_the_call():
     )
 
 
-def test_a_page_of_a_tournament_says_what_made_it(fixed_clock: str):
+def test_a_page_of_a_tournament_names_its_command(fixed_clock: str):
     day = TournamentDay(
         tournament="t", account="a", day="2026-07-01", visits=1, rows=(), skipped={}, notes=(),
         billed=0, billed_in_all=0,
         budget=None,
     )  # fmt: skip
-    with made_by("foretell tournament run metaculus:t"):
+    with running_command("foretell tournament run metaculus:t"):
         assert fixed_clock in footer_of(tournament_page(day))
         assert "`foretell tournament run metaculus:t`" in markdown_summary(day)
 
@@ -221,7 +227,7 @@ def test_no_secret_is_in_a_footer(command: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     if "my key" not in command:
         monkeypatch.delenv("OPENAI_API_KEY")
-    with made_by(command):
+    with running_command(command):
         document, text = page("T"), Provenance.now().to_markdown()
     assert "•••" in footer_of(document)
     assert "canary" not in document + text
@@ -234,7 +240,7 @@ def test_a_token_set_in_the_environment_is_not_named(monkeypatch: pytest.MonkeyP
 
 def test_markup_in_a_command_is_text():
     evil = command_text("ask", AskRequest(question="</code><script>alert(1)</script> `x` [a](http://b.example)"))
-    with made_by(evil):
+    with running_command(evil):
         document, text = page("T"), Provenance.now().to_markdown()
     assert "<script>alert" not in document
     assert "<script>alert" in unescape(document)
@@ -252,5 +258,5 @@ def test_a_path_in_the_users_home_does_not_name_the_user(monkeypatch: pytest.Mon
 
 def test_outside_any_command_the_footer_names_program_and_date(fixed_clock: str):
     assert footer_of(page("T")) == f"Made by {PROGRAM} on {fixed_clock}."
-    with made_by("foretell demo"), made_by("foretell score"):
+    with running_command("foretell demo"), running_command("foretell score"):
         assert "foretell demo" in footer_of(page("T"))

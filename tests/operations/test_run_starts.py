@@ -1,4 +1,4 @@
-"""Ways to start `foretell run`: a plan, its prompts, a pilot, what failed, and a run that is repeated."""
+"""Ways to start `foretell run`: plan, prompts, pilot, retry and repetition."""
 
 import json
 from collections.abc import Iterator
@@ -11,10 +11,12 @@ from tests.e2e.conftest import documents, questions
 
 import foretell
 from fakes.models import BackgroundModels
-from foretell.cli import cli
-from foretell.operations import RunRequest, prepare
-from foretell.questions import InputError
-from foretell.runs import load_settings
+from foretell.cli.main import cli
+from foretell.operations.requests.runs import RunRequest
+from foretell.operations.run import prepare
+from foretell.questions.errors import InputError
+from foretell.runs.settings import load_settings
+from foretell.types import RunPlan
 
 REFUSED = {"kind": "status", "status": 401, "message": "no such account"}
 
@@ -52,8 +54,8 @@ def answer(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
     return json.loads(result.stdout)
 
 
-def table(found: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
-    grid = next(grid for grid in found["tables"] if grid["title"] == title)
+def table(report: dict[str, Any], title: str) -> dict[str, dict[str, Any]]:
+    grid = next(grid for grid in report["tables"] if grid["title"] == title)
     return {row["name"]: row for row in grid["rows"]}
 
 
@@ -82,7 +84,7 @@ def test_a_plan_counts_what_is_done_and_measures_its_cost(place: Path):
     plan = answer("run", "run.yaml", "--plan")
     assert (plan["open"], plan["basis"]) == (15, "measured on 5 trials like this on this machine")
     again = foretell.run(done["run"], plan=True)
-    assert isinstance(again, foretell.RunPlan)
+    assert isinstance(again, RunPlan)
     assert (again.open, again.money) == (0, "costs nothing")
     assert "0 to do, 5 done before" in str(again)
 
@@ -94,7 +96,9 @@ def test_a_plan_shows_the_prompts_of_this_run(place: Path, provider: BackgroundM
     assert questions(5)[0]["text"] in first["text"]
     assert "tool web_search" not in first["text"]
     searching = answer("run", "run.yaml", "--plan", "--prompts", "--set", "combine=judged")["prompts"]
-    assert [prompt["role"] for prompt in searching] == ["agent", "filter", "summariser", "judge"]
+    roles = [prompt["role"] for prompt in searching]
+    assert roles[:2] == ["agent, scout", "analyzer, plan"]
+    assert roles[-3:] == ["filter", "summariser", "judge"]
     assert "tool web_search" in searching[0]["text"]
     tree = answer("run", "run.yaml", "--plan", "--prompts", "--set", "forecaster=tree", "--set", "options.rule=average")
     assert [prompt["role"] for prompt in tree["prompts"]][:2] == ["analyzer", "grounder"]
@@ -113,9 +117,9 @@ def test_a_question_is_planned_with_and_without_a_model(place: Path, provider: B
 
 
 def test_a_pilot_says_whether_the_run_works_and_what_it_will_cost(place: Path):
-    found = answer("run", "run.yaml", "--pilot", "2")
-    assert (found["questions"], found["trials"], found["cells"]) == (2, 1, 2)
-    pilot = found["pilot"]
+    report = answer("run", "run.yaml", "--pilot", "2")
+    assert (report["questions"], report["trials"], report["done"]) == (2, 1, 2)
+    pilot = report["pilot"]
     assert pilot["passed"] is True
     assert all(row["passed"] == "yes" for row in table(pilot, "The pilot").values())
     cost = table(pilot, "What the run will cost")["planned"]
@@ -123,15 +127,15 @@ def test_a_pilot_says_whether_the_run_works_and_what_it_will_cost(place: Path):
     assert cost["trials"] == 15
     assert cost["$ in all"] == pytest.approx(15 * each)
     (stored,) = foretell.list_runs(find="tag:pilot").stored
-    assert stored.id == found["run"]
+    assert stored.id == report["run"]
     # The same pilot again reads the same answers.
-    assert answer("run", "run.yaml", "--pilot", "2")["run"] == found["run"]
+    assert answer("run", "run.yaml", "--pilot", "2")["run"] == report["run"]
 
 
 def test_the_run_after_a_pilot_does_not_pay_for_it_again(place: Path, provider: BackgroundModels):
     answer("run", "run.yaml", "--pilot", "5")
     paid = provider.stats()["arrived"]
-    assert answer("run", "run.yaml")["cells"] == 15
+    assert answer("run", "run.yaml")["done"] == 15
     assert max(provider.stats()["billed"].values()) == 1
     assert paid < provider.stats()["arrived"] <= 3 * paid, "of three trials the first was there"
 
@@ -153,7 +157,7 @@ def test_a_pilot_of_a_model_without_a_price_names_no_cost(place: Path):
 
 def test_a_pilot_without_a_model_is_refused(place: Path):
     spec = {"questions": "questions.jsonl", "forecaster": "always"}
-    with pytest.raises(InputError, match="field pilot: this forecaster asks no model"):
+    with pytest.raises(InputError, match="field pilot: this forecaster uses no model"):
         foretell.run(spec, pilot=2)
 
 
@@ -168,7 +172,7 @@ def test_only_what_failed_is_retried(place: Path, provider: BackgroundModels):
     plan = answer("run", listed.id, "--only-failed", "--plan")
     assert plan["open"] == first["failed"]
     done = answer("run", listed.id, "--only-failed")
-    assert (done["cells"], done["failed"]) == (first["failed"], 0)
+    assert (done["done"], done["failed"]) == (first["failed"], 0)
     with pytest.raises(InputError, match=r"nothing failed for that reason .nothing has failed"):
         foretell.run(listed.id, only_failed="any")
 
@@ -190,7 +194,7 @@ def test_settings_of_a_file_are_changed_for_one_run(place: Path):
     done = answer("run", "run.yaml", "--set", "trials=1", "--set", "questions.limit=2", "--out", "tables")
     assert (done["questions"], done["trials"]) == (2, 1)
     assert {path.name for path in Path("tables").iterdir()} == {"forecasts.csv", "outcomes.csv"}
-    for change, message in (("trails=2", "did you mean trials"), ("options.stepz=2", "did you mean steps")):
+    for change, message in (("trails=2", "did you mean trials"), ("options.take_part=1", "did you mean take_apart")):
         assert message in str(command("run", "run.yaml", "--set", change).exception)
 
 

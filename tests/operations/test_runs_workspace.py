@@ -1,6 +1,7 @@
-"""Runs as people keep them: scored where something has come out, found by name and tag, archived, removed."""
+"""The list of runs: scores, names and tags, archiving and deletion."""
 
 import csv
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -12,25 +13,21 @@ from typing import Any
 import pytest
 
 from foretell import run, score
-from foretell.models.database import SqliteDatabase
-from foretell.operations import (
-    OPERATIONS,
-    CompareRequest,
-    ScoreRequest,
-    delete_runs,
-    edit_run,
-    list_runs,
-    look_at_databases,
-    resolve_run,
-    show,
-    stop_run,
-)
-from foretell.questions import InputError, ModelCalled
-from foretell.runs import CellKey, RunStore, Settings
-from foretell.scoring import score_run
+from foretell.models.database.sqlite import SqliteDatabase
+from foretell.operations.doctor import look_at_databases
+from foretell.operations.requests.scoring import CompareRequest, ScoreRequest
+from foretell.operations.resolve import resolve_run
+from foretell.operations.runs import delete_runs, edit_run, list_runs, stop_run
+from foretell.operations.show import show
+from foretell.operations.table import OPERATIONS
+from foretell.questions.errors import InputError
+from foretell.questions.trace import ModelCalled
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore, TrialKey
+from foretell.scoring.run_scores import score_run
 
 ROWS = [
-    # The same question in two rounds, and one that has not come out.
+    # The same question in two rounds, and one unresolved question.
     {"id": "rain", "text": "Will it rain?", "due": "2026-01-05", "by": "2026-01-10", "outcome": "1"},
     {"id": "rain", "text": "Will it rain?", "due": "2026-02-05", "by": "2026-02-10", "outcome": "0"},
     {"id": "snow", "text": "Will it snow?", "due": "2026-01-05", "by": "2026-01-10", "outcome": "0"},
@@ -53,26 +50,29 @@ def write(path: Path, rows: list[dict[str, str]]) -> Path:
     return path
 
 
-def made(settings: Settings, p: float = 0.2) -> str:
+def spec_of(p: float) -> dict[str, Any]:
+    return {"questions": "questions.csv", "forecaster": "always", "options": {"p": p}}
+
+
+def create_run(settings: Settings, p: float = 0.2) -> str:
     write(Path("questions.csv"), [{k: v for k, v in row.items() if k != "outcome"} for row in ROWS])
-    spec: dict[str, Any] = {"questions": "questions.csv", "forecaster": "always", "options": {"p": p}}
-    id = run(spec, settings=settings).run
-    assert list_runs(settings=settings).stored[0].score["decided"] == 0
-    told = [{"question": r["id"], "target": "yes", "due": r["due"], "outcome": r["outcome"]} for r in ROWS]
-    # A table of outcomes will do where the run knows none.
+    id = run(spec_of(p), settings=settings).run
+    assert next(run for run in list_runs(settings=settings).stored if run.id == id).score["decided"] == 0
+    rows = [{"question": r["id"], "target": "yes", "due": r["due"], "outcome": r["outcome"]} for r in ROWS]
+    # A table of outcomes is used if the run has none.
     with pytest.raises(InputError, match="none of the questions has an outcome yet"):
         score(id)
-    assert score(id, write(Path("outcomes.csv"), told)).scores
-    assert resolve_run(id, outcomes=write(Path("outcomes.csv"), told), settings=settings).new == 3
+    assert score(id, write(Path("outcomes.csv"), rows)).scores
+    assert resolve_run(id, outcomes=write(Path("outcomes.csv"), rows), settings=settings).new == 3
     return id
 
 
-def test_a_run_is_scored_by_what_came_out_and_every_door_says_the_same(settings: Settings):
-    id = made(settings)
-    (found,) = list_runs(settings=settings).stored
-    # 0.2 said of 1, 0 and 0: Brier 0.64, 0.04 and 0.04.
-    assert found.score["brier"]["estimate"] == pytest.approx(0.24)
-    assert (found.score["decided"], found.state, found.questions) == (3, "done", 4)
+def test_a_run_has_the_same_score_in_every_interface(settings: Settings):
+    id = create_run(settings)
+    (listed,) = list_runs(settings=settings).stored
+    # Forecasts of 0.2 with outcomes 1, 0 and 0: Brier 0.64, 0.04 and 0.04.
+    assert listed.score["brier"]["estimate"] == pytest.approx(0.24)
+    assert (listed.score["decided"], listed.state, listed.questions) == (3, "done", 4)
     board = score(id)
     assert next(s for s in board.scores if s.forecaster.startswith("always") and s.n == 3).metrics[
         "brier"
@@ -82,29 +82,38 @@ def test_a_run_is_scored_by_what_came_out_and_every_door_says_the_same(settings:
         assert row is not None
         scored = score_run(store, row)
     assert [answer.brier for answer in scored.answers] == [None, *map(pytest.approx, (0.64, 0.04, 0.04))]
-    assert found.to_dict()["score"] == scored.summary()
+    assert listed.to_dict()["score"] == scored.summary()
 
 
-def test_a_kept_score_is_made_anew_only_when_something_came_in(settings: Settings, tmp_path: Path):
-    id = made(settings)
+def test_a_run_with_known_outcomes_has_its_score_stored_when_it_ends(settings: Settings):
+    spec = {"questions": {"dataset": "demo", "limit": 4}, "forecaster": "always", "options": {"p": 0.2}}
+    id = run(spec, settings=settings).run
+    with closing(RunStore(settings.store)) as store:
+        ((stored, summary),) = store.database.read("select run, summary from run_score")
+    assert stored == id
+    assert json.loads(summary) == list_runs(settings=settings).rows()[0]["score"]
+
+
+def test_a_stored_score_is_recomputed_only_after_new_outcomes(settings: Settings, tmp_path: Path):
+    id = create_run(settings)
     first = list_runs(settings=settings).rows()[0]["score"]
     with closing(RunStore(settings.store)) as store:
         ((seen,),) = store.database.read("select seen from run_score")
         assert list_runs(settings=settings).rows()[0]["score"] == first
         assert store.database.read("select seen from run_score") == [(seen,)]
     table = write(tmp_path / "late.csv", [{"question": "hail", "target": "yes", "outcome": "1"}])
-    told = resolve_run(id, outcomes=table, settings=settings)
-    assert (told.new, told.decided, told.questions) == (1, 4, 4)
-    assert told.score["brier"]["estimate"] == pytest.approx((0.64 + 0.04 + 0.04 + 0.64) / 4)
-    assert "4 of 4 questions decided" in str(told)
-    assert list_runs(settings=settings).rows()[0]["score"] == told.score
+    result = resolve_run(id, outcomes=table, settings=settings)
+    assert (result.new, result.decided, result.questions) == (1, 4, 4)
+    assert result.score["brier"]["estimate"] == pytest.approx((0.64 + 0.04 + 0.04 + 0.64) / 4)
+    assert "4 of 4 questions decided" in str(result)
+    assert list_runs(settings=settings).rows()[0]["score"] == result.score
     strange = write(tmp_path / "strange.csv", [{"question": "storm", "target": "yes", "outcome": "1"}])
     with pytest.raises(InputError, match="no row is about a question of this run"):
         resolve_run(id, outcomes=strange, settings=settings)
 
 
 def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Settings):
-    id, other = made(settings), made(settings, p=0.7)
+    id, other = create_run(settings), create_run(settings, p=0.7)
     assert edit_run(id, name="autumn", settings=settings).name == "autumn"
     assert show("autumn", settings=settings).run.id == id
     edit_run(id, tags=("reference", "cheap"), note="before the change", settings=settings)
@@ -122,9 +131,9 @@ def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Setting
             edit_run(other, name=unsafe, settings=settings)
         with pytest.raises(InputError, match="cannot be displayed"):
             edit_run(other, tags=(unsafe,), settings=settings)
-    with pytest.raises(InputError, match="answers to 'autumn'"):
+    with pytest.raises(InputError, match="'autumn' already refers to run"):
         edit_run(other, name="autumn", settings=settings)
-    assert "autumn" in {one.forecaster for one in score(["autumn"]).scores}
+    assert "autumn" in {row.forecaster for row in score(["autumn"]).scores}
     edit_run("autumn", archive=True, settings=settings)
     listed = list_runs(settings=settings)
     assert ([row.id for row in listed.stored], listed.archived) == ([other], 1)
@@ -137,11 +146,11 @@ def test_a_run_has_a_name_tags_and_a_note_and_is_found_by_them(settings: Setting
 
 
 def test_runs_are_listed_in_the_wanted_order(settings: Settings):
-    first, second, third = made(settings, p=0.9), made(settings, p=0.2), made(settings, p=0.5)
+    first, second, third = create_run(settings, p=0.9), create_run(settings, p=0.2), create_run(settings, p=0.5)
     edit_run(second, name="beta", settings=settings)
     edit_run(third, name="Alpha", settings=settings)
     with closing(RunStore(settings.store)) as store:
-        key = CellKey(run=second, question="rain", due="2026-01-05", trial=0)
+        key = TrialKey(run=second, question="rain", due="2026-01-05", trial=0)
         store.add_events([(key, ModelCalled(role="agent", model="openai:x", key="00", dollars=0.3))])
 
     def ids(**wanted: Any) -> list[str]:
@@ -155,43 +164,69 @@ def test_runs_are_listed_in_the_wanted_order(settings: Settings):
 
 
 def test_a_run_is_repeated_as_a_new_one_and_the_old_one_stays(settings: Settings):
-    id = made(settings)
+    id = create_run(settings)
     edit_run(id, name="autumn", settings=settings)
     edit_run(id, tags=("cheap",), settings=settings)
     write(Path("questions.csv"), [{"id": "fog", "text": "Fog?", "due": "2026-01-05", "by": "2026-01-10"}])
     second = run("autumn", again=True, settings=settings)
     third = run("autumn (2)", again=True, settings=settings)
     assert (second.progress.done, third.progress.done) == (4, 4), "the questions as they were"
-    found = {one.id: one.row for one in list_runs(settings=settings).stored}
-    assert [found[one].spec["seed"] for one in (id, second.run, third.run)] == [0, 1, 2]
-    assert [found[one].name for one in (id, second.run, third.run)] == ["autumn", "autumn (2)", "autumn (3)"]
-    assert {row.tags for row in found.values()} == {("cheap",)}
-    assert {one.score["decided"] for one in list_runs(settings=settings).stored} == {3}, "with the known outcomes"
+    listed = {entry.id: entry.row for entry in list_runs(settings=settings).stored}
+    assert [listed[entry].spec["seed"] for entry in (id, second.run, third.run)] == [0, 1, 2]
+    assert [listed[entry].name for entry in (id, second.run, third.run)] == ["autumn", "autumn (2)", "autumn (3)"]
+    assert {row.tags for row in listed.values()} == {("cheap",)}
+    assert {entry.score["decided"] for entry in list_runs(settings=settings).stored} == {3}, "with the known outcomes"
     changed = run("autumn", again=True, set={"options.p": "0.7"}, settings=settings).run
-    (row,) = [one.row for one in list_runs(settings=settings).stored if one.id == changed]
+    (row,) = [entry.row for entry in list_runs(settings=settings).stored if entry.id == changed]
     assert (row.spec["seed"], row.spec["options"], row.done) == (0, {"p": 0.7}, 4)
-    with pytest.raises(InputError, match="other questions are another run"):
+    with pytest.raises(InputError, match="cannot be changed in a stored run"):
         run("autumn", again=True, set={"questions.limit": "1"}, settings=settings)
 
 
 def test_a_run_is_deleted_only_with_yes(settings: Settings):
-    id = made(settings)
+    id = create_run(settings)
     assert "nothing was deleted" in str(delete_runs((id,), settings=settings))
     assert list_runs(settings=settings).total == 1
     assert delete_runs((id,), yes=True, settings=settings).deleted
+    assert str(list_runs(settings=settings)).startswith("no runs yet")
     with closing(RunStore(settings.store)) as store:
-        tables = ("run", "cell", "event", "question", "rate", "run_outcome", "run_score")
+        store.label(id, deleted="2026-01-01T00:00:00+00:00")
+    # It was in the bin for more than 30 days when the store was opened next.
+    with closing(RunStore(settings.store)) as store:
+        tables = ("run", "cell", "event", "question", "rate", "run_outcome", "run_score", "run_combined")
         assert [store.database.read(f"select count(*) from {table}") for table in tables] == [[(0,)]] * len(tables)
     assert str(list_runs(settings=settings)).startswith("no runs yet")
 
 
-def test_a_run_that_somebody_works_at_is_running_and_is_not_deleted(settings: Settings):
-    id = made(settings)
+def test_a_deleted_run_is_restored_with_its_answers_and_scores(settings: Settings):
+    id = create_run(settings)
+    edit_run(id, name="autumn", settings=settings)
+    before = list_runs(settings=settings).to_dict()
+    delete_runs(("autumn",), yes=True, settings=settings)
+    with pytest.raises(InputError, match="state:deleted"):
+        edit_run("autumn", tags=("x",), settings=settings)
+    (row,) = list_runs(find="state:deleted", settings=settings).to_dict()["runs"]
+    assert (row["run"], row["state"]) == (id, "deleted")
+    edit_run("autumn", restore=True, settings=settings)
+    assert list_runs(settings=settings).to_dict() == before
+    delete_runs((id,), yes=True, settings=settings)
+    other = create_run(settings, p=0.3)
+    edit_run(other, name="autumn", settings=settings)
+    # Another run has the name now, and starting the run of a spec again restores it too.
+    edit_run(id, restore=True, settings=settings)
+    assert {run.id: run.row.name for run in list_runs(settings=settings).stored} == {id: "", other: "autumn"}
+    delete_runs((id,), yes=True, settings=settings)
+    assert run(spec_of(0.2), settings=settings).run == id
+    assert list_runs(settings=settings).total == 2
+
+
+def test_a_running_run_is_not_deleted(settings: Settings):
+    id = create_run(settings)
     with closing(RunStore(settings.store)) as store:
         store.database.write("delete from cell where run = ? and question = 'hail'", (id,))
         (stopped,) = list_runs(settings=settings).stored
         assert stopped.state == "stopped"
-        # Queued for workers; then taken by a process that is gone; then one that says why it gave up.
+        # Queued for workers; then claimed by a lost process; then by one that reports an error.
         store.queue(id, queued=True)
         assert list_runs(settings=settings, find="state:waiting").total == 1
         store.queue(id, queued=False)
@@ -213,90 +248,90 @@ def test_a_run_that_somebody_works_at_is_running_and_is_not_deleted(settings: Se
         assert store.stop_wishes([id, "another"]) == {id: "pause"}
         assert not stop_run(id, settings=settings).discard
         assert store.stop_wishes([id]) == {id: "answer"}
-    finished = made(settings, p=0.9)
+    finished = create_run(settings, p=0.9)
     with pytest.raises(InputError, match="is not running: its state is done"):
         stop_run(finished, settings=settings)
 
 
-def test_a_run_goes_on_and_is_mended_in_place(settings: Settings):
-    id = made(settings)
+def test_a_run_continues_with_changed_settings(settings: Settings):
+    id = create_run(settings)
     edit_run(id, name="autumn", settings=settings)
     edit_run(id, tags=("cheap",), note="before", settings=settings)
     with closing(RunStore(settings.store)) as store:
         store.database.write("delete from cell where run = ? and question = 'hail'", (id,))
     assert run("autumn", settings=settings).run == id
     assert list_runs(settings=settings).stored[0].state == "done"
-    for name, value, told in (
-        ("questions.dataset", "demo", "other questions are another run"),
+    for name, value, message in (
+        ("questions.dataset", "demo", "cannot be changed in a stored run"),
         ("colour", "red", "no such setting"),
         ("trials.more", "2", "it has no parts"),
         ("trials", "0", "not a number of trials"),
     ):
-        with pytest.raises(InputError, match=told):
+        with pytest.raises(InputError, match=message):
             run("autumn", set={name: value}, settings=settings)
     changed = run("autumn", set={"options.p": "0.7", "trials": "2"}, settings=settings).run
-    (found,) = list_runs(settings=settings).stored
-    assert (found.id, found.row.name, found.row.tags, found.row.note) == (changed, "autumn", ("cheap",), "before")
-    assert (found.row.spec["options"], found.row.done, changed != id) == ({"p": 0.7}, 8, True)
-    old = next(one for one in list_runs(find="archived:any", settings=settings).stored if one.id == id)
+    (listed,) = list_runs(settings=settings).stored
+    assert (listed.id, listed.row.name, listed.row.tags, listed.row.note) == (changed, "autumn", ("cheap",), "before")
+    assert (listed.row.spec["options"], listed.row.done, changed != id) == ({"p": 0.7}, 8, True)
+    old = next(entry for entry in list_runs(find="archived:any", settings=settings).stored if entry.id == id)
     assert (old.row.archived, old.row.name, old.row.done) == (True, "", 4)
-    # One that had no answer yet leaves nothing behind.
+    # A run without answers leaves nothing behind.
     with closing(RunStore(settings.store)) as store:
         store.database.write("delete from cell where run = ?", (changed,))
     mended = run("autumn", set={"trials": "null"}, settings=settings).run
-    assert {one.id for one in list_runs(find="archived:any", settings=settings).stored} == {id, mended}
+    assert {entry.id for entry in list_runs(find="archived:any", settings=settings).stored} == {id, mended}
 
 
-def test_a_run_that_becomes_another_does_so_in_one_piece(settings: Settings, monkeypatch: pytest.MonkeyPatch):
-    """Broken off after any statement, the name belongs to the run that had it, and nothing of the new one is there."""
-    id = made(settings)
+def test_replacing_a_run_is_atomic(settings: Settings, monkeypatch: pytest.MonkeyPatch):
+    """If it is interrupted after any statement, the old run keeps its name, and nothing of the new one is stored."""
+    id = create_run(settings)
     edit_run(id, name="autumn", settings=settings)
     write, left = SqliteDatabase.write, [0]
 
-    def broken_off(database: SqliteDatabase, sql: str, values: Any = ()) -> int:
+    def interrupted(database: SqliteDatabase, sql: str, values: Any = ()) -> int:
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
         return write(database, sql, values)
 
-    monkeypatch.setattr(SqliteDatabase, "write", broken_off)
+    monkeypatch.setattr(SqliteDatabase, "write", interrupted)
     for statements in range(4):
         left[0] = statements
         with pytest.raises(KeyboardInterrupt):
             run("autumn", set={"options.p": "0.7"}, settings=settings)
-        (found,) = list_runs(find="archived:any", settings=settings).stored
-        assert (found.id, found.row.name, found.row.done) == (id, "autumn", 4)
+        (listed,) = list_runs(find="archived:any", settings=settings).stored
+        assert (listed.id, listed.row.name, listed.row.done) == (id, "autumn", 4)
     left[0] = 1000
     assert run("autumn", set={"options.p": "0.7"}, settings=settings).run != id
-    assert {one.row.name for one in list_runs(find="archived:any", settings=settings).stored} == {"", "autumn"}
+    assert {entry.row.name for entry in list_runs(find="archived:any", settings=settings).stored} == {"", "autumn"}
 
 
-def board_of(settings: Settings, **given: Any) -> Any:
-    return OPERATIONS["score"].function(ScoreRequest(**given), settings).board
+def board_of(settings: Settings, **fields: Any) -> Any:
+    return OPERATIONS["score"].function(ScoreRequest(**fields), settings).board
 
 
-def test_runs_and_tables_of_ones_own_stand_on_one_board(settings: Settings):
-    low, high = made(settings), made(settings, p=0.7)
+def test_runs_and_own_tables_are_scored_together(settings: Settings):
+    low, high = create_run(settings), create_run(settings, p=0.7)
     edit_run(low, name="low", settings=settings)
     both = board_of(settings, sources=("low", high))
-    assert [(one.forecaster, one.n) for one in both.scores if one.n == 3][:1] == [("low", 3)]
-    # A table says the question and the number; target, due date and its own name follow from the runs and the file.
+    assert [(row.forecaster, row.n) for row in both.scores if row.n == 3][:1] == [("low", 3)]
+    # A table has question and p; target, due date and name come from the runs and the file.
     mine = write(Path("mine.csv"), [{"question": "snow", "p": "0.1"}])
     full = [{"forecaster": "low", "question": r["id"], "target": "yes", "due": r["due"], "p": "0.4"} for r in ROWS]
     boards = [board_of(settings, sources=("low", high), forecasts=table) for table in (mine, full)]
-    named = [{one.forecaster: one.metrics["brier"].estimate for one in b.scores} for b in boards]
+    named = [{row.forecaster: row.metrics["brier"].estimate for row in b.scores} for b in boards]
     assert named[0]["mine"] == pytest.approx(0.01)
     assert named[1]["low (table)"] == pytest.approx((0.36 + 0.16 + 0.16) / 3)
     assert named[0]["low"] == named[1]["low"] == pytest.approx(0.24)
-    # Outcomes of one's own add to what is known; several tables stand under their names, without any run too.
+    # Own outcomes are added to the known ones; several tables are scored under their names, also without runs.
     hail = [{"question": "hail", "outcome": "1"}]
     more = board_of(settings, sources=("low",), forecasts={"x.csv": full}, outcomes=hail)
-    assert {one.n for one in more.scores if one.forecaster == "low"} == {4}
+    assert {row.n for row in more.scores if row.forecaster == "low"} == {4}
     alone = {name: [{"question": "q", "target": "yes", "p": p, "outcome": 1}] for name, p in (("a", 0.9), ("b", 0.4))}
     board = board_of(settings, forecasts=alone)
-    assert {one.forecaster for one in board.scores} >= {"a", "b"}
-    for wrong, told in (([{"question": "snow", "p": "700"}], "outside"), ([{"p": "0.5"}], "question")):
-        with pytest.raises(InputError, match=told):
+    assert {row.forecaster for row in board.scores} >= {"a", "b"}
+    for wrong, message in (([{"question": "snow", "p": "700"}], "outside"), ([{"p": "0.5"}], "question")):
+        with pytest.raises(InputError, match=message):
             board_of(settings, sources=("low",), forecasts=wrong)
     with pytest.raises(InputError, match="no forecasts are given"):
         board_of(settings)
@@ -313,18 +348,18 @@ DAMAGE = (
 )
 
 
-def told(door: Callable[[], object]) -> str:
-    """What is wrong, as a door says it; empty where nothing is."""
+def error_of(call: Callable[[], object]) -> str:
+    """Return the error that a call raises; empty if it succeeds."""
     try:
-        door()
+        call()
     except InputError as error:
         return str(error)
     return ""
 
 
-def test_a_row_that_cannot_be_read_is_named_and_brought_back(settings: Settings, tmp_path: Path):
-    """In a file that is sound as a file: what reads it says what mends it, and that does."""
-    id = made(settings)
+def test_unreadable_rows_are_named_and_repaired(settings: Settings, tmp_path: Path):
+    """Errors name the command that repairs the file, and it does."""
+    id = create_run(settings)
     list_runs(settings=settings)
     for number, damage in enumerate(DAMAGE):
         home = Settings(home=tmp_path / f"home{number}")
@@ -333,25 +368,25 @@ def test_a_row_that_cannot_be_read_is_named_and_brought_back(settings: Settings,
             con.execute("insert into event values (1, ?, 'rain', '', 0, 'Failed', '{\"error\": \"x\"}')", (id,))
             con.execute(damage)
             con.commit()
-        said = [told(partial(list_runs, settings=home)), told(partial(show, id, settings=home))]
-        assert all("foretell doctor" in one for one in said if one)
-        wrong = [one for one in look_at_databases(home, repair=False) if one.state == "wrong"]
-        # A kept score is made anew by whoever needs it.
-        assert [one.advice for one in wrong] == ["foretell doctor --repair"] * ("run_score" not in damage)
-        assert all(one.state != "wrong" for one in look_at_databases(home, repair=True))
-        assert all(one.state == "ok" for one in look_at_databases(home, repair=False) if one.what)
+        messages = [error_of(partial(list_runs, settings=home)), error_of(partial(show, id, settings=home))]
+        assert all("foretell doctor" in message for message in messages if message)
+        wrong = [finding for finding in look_at_databases(home, repair=False) if finding.state == "wrong"]
+        # A stored score is recomputed when it is needed.
+        assert [finding.advice for finding in wrong] == ["foretell doctor --repair"] * ("run_score" not in damage)
+        assert all(finding.state != "wrong" for finding in look_at_databases(home, repair=True))
+        assert all(finding.state == "ok" for finding in look_at_databases(home, repair=False) if finding.what)
         (row,) = list_runs(settings=home).stored
         assert (row.questions, row.row.done, row.state, show(id, settings=home).total) == (4, 4, "done", 4)
 
 
-def test_stored_runs_are_compared_by_name_and_beside_a_table(settings: Settings):
-    low, high = made(settings), made(settings, p=0.7)
+def test_stored_runs_are_compared_by_name_and_with_a_table(settings: Settings):
+    low, high = create_run(settings), create_run(settings, p=0.7)
     edit_run(low, name="low", settings=settings)
     edit_run(high, name="high", settings=settings)
 
-    def compared(**given: Any) -> list[tuple[str, str]]:
-        found = OPERATIONS["compare"].function(CompareRequest(**given), settings)
-        return [(pair.first, pair.second) for pair in found.pairs]
+    def compared(**fields: Any) -> list[tuple[str, str]]:
+        function = OPERATIONS["compare"].function(CompareRequest(**fields), settings)
+        return [(pair.first, pair.second) for pair in function.pairs]
 
     assert compared(names=("low", "high")) == [("low", "high")]
     mine = write(Path("mine.csv"), [{"forecaster": "mine", "question": "snow", "p": "0.1"}])

@@ -1,4 +1,4 @@
-"""`foretell doctor`: what there is, whether it answers, what is missing, and never a key."""
+"""`foretell doctor`: what is present, missing and reachable, without printing keys."""
 
 import asyncio
 import json
@@ -16,32 +16,23 @@ from click.testing import CliRunner
 
 import foretell.runs.settings
 from fakes.faults import failing, inject
-from foretell.cli import cli
-from foretell.data import (
-    KNOWN_SERVICES,
-    AsyncHttpClient,
-    HttpResponse,
-    KnownService,
-    NotFound,
-    ServiceStore,
-    parse_pace,
-)
-from foretell.models import Journal, JournalEntry, JournalRequest, content_key
-from foretell.operations import (
-    DoctorRequest,
-    DoctorResult,
-    ServiceChecks,
-    check_services,
-    list_services,
-    run_doctor,
-    service_names,
-)
-from foretell.operations.doctor import doctor
+from foretell.cli.main import cli
+from foretell.data.http import AsyncHttpClient, HttpResponse, NotFound
+from foretell.data.known_services import KNOWN_SERVICES, parse_rate_limits
+from foretell.data.service_limits import KnownService, ServiceStore
+from foretell.models.canonical import content_key
+from foretell.models.journal import Journal, JournalEntry, JournalRequest
+from foretell.operations.doctor import DoctorResult, doctor, run_doctor
+from foretell.operations.requests.setup import DoctorRequest
+from foretell.operations.services import ServiceChecks, check_services, list_services, service_names
 from foretell.plugins import PAIR
-from foretell.practice import KEY, PracticeServer, ServiceOptions, all_services, json_response
-from foretell.questions import Forecast, InputError, Question, Target
-from foretell.runs import KEYS, RunCell, RunStore, Settings, load_settings
-from foretell.runs.settings import OLD, read_settings_file
+from foretell.practice.server import PracticeServer, json_response
+from foretell.practice.services import KEY, ServiceOptions, all_services
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.runs.settings import KEYS, OLD, Settings, load_settings, read_settings_file
+from foretell.runs.store import RunStore, RunTrial
 
 CANARY = "sk-canary-77"
 
@@ -61,13 +52,13 @@ def checked(home: Path, name: str | None = None) -> ServiceChecks:
     return asyncio.run(run())
 
 
-def test_the_checks_pass_in_the_practice_world_and_their_marks_stay(tmp_path: Path) -> None:
-    found = checked(tmp_path)
+def test_the_checks_pass_in_the_local_sandbox_and_are_recorded(tmp_path: Path) -> None:
+    result = checked(tmp_path)
     by_service: dict[str, list[str]] = {}
-    for check in found.checks:
+    for check in result.checks:
         by_service.setdefault(check.service, []).append(check.verdict)
-    assert {name: verdicts for name, verdicts in by_service.items() if "failed" in verdicts} == {}, str(found)
-    assert found.ok
+    assert {name: verdicts for name, verdicts in by_service.items() if "failed" in verdicts} == {}, str(result)
+    assert result.ok
     for market in ("kalshi", "polymarket", "manifold", "metaculus"):
         assert by_service[market][::2] == ["ok", "ok"], "listed and settled"
     for name in ("fred", "yahoo", "dbnomics", "wikipedia", "wayback", "gdelt", "brave", "exa", "forecastbench"):
@@ -75,12 +66,12 @@ def test_the_checks_pass_in_the_practice_world_and_their_marks_stay(tmp_path: Pa
     states = ServiceStore(tmp_path / "services.db").states()
     assert states["kalshi"].success > 0
     assert not any(state.error for state in states.values())
-    text = found.to_markdown()
+    text = result.to_markdown()
     assert "| kalshi | list | ok |" in text
     assert KEY not in text.replace("practice world", "")
 
 
-def test_what_fails_is_told_plainly_and_no_key_is_shown(tmp_path: Path) -> None:
+def test_failures_are_reported_without_keys(tmp_path: Path) -> None:
     async def run() -> tuple[ServiceChecks, ServiceChecks]:
         server = PracticeServer()
         server.route("GET", "/search/*", lambda _: json_response({"detail": f"the key {CANARY} is not good"}, 401))
@@ -103,18 +94,18 @@ def test_what_fails_is_told_plainly_and_no_key_is_shown(tmp_path: Path) -> None:
     assert CANARY not in listed.to_json() + str(listed)
 
 
-def test_offline_it_says_so(tmp_path: Path) -> None:
+def test_checks_without_a_network_say_so(tmp_path: Path) -> None:
     addresses = {"kalshi": "http://127.0.0.1:9"}
-    found = asyncio.run(check_services("kalshi", Settings(home=tmp_path, addresses=addresses)))
-    assert [(one.what, one.verdict) for one in found.checks] == [
+    result = asyncio.run(check_services("kalshi", Settings(home=tmp_path, addresses=addresses)))
+    assert [(check.what, check.verdict) for check in result.checks] == [
         ("list", "failed"),
         ("history", "left out"),
         ("settle", "left out"),
     ]
-    assert "network" in found.warnings[0]
+    assert "network" in result.warnings[0]
 
 
-def test_what_cannot_be_checked_is_named(tmp_path: Path) -> None:
+def test_missing_keys_and_unknown_services_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="FRED_API_KEY"):
         asyncio.run(check_services("fred", Settings(home=tmp_path)))
     with pytest.raises(InputError, match="no service is called"):
@@ -123,7 +114,7 @@ def test_what_cannot_be_checked_is_named(tmp_path: Path) -> None:
     assert (wikipedia.checks[0].verdict, "contact" in wikipedia.checks[0].detail) == ("left out", True)
 
 
-def test_the_list_has_key_pace_and_facts_of_every_service(tmp_path: Path) -> None:
+def test_the_list_has_key_rate_limit_and_facts_of_every_service(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path, keys={"FRED_API_KEY": CANARY})
     listed = list_services(None, settings)
     rows = {row.service: row for row in listed.services}
@@ -133,9 +124,9 @@ def test_the_list_has_key_pace_and_facts_of_every_service(tmp_path: Path) -> Non
     assert all(row.facts_date and row.facts_source for row in rows.values() if row.service in KNOWN_SERVICES)
     assert "wikipedia" in listed.warnings[0]
     assert list_services(None, replace(settings, contact="me@example.org")).warnings == ()
-    one = list_services("wayback", settings)
-    assert one.limits[0] == "look-ups: 30/min (edgi wayback, 2026-07-01)"
-    unlimited = replace(settings, pace=parse_pace("wayback=none"))
+    services = list_services("wayback", settings)
+    assert services.limits[0] == "look-ups: 30/min (edgi wayback, 2026-07-01)"
+    unlimited = replace(settings, rate_limits=parse_rate_limits("wayback=none"))
     assert list_services("wayback", unlimited).limits == ("none",)
 
 
@@ -160,17 +151,17 @@ def test_the_doctor_checks_one_service_online_and_refuses_to_repair_it(tmp_path:
 
 
 def healthy(settings: Settings) -> dict[str, Any]:
-    found = asyncio.run(doctor(DoctorRequest(), settings))
-    return {finding.what: finding for finding in found.findings}
+    result = asyncio.run(doctor(DoctorRequest(), settings))
+    return {finding.what: finding for finding in result.findings}
 
 
-def test_the_doctor_names_what_is_there_and_what_is_missing(tmp_path: Path) -> None:
-    found = healthy(Settings(home=tmp_path / "home", keys={"EXA_API_KEY": CANARY, "FORETELL_MODEL": "openai:x"}))
-    assert (found["home"].state, found["contact"].state, found["model"].state) == ("ok", "missing", "ok")
-    assert "--contact" in found["contact"].advice
-    assert "EXA_API_KEY" in found["keys"].detail
-    assert CANARY not in "".join(finding.detail for finding in found.values())
-    assert {"Python", "clock", "sandbox", "PostgreSQL", "extra llm"} <= set(found)
+def test_the_doctor_lists_what_is_present_and_missing(tmp_path: Path) -> None:
+    result = healthy(Settings(home=tmp_path / "home", keys={"EXA_API_KEY": CANARY, "FORETELL_MODEL": "openai:x"}))
+    assert (result["home"].state, result["contact"].state, result["model"].state) == ("ok", "missing", "ok")
+    assert "--contact" in result["contact"].advice
+    assert "EXA_API_KEY" in result["keys"].detail
+    assert CANARY not in "".join(finding.detail for finding in result.values())
+    assert {"Python", "clock", "sandbox", "PostgreSQL", "extra llm"} <= set(result)
 
 
 def test_the_doctor_keeps_a_contact_and_later_commands_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +171,7 @@ def test_the_doctor_keeps_a_contact_and_later_commands_use_it(tmp_path: Path, mo
     assert result.exit_code == 0, result.output
     assert '"me@example.org"' in result.stdout
     assert load_settings().contact == "me@example.org"
-    assert str(load_settings().pace["gdelt"][0]) == "1/9 s"
+    assert str(load_settings().rate_limits["gdelt"][0]) == "1/9 s"
     bad = CliRunner().invoke(cli, ["doctor", "--contact", "nobody\r\nX: y"])
     assert isinstance(bad.exception, InputError)
 
@@ -196,26 +187,26 @@ def wrongly_set(what: str, home: Path) -> Settings:
 
 
 @pytest.mark.parametrize("what", ["home", "clock", "PostgreSQL"])
-def test_the_doctor_says_what_is_wrong(what: str, tmp_path: Path) -> None:
-    found = asyncio.run(doctor(DoctorRequest(), wrongly_set(what, tmp_path)))
-    wrong = [finding for finding in found.findings if finding.state == "wrong"]
+def test_the_doctor_reports_what_is_wrong(what: str, tmp_path: Path) -> None:
+    result = asyncio.run(doctor(DoctorRequest(), wrongly_set(what, tmp_path)))
+    wrong = [finding for finding in result.findings if finding.state == "wrong"]
     assert [(finding.what, bool(finding.advice)) for finding in wrong] == [(what, True)]
-    assert found.exit_code == 1
-    assert json.loads(found.to_json())["findings"]
+    assert result.exit_code == 1
+    assert json.loads(result.to_json())["findings"]
 
 
 def test_the_doctor_knows_newer_files_a_clock_set_back_and_old_replies(tmp_path: Path) -> None:
     with closing(RunStore(tmp_path / "runs.db")) as store:
         store.begin("r", "{}", "2999-01-01T00:00:00+00:00")
     with closing(Journal(tmp_path / "journal.db")) as journal:
-        asked = JournalRequest(key=content_key("x"), kind="tool")
-        journal.keep(asked, JournalEntry(body=b"{}"))
+        request = JournalRequest(key=content_key("x"), kind="tool")
+        journal.keep(request, JournalEntry(body=b"{}"))
         journal.database.write("UPDATE kept SET checksum = NULL")
-    found = healthy(Settings(home=tmp_path))
-    assert (found["clock"].state, found["journal.db"].state, found["runs.db"].state) == ("wrong", "ok", "ok")
-    assert "2999-01-01" in found["clock"].detail
-    assert "1 of before there were checksums are taken as they are" in found["journal.db"].detail
-    assert found["disk"].detail.endswith("GB free")
+    result = healthy(Settings(home=tmp_path))
+    assert (result["clock"].state, result["journal.db"].state, result["runs.db"].state) == ("wrong", "ok", "ok")
+    assert "2999-01-01" in result["clock"].detail
+    assert "1 stored before checksums existed cannot be verified" in result["journal.db"].detail
+    assert result["disk"].detail.endswith("GB free")
     with closing(sqlite3.connect(tmp_path / "runs.db")) as con:
         con.execute("pragma user_version = 99")
     newer = healthy(Settings(home=tmp_path))["runs.db"]
@@ -228,26 +219,26 @@ def test_the_doctor_sets_edited_replies_of_a_server_aside(tmp_path: Path, postgr
     keys = [content_key(n) for n in range(3)]
     with closing(Journal(postgres)) as journal:
         for key in keys:
-            asked = JournalRequest(key=key, kind="tool")
-            journal.intend(asked)
-            journal.keep(asked, JournalEntry(body=b"{}"))
+            request = JournalRequest(key=key, kind="tool")
+            journal.intend(request)
+            journal.keep(request, JournalEntry(body=b"{}"))
         journal.database.write("UPDATE kept SET answer = ? WHERE key = ?", (b"[]", bytes.fromhex(keys[1])))
     due = datetime(2026, 1, 1, tzinfo=UTC)
     question = Question(id="q", source="own", text="?", due=due, targets=(Target(id="yes"),))
     with closing(RunStore(postgres)) as store:
         store.begin("r", "{}", "2026-01-01T00:00:00+00:00")
         for trial in (0, 1):
-            made = Forecast(question_id="q", forecaster="t", as_of=question.as_of, p={"yes": 0.5}, trial=trial)
-            store.finish_cell(RunCell(run="r", question=question, trial=trial).key, made)
+            forecast = Forecast(question_id="q", forecaster="t", as_of=question.as_of, p={"yes": 0.5}, trial=trial)
+            store.finish_trial(RunTrial(run="r", question=question, trial=trial).key, forecast)
         store.database.write("UPDATE cell SET forecast = replace(forecast, '0.5', '0.9') WHERE trial = 1")
-    found = asyncio.run(doctor(DoctorRequest(repair=True), settings))
-    assert [one.state for one in found.findings if one.notes] == ["repaired", "repaired"]
+    result = asyncio.run(doctor(DoctorRequest(repair=True), settings))
+    assert [finding.state for finding in result.findings if finding.notes] == ["repaired", "repaired"]
     assert keys[1] in next(tmp_path.glob("journal.db.set-aside-*.jsonl")).read_text()
     assert "0.9" in next(tmp_path.glob("runs.db.set-aside-*.jsonl")).read_text()
     with closing(RunStore(postgres)) as store:
         assert [answer.trial for answer in store.answers("r")] == [0]
     sound = asyncio.run(doctor(DoctorRequest(repair=True), settings))
-    assert [one.state for one in sound.findings if "on the server" in one.detail] == ["ok", "ok"]
+    assert [finding.state for finding in sound.findings if "on the server" in finding.detail] == ["ok", "ok"]
     with closing(Journal(postgres)) as journal:
         assert [journal.find(key) for key in keys] == [b"{}", None, b"{}"]
 
@@ -257,14 +248,16 @@ def test_the_doctor_reaches_every_service_with_one_call_and_compares_clocks(tmp_
         async with practised(tmp_path) as settings:
             return await doctor(DoctorRequest(online=True), settings)
 
-    found = asyncio.run(run())
-    reached = [one for one in found.findings if one.what in service_names()]
-    assert len(reached) == len({one.what for one in reached}) > 20
-    assert {one.what: one.detail for one in reached if one.state == "wrong"} == {}
-    (clock,) = (one for one in found.findings if one.what == "clock")
+    result = asyncio.run(run())
+    reached = [finding for finding in result.findings if finding.what in service_names()]
+    assert len(reached) == len({row.what for row in reached}) > 20
+    assert {row.what: row.detail for row in reached if row.state == "wrong"} == {}
+    (clock,) = (finding for finding in result.findings if finding.what == "clock")
     assert clock.detail.endswith("as services have it")
-    assert KEY not in found.to_json().replace("practice world", "")
-    assert [one for one in found.findings if one.state in ("missing", "wrong") and not one.advice] == []
+    assert KEY not in result.to_json().replace("practice world", "")
+    assert [
+        finding for finding in result.findings if finding.state in ("missing", "wrong") and not finding.advice
+    ] == []
 
 
 def test_a_new_settings_file_explains_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +265,7 @@ def test_a_new_settings_file_explains_every_key(tmp_path: Path, monkeypatch: pyt
     assert CliRunner().invoke(cli, ["doctor", "--contact", "me@example.org"]).exit_code == 0
     text = (tmp_path / "settings.toml").read_text()
     assert load_settings().contact == "me@example.org"
-    (tmp_path / "settings.toml").write_text(re.sub(r'(?m)^# (?=[\w"/]+ = |\[)', "", text))
+    (tmp_path / "settings.toml").write_text(re.sub(r'(?m)^# (?=[\w"/]+ = |\[)', "", text), encoding="utf-8-sig")
     saved = read_settings_file(tmp_path)
     assert set(saved) == {"workers_concurrency", *(key for key, _ in OLD.values())}
     assert saved["corpus"] == tmp_path / "corpus.db"
@@ -307,7 +300,7 @@ def test_old_variables_count_with_one_note_that_names_the_key(
     old = {"FORETELL_HOME": str(tmp_path), "FORETELL_PACE": "gdelt=1/9s", "FORETELL_NETWORK": "off"}
     for _ in range(2):
         settings = load_settings(old)
-    assert (str(settings.pace["gdelt"][0]), settings.network) == ("1/9 s", False)
+    assert (str(settings.rate_limits["gdelt"][0]), settings.network) == ("1/9 s", False)
     assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
         "FORETELL_NETWORK is now network in settings.toml",
         "FORETELL_PACE is now rate_limits in settings.toml",
@@ -317,22 +310,20 @@ def test_old_variables_count_with_one_note_that_names_the_key(
     assert str(tmp_path / "settings.toml") in finding.advice
 
 
-def test_who_asks_may_still_be_set_by_old_variables() -> None:
+def test_the_contact_can_still_be_set_by_old_variables() -> None:
     names = {"FORETELL_USER_AGENT": "all/1", "FORETELL_YAHOO_USER_AGENT": "yahoo/1", "FORETELL_PACE": "gdelt=1/9s"}
     settings = load_settings({"FORETELL_HOME": "/nowhere", "FORETELL_CONTACT": "https://me.example/about", **names})
     access = settings.access
     assert access.contact == "https://me.example/about"
     assert (access.user_agent("yahoo"), access.user_agent("fred")) == ("yahoo/1", "all/1")
-    assert str(access.pace["gdelt"][0]) == "1/9 s"
+    assert str(access.rate_limits["gdelt"][0]) == "1/9 s"
     for wrong in ({"FORETELL_CONTACT": "me"}, {"FORETELL_USER_AGENT": "a\nb"}, {"FORETELL_PACE": "x"}):
         with pytest.raises(InputError):
             load_settings({"FORETELL_HOME": "/nowhere", **wrong})
 
 
-def test_every_adapter_asks_its_service_under_the_limits_of_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At the public addresses, with what would be sent caught before it leaves."""
+def test_every_adapter_respects_the_rate_limits_of_its_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the public addresses, with requests intercepted before they are sent."""
     seen: dict[str, set[str]] = {}
 
     async def caught(self: AsyncHttpClient, service: KnownService, request: Any, url: str, *_: object) -> HttpResponse:
@@ -352,10 +343,10 @@ def test_every_adapter_asks_its_service_under_the_limits_of_the_table(
     monkeypatch.setattr(AsyncHttpClient, "_once", uncaught)
     keys = {name: CANARY for names in KEYS.values() for name in names}
     settings = Settings(home=tmp_path, keys=keys, contact="me@example.org")
-    found = asyncio.run(check_services(None, settings))
-    assert not [check for check in found.checks if "no known service" in check.detail]
-    asked = {check.service for check in found.checks if check.verdict != "left out"}
-    assert asked <= set(seen)
+    result = asyncio.run(check_services(None, settings))
+    assert not [check for check in result.checks if "no known service" in check.detail]
+    checked_services = {check.service for check in result.checks if check.verdict != "left out"}
+    assert checked_services <= set(seen)
     unlimited = {name for name, facts in KNOWN_SERVICES.items() if not facts.limits}
     assert {name for name, limits in seen.items() if not limits} <= unlimited
     assert seen["wayback"] == {"look-ups", "pages", "at-once"}

@@ -1,4 +1,4 @@
-"""How `foretell tournament run` is told to take part: options, the settings file and its section `tournament`."""
+"""Settings of `foretell tournament run`: options, the settings file and its section `tournament`."""
 
 import json
 from pathlib import Path
@@ -7,14 +7,18 @@ from typing import Any
 import pytest
 
 import foretell
-from foretell.mcp import ServerPermissions
+from foretell.mcp.permissions import ServerPermissions
 from foretell.models.budget import Budget
-from foretell.operations import TournamentRunRequest
-from foretell.operations.requests.tournaments import ForecastBenchSettings, MetaculusSettings, ProphetArenaSettings
-from foretell.operations.tournament import TournamentState, tournament_spec
-from foretell.questions import InputError
-from foretell.runs import QuestionsSpec, RunSpec, Settings
-from foretell.runs.spec import BudgetSpec, read_config, read_spec
+from foretell.operations.ask import names_model
+from foretell.operations.requests.asking import AskRequest
+from foretell.operations.requests.tournaments import TournamentRunRequest
+from foretell.operations.tournament import tournament_spec
+from foretell.questions.errors import InputError
+from foretell.request import environment_values
+from foretell.runs.settings import Settings
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, read_config, read_spec, spec_from_mapping
+from foretell.tournaments.settings import ForecastBenchSettings, MetaculusSettings, ProphetArenaSettings
+from foretell.tournaments.state import TournamentState
 
 BOT = """
 forecaster: agent
@@ -45,8 +49,8 @@ def request(tournament: str = "metaculus:cup", **fields: Any) -> TournamentRunRe
 
 
 def test_the_section_of_the_file_is_changed_by_set_and_is_no_part_of_the_run(bot: Path):
-    asked = request(config=bot, set={"tournament.update_after": "3", "tournament.comment": "public"})
-    own = asked.section(MetaculusSettings)
+    run_request = request(config=bot, set={"tournament.update_after": "3", "tournament.comment": "public"})
+    own = run_request.section(MetaculusSettings)
     assert (own.budget, own.update_after, own.comment) == (50, 3, "public")
     assert request(config=bot, set={"tournament.budget": None}).section(MetaculusSettings).budget is None
     expected = RunSpec(
@@ -57,9 +61,9 @@ def test_the_section_of_the_file_is_changed_by_set_and_is_no_part_of_the_run(bot
         mode="live",
         budget=BudgetSpec(run=1.0, question=0.25),
     )
-    # The same id as in version 0.2, so that what was paid for then is found.
-    assert tournament_spec(asked, "metaculus:cup").id == expected.id == "cb8f228f449f"
-    assert tournament_spec(asked, "metaculus:cup").concurrency == 4
+    # The same id as in version 0.2, so that its paid replies are found.
+    assert tournament_spec(run_request, "metaculus:cup").id == expected.id == "cb8f228f449f"
+    assert tournament_spec(run_request, "metaculus:cup").concurrency == 4
 
 
 def test_other_commands_leave_the_section_out(bot: Path):
@@ -82,7 +86,42 @@ def test_an_option_goes_before_the_file_and_the_file_before_the_environment(bot:
     assert tournament_spec(request(config=bot, model="openai:option"), "q").models["agent"] == "openai:option"
 
 
-def test_the_environment_stands_in_for_keys_of_a_platform(monkeypatch: pytest.MonkeyPatch):
+def test_no_model_switches_off_that_of_the_file(bot: Path, monkeypatch: pytest.MonkeyPatch):
+    chosen = request("forecastbench", config=bot, model="none")
+    assert "agent" not in chosen.settings()["models"]
+    assert chosen.unused_without_model() is None
+    asked = AskRequest.read({"question": "Will it snow?", "config": bot, "model": "none"})
+    assert not names_model(asked)
+    monkeypatch.setenv("FORETELL_MODEL", "none")
+    assert request(config=bot).settings()["models"]["agent"] == "openrouter:openai/gpt-5-mini"
+    assert "agent" not in request("forecastbench", config=bot, model="none").settings()["models"]
+
+
+def test_none_in_the_environment_is_no_model(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("FORETELL_MODEL", "none")
+    assert not names_model(AskRequest.read({"question": "Will it snow?"}))
+    assert "models" not in request("forecastbench").settings()
+    with pytest.raises(InputError, match="no model is named"):
+        tournament_spec(request(), "q")
+    assert "model" not in environment_values(AskRequest)  # Pages and the MCP server offer it as the usual model.
+    with pytest.raises(InputError, match=r"models\.agent is the same as --model"):
+        request(model="openai:x", set={"models.agent": "openai:y"})
+
+
+def test_a_file_without_a_model_is_not_changed_by_the_environment(bot: Path, monkeypatch: pytest.MonkeyPatch):
+    bot.write_text("models: {agent: none}\ntournament: {organization: Us}\n", encoding="utf-8")
+    for usual in ("", "openai:gpt-5-mini", "none"):
+        monkeypatch.setenv("FORETELL_MODEL", usual)
+        chosen = request("forecastbench", config=bot)
+        assert "agent" not in chosen.settings()["models"]
+        assert chosen.unused_without_model() is None
+        assert not names_model(AskRequest.read({"question": "Will it snow?", "config": bot}))
+        assert names_model(AskRequest.read({"question": "Will it snow?", "config": bot, "model": "openai:x"}))
+        assert request("forecastbench", config=bot, model="openai:x").settings()["models"]["agent"] == "openai:x"
+    assert spec_from_mapping({"questions": "demo", "models": {"agent": "none"}}).models == {}
+
+
+def test_environment_variables_set_keys_of_a_platform(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("FORECASTBENCH_ORGANIZATION", "Us")
     monkeypatch.setenv("FORECASTBENCH_BUCKET", "gs://b/f")
     monkeypatch.setenv("ARENA_AGENT", "me")
@@ -105,14 +144,12 @@ def test_the_environment_stands_in_for_keys_of_a_platform(monkeypatch: pytest.Mo
             "set.update_after: there is no such setting (did you mean tournament.",
         ),
         ("metaculus:cup", {"tournament": {"budget": 3}}, "is a section (write tournament.KEY=VALUE)"),
-        ("metaculus", {}, "which tournament? write its slug or number, such as metaculus:minibench"),
+        ("metaculus", {}, "names no tournament: write its slug or number, such as metaculus:minibench"),
         ("prophet-arena:daily", {}, "there is no track 'daily': write prophet-arena:weekly or prophet-arena:live"),
         ("prophet_arena:weekly", {}, "there is no platform 'prophet_arena': did you mean prophet-arena?"),
     ],
 )
-def test_a_wrong_key_or_tournament_is_answered_with_the_right_one(
-    tournament: str, changes: dict[str, Any], problem: str
-):
+def test_a_wrong_key_or_tournament_gets_a_suggestion(tournament: str, changes: dict[str, Any], problem: str):
     with pytest.raises(InputError) as raised:
         foretell.enter_tournament(tournament, model="openai:x", set=changes)
     assert problem in str(raised.value)
@@ -145,8 +182,8 @@ def test_a_state_of_version_0_2_is_read(tmp_path: Path):
 @pytest.mark.parametrize(
     ("tournament", "fields", "problem"),
     [
-        ("metaculus:cup", {}, "forecasts are not sent from here"),
-        ("metaculus:cup", {"sandbox": True}, "forecasts are not sent from here"),
+        ("metaculus:cup", {}, "does not submit forecasts"),
+        ("metaculus:cup", {"sandbox": True}, "does not submit forecasts"),
         ("forecastbench", {"plan": True, "config": "bot.yaml"}, "is not on offer here"),
         ("forecastbench", {"sandbox": True, "set": {"tournament.folder": "/tmp"}}, "this server does not offer it"),
         ("metaculus:cup", {"plan": True, "model": "openai:other"}, "'openai:other' is not on offer"),
@@ -156,15 +193,15 @@ def test_a_state_of_version_0_2_is_read(tmp_path: Path):
         ("forecastbench", {"sandbox": True, "model": "none"}, None),
     ],
 )
-def test_a_server_for_assistants_only_looks(
+def test_an_mcp_server_only_allows_plans_and_sandbox_runs(
     tmp_path: Path, tournament: str, fields: dict[str, Any], problem: str | None
 ):
     settings = Settings(home=tmp_path, budget=Budget("server", dollars=1.0))
     permissions = ServerPermissions(settings=settings, models=("openai:gpt-5-mini",), search=("local",))
-    asked = request(tournament, **{"model": "openai:gpt-5-mini", **fields})
+    run_request = request(tournament, **{"model": "openai:gpt-5-mini", **fields})
     if problem is None:
-        assert permissions.check_tournament(asked) == asked
+        assert permissions.check_tournament(run_request) == run_request
         return
     with pytest.raises(InputError) as raised:
-        permissions.check_tournament(asked)
+        permissions.check_tournament(run_request)
     assert problem in str(raised.value)

@@ -1,4 +1,4 @@
-"""Connections over real sockets: what goes out, what is read at most, and what each failure is called."""
+"""Connections over real sockets: requests, size limits and errors."""
 
 import asyncio
 import gzip
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from foretell.outgoing import (
+from foretell.outgoing.client import (
     AnswerTooLarge,
     ConnectionBroke,
     Connections,
@@ -26,7 +26,7 @@ Use = Callable[[str, list[str]], Awaitable[object]]
 
 
 def served(answer: bytes | None, use: Use, *, tls: ssl.SSLContext | None = None) -> list[str]:
-    """Run something against a server that sends these bytes, or nothing; the heads of the requests it got."""
+    """Run something against a server that sends these bytes, or nothing, and return the heads of its requests."""
     heads: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -55,7 +55,7 @@ def served(answer: bytes | None, use: Use, *, tls: ssl.SSLContext | None = None)
 
 
 async def read(url: str, longest: int = 1_000_000, **options: object) -> bytes:
-    """The body of an address."""
+    """Return the body of an address."""
     connections = Connections(**options)  # pyright: ignore[reportArgumentType]
     try:
         async with connections.send(HttpRequest("GET", address_of(url))) as answer:
@@ -85,21 +85,21 @@ def whole(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
         (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + b"x" * 1001, AnswerTooLarge),
     ],
 )
-def test_every_failure_of_an_answer_is_one_of_ours(answer: bytes | None, kind: type[OutgoingError]) -> None:
+def test_every_failure_of_an_answer_is_an_outgoing_error(answer: bytes | None, kind: type[OutgoingError]) -> None:
     async def use(url: str, heads: list[str]) -> None:
         with pytest.raises(kind):
             await read(url, 1000, read_seconds=0.2)
 
-    # What is never answered cannot end with a length.
+    # An endless answer has no length.
     assert len(served(answer, use)) == 1
 
 
-def test_where_nobody_listens_nothing_was_sent() -> None:
+def test_refused_connection_sends_nothing() -> None:
     with pytest.raises(NotConnected, match=r"127\.0\.0\.1:1"):
         asyncio.run(read("http://127.0.0.1:1/"))
 
 
-def test_what_cannot_be_sent_is_said_before_anything_is_sent() -> None:
+def test_invalid_requests_are_rejected_before_sending() -> None:
     async def use(url: str, heads: list[str]) -> None:
         connections = Connections()
         with pytest.raises(Unsendable):
@@ -114,7 +114,7 @@ def test_what_cannot_be_sent_is_said_before_anything_is_sent() -> None:
 
 
 @pytest.mark.parametrize("packed", [gzip.compress, zlib.compress])
-def test_a_small_answer_that_unpacks_to_a_large_one_is_cut_at_the_unpacked_size(
+def test_decompressed_size_of_an_answer_is_limited(
     packed: Callable[[bytes], bytes],
 ) -> None:
     name = "gzip" if packed is gzip.compress else "deflate"
@@ -147,7 +147,7 @@ def test_cookies_are_not_kept_and_redirects_are_not_followed() -> None:
     assert all("X-Mine: 1" in head and "Accept-Encoding: gzip, deflate" in head for head in heads)
 
 
-def test_a_proxy_of_the_environment_is_asked_except_for_hosts_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_from_the_environment_is_used_except_for_excluded_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     async def use(url: str, heads: list[str]) -> None:
         monkeypatch.setenv("http_proxy", url)
         monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -159,7 +159,7 @@ def test_a_proxy_of_the_environment_is_asked_except_for_hosts_without_one(monkey
     assert direct.startswith("GET /direct HTTP/1.1")
 
 
-def test_who_must_not_send_any_more_finds_out_once_connected() -> None:
+def test_check_runs_after_connecting_and_before_sending() -> None:
     class Stopped(Exception):
         pass
 
@@ -174,14 +174,14 @@ def test_who_must_not_send_any_more_finds_out_once_connected() -> None:
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A certificate of its own authority for a name, and its key."""
+    """Return a certificate of its own authority for a name, and its key."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
     subject, now = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]), datetime.now(UTC)
-    made = (
+    signed = (
         x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
@@ -190,7 +190,7 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
         .sign(key, hashes.SHA256())
     )
     files = folder / f"{name}.pem", folder / f"{name}.key"
-    files[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    files[0].write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     plain = serialization.NoEncryption()
     files[1].write_bytes(
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, plain)
@@ -198,9 +198,7 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     return files
 
 
-def test_a_fixed_address_must_still_prove_the_name_that_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fixed_address_must_have_a_certificate_for_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cryptography")
     files = certificate(tmp_path, "public.example")
     monkeypatch.setenv("SSL_CERT_FILE", str(files[0]))
@@ -227,7 +225,7 @@ def test_a_fixed_address_must_still_prove_the_name_that_was_asked_for(
 
 
 @pytest.mark.parametrize(
-    ("written", "sent"),
+    ("url", "sent"),
     [
         ("http://Example.ORG", "http://example.org/"),
         ("https://example.org:443/a?b=c#d", "https://example.org/a?b=c#d"),
@@ -237,5 +235,5 @@ def test_a_fixed_address_must_still_prove_the_name_that_was_asked_for(
         ("http://[2606:4700::1111]:8080/", "http://[2606:4700::1111]:8080/"),
     ],
 )
-def test_an_address_is_sent_as_it_is_written_as_far_as_it_can_be(written: str, sent: str) -> None:
-    assert str(address_of(written)) == sent
+def test_address_is_sent_unchanged_where_possible(url: str, sent: str) -> None:
+    assert str(address_of(url)) == sent

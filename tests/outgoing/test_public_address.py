@@ -1,18 +1,14 @@
-"""Addresses that lead behind somebody's door, in all their spellings: none is fetched, by a redirect neither."""
+"""Private addresses in all their spellings are not fetched, also not by a redirect."""
 
 import asyncio
 
 import pytest
 
 from fakes.answers import respond
-from foretell.data import (
-    AsyncHttpClient,
-    HttpLimits,
-    PageUnavailable,
-    PublicAddressGuard,
-    SourceError,
-)
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest, is_public, leads_inside
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.pages import PageUnavailable, PublicAddressGuard
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
+from foretell.outgoing.public_address import is_public, leads_inside
 
 INSIDE = (
     "http://127.0.0.1/", "http://127.8.8.8/", "http://127.1/", "http://0/", "http://0.0.0.0/", "http://2130706433/",
@@ -31,12 +27,12 @@ INSIDE = (
 OUTSIDE = ("93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808")
 
 
-def test_there_are_enough_of_them() -> None:
+def test_address_lists_are_complete() -> None:
     assert len(INSIDE) >= 37
 
 
 @pytest.mark.parametrize("url", INSIDE)
-def test_an_address_behind_a_door_is_not_fetched(url: str) -> None:
+def test_private_address_is_not_fetched(url: str) -> None:
     with pytest.raises(PageUnavailable, match=r"not on the public web|not known|cannot be read|no address"):
         asyncio.run(PublicAddressGuard().admit(url))
 
@@ -48,8 +44,8 @@ def test_a_public_address_is_public(address: str) -> None:
 
 
 @pytest.mark.parametrize("url", [url for url in INSIDE if "localhost" not in url.lower()][:12])
-def test_a_redirect_from_the_public_web_is_not_followed_inside(url: str) -> None:
-    """The site stands for a public one; it is this machine that plays it."""
+def test_redirect_to_a_private_address_is_not_followed(url: str) -> None:
+    """The site represents a public one and is served by this machine."""
     asked: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -88,10 +84,8 @@ NAMES = {"public.example": ["93.184.216.34"], "inner.example": ["10.0.0.7"], "mi
         ("public.example", "unknown.example", "unknown.example"),
     ],
 )
-def test_a_redirect_to_a_name_goes_where_that_name_was_found_to_lead(
-    start: str, target: str, asked: str | None
-) -> None:
-    """A name that leads inside is refused like the number itself, and is not looked up again for the connection."""
+def test_redirect_to_a_host_uses_the_checked_address(start: str, target: str, asked: str | None) -> None:
+    """A host with a private address is rejected like the address, and is not resolved again for the connection."""
     seen: list[str] = []
 
     def answer(request: HttpRequest) -> Answer:

@@ -1,4 +1,4 @@
-"""A package beside the installed ones: its code and what its pyproject announces, as pip would lay them out."""
+"""Install a package for a test: its code and its entry points, laid out as pip does."""
 
 import sys
 import tomllib
@@ -12,7 +12,7 @@ from foretell.metrics import METRICS
 
 EXAMPLE = Path(__file__).parents[1] / "example_plugin"
 Install = Callable[[Mapping[str, str], Mapping[str, Mapping[str, str]]], Path]
-"""From the files of a package and its entry points (kind → name → place) to the folder it is installed in."""
+"""Installs files and entry points (kind → name → place) as a package; returns its folder."""
 
 
 def example_files() -> dict[str, str]:
@@ -26,9 +26,9 @@ def example_points() -> dict[str, dict[str, str]]:
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Puts a package on the path of this process; it is gone after the test."""
+    """Put a package on the path of this process, and remove it after the test."""
 
-    before = dict(METRICS)  # a board adds the metrics of other packages to the table of all
+    before = dict(METRICS)  # A board adds the metrics of other packages to this table.
 
     def forget() -> None:
         plugins._announcements.cache_clear()

@@ -13,20 +13,26 @@ import pytest
 
 import foretell
 from foretell import score
-from foretell.data import AsyncHttpClient
-from foretell.data.markets import ListingFilter, MarketRef, market_ref
-from foretell.models import Budget, BudgetExceeded, Journal, ModelName, ModelRouter, Request, UserMessage
-from foretell.questions import AsOf, InputError, Question, SeriesRef, Target
-from foretell.runs import (
-    Services,
-    TreeOptions,
-    load_settings,
-    open_benchmark,
-    open_markets,
-    open_services,
-    plugin_tools,
-)
-from foretell.tools import Blocklist, FencedTools, FenceRules, offered_tools
+from foretell.data.http import AsyncHttpClient
+from foretell.data.markets.listing import ListingFilter
+from foretell.data.markets.market import MarketRef, market_ref
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.model import BudgetExceeded, Request, UserMessage
+from foretell.models.names import ModelName
+from foretell.models.router import ModelRouter
+from foretell.plugins import load
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, SeriesRef, Target
+from foretell.runs.question_sets import open_benchmark
+from foretell.runs.services import Services, open_markets, open_services, plugin_tools
+from foretell.runs.settings import load_settings
+from foretell.runs.tree_runtime import TreeOptions
+from foretell.tools.addresses import Blocklist
+from foretell.tools.leakage_filter import FilteredTools
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.tool import offered_tools
 
 pytestmark = pytest.mark.usefixtures("example")
 AS_OF = AsOf.day("2025-01-05")
@@ -42,13 +48,13 @@ def with_services(use: Callable[[Services], Awaitable[Any]], tmp_path: Path, *en
     return asyncio.run(run())
 
 
-def test_a_search_engine_and_its_key(tmp_path: Path) -> None:
+def test_a_search_engine_needs_its_key(tmp_path: Path) -> None:
     async def search(services: Services) -> Any:
         assert services.engine is not None
         return await services.engine.search("rain", AS_OF)
 
-    found = with_services(search, tmp_path, "example_news", EXAMPLE_NEWS_KEY="k")
-    assert [hit.url for hit in found] == ["https://news.example.org/1"]
+    hits = with_services(search, tmp_path, "example_news", EXAMPLE_NEWS_KEY="k")
+    assert [hit.url for hit in hits] == ["https://news.example.org/1"]
     address = {"FORETELL_EXAMPLE_NEWS_URL": "https://mirror.test"}
     mirrored = with_services(search, tmp_path, "example_news", EXAMPLE_NEWS_KEY="k", **address)
     assert mirrored[0].url == "https://mirror.test/1"
@@ -58,7 +64,7 @@ def test_a_search_engine_and_its_key(tmp_path: Path) -> None:
         with_services(search, tmp_path, "example_new")
 
 
-def test_a_source_of_series(tmp_path: Path) -> None:
+def test_a_series_source_is_read(tmp_path: Path) -> None:
     async def fetch(services: Services) -> Any:
         return await services.series.fetch(SeriesRef(provider="example_series", id="x"), AS_OF)
 
@@ -79,21 +85,21 @@ def test_a_market_lists_prices_and_settles(tmp_path: Path) -> None:
     ref, prices, settled = asyncio.run(read())
     assert ref == MarketRef(platform="example_market", id="m1")
     assert [point.p for point in prices] == [0.25]
-    assert [one.outcome for one in settled] == [1]
+    assert [resolution.outcome for resolution in settled] == [1]
 
 
 def test_a_market_is_recognised_by_its_address_and_closed_to_forecasters(tmp_path: Path) -> None:
     url = "https://www.example-market.test/markets/m7"
-    asked = Question(
+    question = Question(
         id="q", source="x", kind="market", text="?", url=url, due="2025-01-05", targets=(Target(id="yes"),)
     )
-    assert market_ref(asked) == MarketRef(platform="example_market", id="m7")
+    assert market_ref(question) == MarketRef(platform="example_market", id="m7")
     blocked = Blocklist().check("https://example-market.test/markets/m7")
     assert blocked is not None
     assert blocked.reason == "example-market.test is a forecasting platform"
     assert Blocklist().check("https://polymarket.com/event/x") is not None, "the literal table stays"
 
-    # Whoever forecasts reads prices without loading the answers.
+    # Forecasters read prices without loading the outcomes.
     with_services(lambda services: asyncio.sleep(0), tmp_path)
     assert "foretell_example.market" in sys.modules
     assert "foretell_example.settlements" not in sys.modules
@@ -106,7 +112,7 @@ def test_a_data_set_is_backtested() -> None:
     assert {forecast.p["yes"] for forecast in result.forecasts} == {0.9}
 
 
-def test_a_model_provider_behind_journal_and_budget(tmp_path: Path) -> None:
+def test_a_model_provider_uses_journal_and_budget(tmp_path: Path) -> None:
     name = "example_model:loud"
     assert ModelName.read(name).place == "example_model"
     with pytest.raises(InputError, match="set EXAMPLE_MODEL_KEY"):
@@ -127,15 +133,35 @@ def test_a_model_provider_behind_journal_and_budget(tmp_path: Path) -> None:
     assert asyncio.run(ask()) == ("HI", pytest.approx(0.2))
 
 
-def test_a_tool_is_offered_and_fenced(tmp_path: Path) -> None:
+def test_a_tool_is_available_and_filtered(tmp_path: Path) -> None:
     assert offered_tools("fred", 1, {"example_tool", "submit"}) == ("example_tool", "submit")
 
     async def use(services: Services) -> str:
-        fence = FenceRules(as_of=AsOf.day("2025-01-05", mode="live"), question=QUESTION)
-        tools = FencedTools.around(plugin_tools(services, QUESTION), fence, None)
+        rules = LeakageRules(as_of=AsOf.day("2025-01-05", mode="live"), question=QUESTION)
+        tools = FilteredTools.around(plugin_tools(services, QUESTION), rules, None)
         return (await tools.use("example_tool", {"word": "rain"})).text
 
     assert "rain is a word" in with_services(use, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "offered"),
+    [
+        ({"sources": ("fred",)}, True),
+        ({"sources": ("manifold",)}, False),
+        ({"key_variables": ("EXAMPLE_TOOL_KEY",)}, False),
+        ({"key_variables": ("EXAMPLE_TOOL_KEY",), "sources": ("fred",)}, False),
+    ],
+)
+def test_a_tool_is_offered_with_its_key_and_for_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attributes: dict[str, Any], offered: bool
+) -> None:
+    async def tools(services: Services) -> list[str]:
+        return [tool.spec.name for tool in plugin_tools(services, replace(QUESTION, source="fred"))]
+
+    for name, value in attributes.items():
+        monkeypatch.setattr(load("tools", "example_tool"), name, value, raising=False)
+    assert with_services(tools, tmp_path) == ["example_tool"] * offered
 
 
 def test_a_grounder_can_be_chosen_for_trees() -> None:
@@ -174,7 +200,7 @@ def test_a_forecaster_asks_the_model_of_its_run(tmp_path: Path) -> None:
     assert "0.7" in "".join(path.read_text() for path in out.rglob("forecasts.csv"))
 
 
-def test_another_process_finds_them_too(example: Path) -> None:
+def test_another_process_finds_the_plug_ins(example: Path) -> None:
     program = "from foretell import plugins; print(*(n for k in plugins.KINDS for n in plugins.added(k)))"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(example), *sys.path])}
     printed = subprocess.run(

@@ -1,13 +1,13 @@
-"""Adding a plug-in is one or two new files and one line; what is wrong with one is said in one line."""
+"""Adding a plug-in takes one or two files and one line; errors in one are reported in one line."""
 
 from pathlib import Path
 
 import pytest
 
 from foretell import plugins
-from foretell.data.search import BraveSearch
-from foretell.questions import InputError
-from foretell.runs import KEYS, load_settings
+from foretell.data.search.web import BraveSearch
+from foretell.questions.errors import InputError
+from foretell.runs.settings import KEYS, load_settings
 from plugins.conftest import Install, example_files, example_points
 
 FILES = {
@@ -21,7 +21,7 @@ FILES = {
     "grounders": ["grounder.py"],
     "metrics": ["metric.py"],
 }
-"""All that a package needs to add one of a kind."""
+"""What a package needs to add one plug-in of each kind."""
 
 
 @pytest.mark.parametrize("kind", FILES)
@@ -38,13 +38,13 @@ def test_one_line_and_one_or_two_files_add_a_plug_in(kind: str, install: Install
 
 
 @pytest.mark.parametrize("kind", [kind for kind, rows in plugins.BUILT_IN.items() if rows])
-def test_every_built_in_name_leads_somewhere(kind: str) -> None:
+def test_every_built_in_name_can_be_loaded(kind: str) -> None:
     for name in plugins.BUILT_IN[kind]:
         assert plugins.load(kind, name) is not None
 
 
 @pytest.mark.parametrize("kind", ["search_engines", "series"])
-def test_every_adapter_says_from_which_facts_it_was_built(kind: str) -> None:
+def test_every_adapter_states_its_facts(kind: str) -> None:
     silent = [name for name in plugins.BUILT_IN[kind] if not getattr(plugins.load(kind, name), "facts", "")]
     assert silent == []
 
@@ -55,7 +55,7 @@ def test_a_broken_package_is_named_and_does_not_break_the_others(install: Instal
     with pytest.raises(InputError) as caught:
         plugins.load("search_engines", "bad")
     assert "of the package foretell-example cannot be loaded: ModuleNotFoundError" in str(caught.value)
-    assert "mend or uninstall foretell-example" in str(caught.value)
+    assert "fix or uninstall foretell-example" in str(caught.value)
     assert plugins.load("search_engines", "brave").name == "brave", "a built-in name cannot be taken"
 
 

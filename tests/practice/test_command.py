@@ -1,4 +1,4 @@
-"""`foretell practice` as a user has it: a world in the foreground, or around one command."""
+"""`foretell practice` from the command line: a sandbox in the foreground, or around one command."""
 
 import asyncio
 import json
@@ -14,19 +14,22 @@ from pathlib import Path
 import pytest
 
 from fakes.processes import ForkedCommand, run_forked
-from foretell.models import forget_facts
-from foretell.operations import UNSET, ModelCheck, ModelsCheckRequest, check_model, practice_environment, shell_lines
+from foretell.models.facts import forget_facts
+from foretell.operations.model_check import ModelCheck, check_model
+from foretell.operations.practice import UNSET, practice_environment, shell_lines
+from foretell.operations.requests.setup import ModelsCheckRequest
 from foretell.plugins import PAIR
-from foretell.practice import KEY
-from foretell.practice.models import PracticeModels, agent_script
-from foretell.runs import KEYS, Settings, load_settings
+from foretell.practice.models.scripts import agent_script
+from foretell.practice.models.server import PracticeModels
+from foretell.practice.services import KEY
+from foretell.runs.settings import KEYS, Settings, load_settings
 
 PATIENCE = 60.0
 QUESTION = "Will Norges Bank cut its rate before 2027?"
 
 
 def foretell(*arguments: str, env: Path | None = None, **more: str) -> subprocess.CompletedProcess[str]:
-    """Perhaps with what a shell has that evaluated a file of lines."""
+    """Run foretell, optionally in the environment of a shell that has sourced the file `env`."""
     environment = {**os.environ, **more}
     if env is not None:
         shell = ["sh", "-c", '. "$0"; exec env -0', str(env)]
@@ -37,7 +40,7 @@ def foretell(*arguments: str, env: Path | None = None, **more: str) -> subproces
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[Path]:
-    """The file of shell lines, there once everything listens."""
+    """Start the sandbox and yield its file of shell lines, which exists once all services listen."""
     env = tmp_path / "practice.env"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     environment = {**os.environ, "FORETELL_HOME": str(tmp_path / "it's home")}
@@ -57,10 +60,10 @@ def world(tmp_path: Path) -> Iterator[Path]:
     assert out == env.read_text()
 
 
-def test_a_question_is_answered_from_what_the_world_serves(world: Path, tmp_path: Path):
-    asked = foretell("ask", QUESTION, "--json", env=world)
-    assert asked.returncode == 0, asked.stderr
-    forecast = json.loads(asked.stdout)
+def test_a_question_is_answered_with_the_services_of_the_sandbox(world: Path, tmp_path: Path):
+    result = foretell("ask", QUESTION, "--json", env=world)
+    assert result.returncode == 0, result.stderr
+    forecast = json.loads(result.stdout)
     assert 0.05 <= forecast["p"]["yes"] <= 0.95
     assert "http://localhost:" in forecast["rationale"]
     assert forecast["usage"]["calls"] > 1
@@ -70,7 +73,7 @@ def test_a_question_is_answered_from_what_the_world_serves(world: Path, tmp_path
     assert "rates-held" in json.loads(past.stdout)["rationale"]
 
 
-def test_one_command_runs_inside_and_its_exit_code_comes_out(tmp_path: Path):
+def test_a_command_runs_in_the_sandbox_and_its_exit_code_is_returned(tmp_path: Path):
     script = "import os, sys; print(os.environ['FORETELL_HOME'], 'FORETELL_CLOCK' in os.environ); sys.exit(7)"
     command = ("practice", "--", sys.executable, "-c", script)
     done = foretell(*command, FORETELL_CLOCK="file:nowhere", FORETELL_HOME=str(tmp_path))
@@ -82,7 +85,7 @@ def test_one_command_runs_inside_and_its_exit_code_comes_out(tmp_path: Path):
     )
 
 
-def test_what_a_command_sends_to_a_tournament_is_counted_and_saved(tmp_path: Path):
+def test_forecasts_sent_to_tournaments_are_counted_and_saved(tmp_path: Path):
     sending = """
 import json, os, urllib.request
 def post(service, path, scheme, body):
@@ -97,7 +100,7 @@ assert os.environ["FORECASTBENCH_TOKEN"] == "practice"
     assert done.returncode == 0, done.stderr
     inbox = tmp_path / "practice" / "inbox.jsonl"
     assert done.stderr == (
-        f"Sent to Metaculus: 1 forecast; ForecastBench: 1 file. Read it in {inbox}, one line for each, as it arrived.\n"
+        f"Sent to Metaculus: 1 forecast; ForecastBench: 1 file. See {inbox}, one line for each, as received.\n"
     )
     rows = [json.loads(line) for line in inbox.read_text().splitlines()]
     assert [(row["platform"], row["kind"]) for row in rows] == [("Metaculus", "forecast"), ("ForecastBench", "file")]
@@ -105,7 +108,18 @@ assert os.environ["FORECASTBENCH_TOKEN"] == "practice"
     assert rows[1]["name"] == "gs://forecasts/us/a.json"
 
 
-def test_the_lines_lead_every_service_into_the_world_and_give_no_other_key():
+def test_a_round_is_uploaded_and_a_wrong_tournament_is_refused(tmp_path: Path):
+    run = ("practice", "--", "foretell", "tournament", "run")
+    done = foretell(*run, "forecastbench", "--model", "none", FORETELL_HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "Uploaded to gs://practice/" in done.stdout
+    assert "gcloud" not in done.stdout + done.stderr
+    wrong = foretell(*run, "metaculus:minibnech", FORETELL_HOME=str(tmp_path))
+    assert wrong.returncode != 0
+    assert "Tournament `minibnech` does not exist; there are minibench" in wrong.stderr
+
+
+def test_shell_lines_redirect_every_service_and_replace_all_keys():
     services = {service: "http://127.0.0.1:1" for service in (*KEYS, "wikipedia")}
     lines = shell_lines(practice_environment(services, Path("/tmp/it's here")))
     real = {part: "real" for names in KEYS.values() for name in names for part in name.split(PAIR)} | dict.fromkeys(
@@ -121,16 +135,16 @@ def test_the_lines_lead_every_service_into_the_world_and_give_no_other_key():
     assert "real" not in done.stdout
 
 
-def test_a_taken_port_is_one_line(tmp_path: Path):
+def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path):
     with socket.socket() as taken:
         port = _bound(taken)
         result = foretell("practice", "--port", str(port), FORETELL_HOME=str(tmp_path))
     assert result.returncode == 2
-    assert result.stderr == "foretell: --port: a port is taken (name another, or none for free ones)\n"
+    assert result.stderr == "foretell: --port: a port is in use (choose another, or leave it out to use free ports)\n"
 
 
 def _bound(sock: socket.socket) -> int:
-    """Below the ports that the system hands out, some of which are too high for thirteen in a row."""
+    """Bind a port below the ephemeral range, where enough consecutive ports exist."""
     for port in range(20011, 30000, 7):
         try:
             sock.bind(("127.0.0.1", port))
@@ -141,7 +155,7 @@ def _bound(sock: socket.socket) -> int:
     raise AssertionError("no free port")
 
 
-def test_a_practice_model_passes_the_check_of_models(tmp_path: Path):
+def test_a_practice_model_passes_the_model_check(tmp_path: Path):
     async def main() -> ModelCheck:
         async with PracticeModels(agent_script) as server:
             settings = Settings(home=tmp_path, keys={"OPENAI_API_KEY": "k"}, addresses={"openai": f"{server.url}/v1"})

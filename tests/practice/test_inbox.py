@@ -1,4 +1,4 @@
-"""The fakes refuse what the real platforms refuse."""
+"""Practice platforms reject what the real platforms reject."""
 
 import json
 from datetime import UTC, datetime
@@ -8,8 +8,8 @@ import pytest
 
 from fakes.markets import FakeProphetArena
 from fakes.samples import SampleMetaculusQuestion, SampleMetaculusScale, metaculus_post_body, prophet_arena_body
-from foretell.practice import ServerRequest
-from foretell.practice.markets import MetaculusInbox
+from foretell.practice.markets.metaculus import MetaculusInbox
+from foretell.practice.server import ServerRequest
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 FLAT = [n / 200 for n in range(201)]
@@ -27,7 +27,7 @@ POSTS = [
 ]
 
 
-def sent(path: str, body: Any, key: str = "") -> ServerRequest:
+def post_request(path: str, body: Any, key: str = "") -> ServerRequest:
     headers = {"authorization": key}
     return ServerRequest(
         method="POST", path=path, target=path, query={}, headers=headers, body=json.dumps(body).encode()
@@ -53,26 +53,26 @@ def sent(path: str, body: Any, key: str = "") -> ServerRequest:
         ([{"question": 1, "probability_yes": 0.5}, {"question": 4, "probability_yes": 0.5}], 405),
     ],
 )
-def test_forecasts_at_metaculus(body: Any, status: int):
+def test_metaculus_accepts_valid_forecasts_only(body: Any, status: int):
     inbox = MetaculusInbox(now=lambda: NOW)
-    assert inbox.take(sent("/api/questions/forecast/", body), POSTS)[0] == status
+    assert inbox.take(post_request("/api/questions/forecast/", body), POSTS)[0] == status
     assert len(inbox.forecasts) == (1 if status == 201 else 0)
 
 
-def test_comments_at_metaculus():
+def test_metaculus_accepts_valid_comments_only():
     inbox = MetaculusInbox(now=lambda: NOW)
     for body, status in (
         ({"on_post": 101, "text": "Why.", "is_private": True}, 201),
         ({"on_post": 1, "text": "Why."}, 400),
         ({"on_post": 101, "text": ""}, 400),
     ):
-        assert inbox.take(sent("/api/comments/create/", body), POSTS)[0] == status
-    assert inbox.take(sent("/api/elsewhere/", {}), POSTS)[0] == 404
-    asked = {"post": "101", "author": "7"}
-    shown = inbox.answer("/api/comments/", asked | {"is_private": "true"})
+        assert inbox.take(post_request("/api/comments/create/", body), POSTS)[0] == status
+    assert inbox.take(post_request("/api/elsewhere/", {}), POSTS)[0] == 404
+    query = {"post": "101", "author": "7"}
+    shown = inbox.answer("/api/comments/", query | {"is_private": "true"})
     assert shown is not None
     assert [comment["text"] for comment in shown[1]["results"]] == ["Why."]
-    assert inbox.answer("/api/comments/", asked) == (200, {"next": None, "previous": None, "results": []})
+    assert inbox.answer("/api/comments/", query) == (200, {"next": None, "previous": None, "results": []})
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_comments_at_metaculus():
         ({"probabilities": [0.5]}, 422),
     ],
 )
-def test_forecasts_at_prophet_arena(change: dict[str, Any], status: int):
+def test_prophet_arena_accepts_valid_forecasts_only(change: dict[str, Any], status: int):
     over = prophet_arena_body("over", "Over?", {"Ann": None, "Bob": None}, close_at="2026-10-01T00:00:00Z")
     fake = FakeProphetArena([prophet_arena_body("who", "Who?", {"Ann": None, "Bob": None}), over], key="k")
     fake.agents = {"me"}
     body = {"agent": "me", "event": "who", "probabilities": {"Ann": 0.5, "Bob": 0.5}} | change
-    assert fake.post(sent("/forecasts", body, "Bearer other"))[0] == 401
-    assert fake.post(sent("/forecasts", body, "Bearer k"))[0] == status
+    assert fake.post(post_request("/forecasts", body, "Bearer other"))[0] == 401
+    assert fake.post(post_request("/forecasts", body, "Bearer k"))[0] == status
     if status == 200:
-        assert fake.post(sent("/forecasts", body, "Bearer k"))[1]["replaces_previous"]
+        assert fake.post(post_request("/forecasts", body, "Bearer k"))[1]["replaces_previous"]

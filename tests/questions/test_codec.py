@@ -1,31 +1,26 @@
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.questions import (
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.codec import from_json, parse_literal, to_json
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
+from foretell.questions.question import (
     EXCLUSIVITIES,
-    AsOf,
-    Categorical,
-    Cost,
-    Failure,
-    Forecast,
-    InputError,
-    Numeric,
     Question,
-    Resolution,
     SeriesRef,
     Snapshot,
     Target,
     even_chance,
-    from_json,
-    instant,
     read_exclusivity,
     scaled,
-    to_json,
 )
+from foretell.questions.resolution import Resolution
 
 QUESTION = Question(
     id="fred/DAAA",
@@ -63,7 +58,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda v: type(v).__name__)
-def test_round_trip(value):
+def test_json_round_trips(value):
     text = to_json(value)
     assert from_json(text, type(value)) == value
     assert json.loads(text)["schema"] == "foretell/1"
@@ -83,7 +78,7 @@ def test_round_trip(value):
         ({"type": "Forecast"}, "Forecast"),
     ],
 )
-def test_what_does_not_fit_names_the_field(change: dict, place: str):
+def test_invalid_json_names_the_field(change: dict, place: str):
     data = json.loads(to_json(QUESTION)) | change
     with pytest.raises(InputError) as error:
         from_json(json.dumps(data), Question)
@@ -91,7 +86,7 @@ def test_what_does_not_fit_names_the_field(change: dict, place: str):
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan"), float("inf")])
-def test_forecast_refuses_what_is_no_probability(p: float):
+def test_forecast_rejects_invalid_probabilities(p: float):
     with pytest.raises(ValueError, match="yes"):
         Forecast(question_id="q", forecaster="f", as_of=AS_OF, p={"yes": p})
 
@@ -106,7 +101,7 @@ TWO = (Target(id="a"), Target(id="b"))
 RACE = Question(id="q", source="own", text="Who?", due="2025-10-26", targets=TWO)
 
 
-def test_how_many_targets_come_true_survives_a_file_and_older_files_say_it_with_a_flag():
+def test_exclusivity_round_trips_and_is_read_from_the_flag_of_older_files():
     for exclusivity in EXCLUSIVITIES:
         question = replace(RACE, exclusivity=exclusivity)
         assert from_json(to_json(question), Question) == question
@@ -118,7 +113,7 @@ def test_how_many_targets_come_true_survives_a_file_and_older_files_say_it_with_
             from_json(json.dumps(body | wrong), Question)
 
 
-def test_one_target_alone_excludes_nothing():
+def test_single_target_is_independent():
     assert replace(RACE, exclusivity="exactly one", targets=TWO[:1]).exclusivity == "independent"
     with pytest.raises(ValueError, match="is not one of exactly one, at most one, independent"):
         replace(RACE, exclusivity="some")
@@ -127,14 +122,29 @@ def test_one_target_alone_excludes_nothing():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.sampled_from(EXCLUSIVITIES))
-def test_scaled_probabilities_keep_their_law_and_fitting_ones_stay(p, exclusivity):
+def test_scaled_probabilities_satisfy_their_exclusivity(p, exclusivity):
     given_p = {str(n): value for n, value in enumerate(p)}
-    found, total = scaled(given_p, exclusivity), sum(p)
-    assert found.keys() == given_p.keys()
-    assert all(0 <= value <= 1 for value in found.values())
+    result, total = scaled(given_p, exclusivity), sum(p)
+    assert result.keys() == given_p.keys()
+    assert all(0 <= value <= 1 for value in result.values())
     if exclusivity == "independent" or len(p) == 1 or (exclusivity == "at most one" and total <= 1):
-        assert found == given_p
+        assert result == given_p
     else:
-        assert sum(found.values()) == pytest.approx(1)
+        assert sum(result.values()) == pytest.approx(1)
     even = dict.fromkeys(given_p, even_chance(exclusivity, len(p)))
     assert scaled(even, exclusivity) == pytest.approx(even)
+
+
+def test_literal_is_parsed_although_another_parser_runs(monkeypatch: pytest.MonkeyPatch):
+    import ast
+
+    parse, failures = ast.parse, [SystemError("AST constructor recursion depth mismatch")]
+
+    def parse_meanwhile(*args: Any, **options: Any) -> ast.AST:
+        if failures:
+            raise failures.pop()
+        return parse(*args, **options)
+
+    monkeypatch.setattr(ast, "parse", parse_meanwhile)
+    assert parse_literal("{'p': 1}") == {"p": 1}
+    assert not failures

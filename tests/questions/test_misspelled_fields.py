@@ -1,5 +1,6 @@
-"""A field that nobody knows is named, with the one that was probably meant."""
+"""An unknown field is named, with a similar known one."""
 
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from foretell.runs.spec import RunSpec
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("fields", "message"),
     [
         ({"questions": {"file": "mine.jsonl"}}, r"field questions.file: is not a known field \(known: .*dataset"),
         ({"questions": {"datset": "demo"}}, r"field questions.datset: is not a known field \(did you mean dataset\?\)"),
@@ -19,6 +20,16 @@ from foretell.runs.spec import RunSpec
         ({"forecaster": "auto"}, "field questions: is missing"),
     ],
 )
-def test_the_misspelled_field_is_named(written: dict[str, Any], told: str):
-    with pytest.raises(InputError, match=told):
-        checked_fields(written, RunSpec)
+def test_the_misspelled_field_is_named(fields: dict[str, Any], message: str):
+    with pytest.raises(InputError, match=message):
+        checked_fields(fields, RunSpec)
+
+
+def test_only_fields_that_a_user_may_write_are_listed():
+    for fields, internal in (
+        ({"questions": {"dataset": "demo"}, "zzz": 1}, "efforts|marked"),
+        ({"questions": {"zzz": 1}}, "excluded"),
+    ):
+        with pytest.raises(InputError, match="known: ") as error:
+            checked_fields(fields, RunSpec)
+        assert not re.search(internal, str(error.value))

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from foretell.metrics import Interval
-from foretell.scoring import ForecastTable, Labels, Score, Scoreboard, Targets, Verdict
+from foretell.scoring.scoreboard import Score, Scoreboard
+from foretell.scoring.table import ForecastTable, Labels, Targets
+from foretell.scoring.verdict import Verdict
 
 
 def labels(values: list[str]) -> Labels:
@@ -86,7 +88,7 @@ def table() -> ForecastTable:
 
 @pytest.fixture
 def board() -> Scoreboard:
-    """`good` leads `fair` by 2.1 BI [0.4, 3.9]; `always 0.5` is a yardstick below both."""
+    """`good` leads `fair` by 2.1 BI [0.4, 3.9]; `always 0.5` is a baseline below both."""
     return make_board({"good": 72.4, "fair": 70.3, "always 0.5": 50.0}, lead=make_verdict(-2.1, -3.9, -0.4))
 
 
@@ -101,7 +103,7 @@ def make_board(
     names = list(scores)
     reference = reference or (names[0] if names else "nobody")
     group = group or {"kind": "overall"}
-    found = tuple(
+    rows = tuple(
         Score(
             forecaster=name,
             group=group,
@@ -134,7 +136,7 @@ def make_board(
         for i, name in enumerate(others)
     )
     return Scoreboard(
-        scores=found,
+        scores=rows,
         verdicts=verdicts,
         reference=reference,
         metric=metric,

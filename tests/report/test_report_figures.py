@@ -6,68 +6,61 @@ import numpy as np
 import pytest
 
 from foretell.metrics import Interval
-from foretell.report.charts import (
-    Chart,
-    ForestRow,
-    FrontierPoint,
-    conservatism_plot,
-    correctness_histogram,
-    forest_plot,
-    frontier,
-    pareto,
-    question_set,
-    reliability_diagram,
-    score_by_group,
-    verdict_heatmap,
-)
-from foretell.scoring import Breakdown, ForecastTable, ScoringOptions, Verdict, verdict_matrix
-from foretell.scoring.breakdown import breakdown, differences
+from foretell.number_text import percent
+from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
+from foretell.report.charts.groups import question_set, score_by_group, verdict_heatmap
+from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier, pareto
+from foretell.report.charts.svg import Chart
+from foretell.scoring.breakdown import Breakdown, breakdown, differences, verdict_matrix
+from foretell.scoring.score import ScoringOptions
+from foretell.scoring.table import ForecastTable
+from foretell.scoring.verdict import Verdict
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def parsed(made: Chart) -> ElementTree.Element:
-    assert "nan" not in made.svg.replace("NaN", "nan").replace("finan", "")
-    assert "style=" not in made.svg
-    return ElementTree.fromstring(made.standalone())
+def parsed(chart: Chart) -> ElementTree.Element:
+    assert "nan" not in chart.svg.replace("NaN", "nan").replace("finan", "")
+    assert "style=" not in chart.svg
+    return ElementTree.fromstring(chart.standalone())
 
 
-def words(made: Chart) -> str:
-    return " ".join(e.text or "" for e in parsed(made).iter() if e.tag in (SVG + "text", SVG + "title"))
+def words(chart: Chart) -> str:
+    return " ".join(e.text or "" for e in parsed(chart).iter() if e.tag in (SVG + "text", SVG + "title"))
 
 
 def test_reliability_diagram_prints_its_error_and_bins() -> None:
-    made = reliability_diagram([0.95, 0.95, 0.05, 0.05], [1, 0, 0, 0], name="m")
-    told = words(made)
-    assert "ECE 0.250 · 4 forecasts" in told
-    assert "forecast 0.95, happened 0.50" in told
-    assert "forecast 0.05, happened 0.00" in told
-    assert len(parsed(made).findall(f".//{SVG}circle")) == 2
+    chart = reliability_diagram([0.95, 0.95, 0.05, 0.05], [1, 0, 0, 0], name="m")
+    shown = words(chart)
+    assert "calibration error 25.0 points · 4 forecasts" in shown
+    assert "forecast 95 %, happened 50 %" in shown
+    assert "forecast 5 %, happened 0 %" in shown
+    assert len(parsed(chart).findall(f".//{SVG}circle")) == 2
 
 
-def test_reliability_diagram_leaves_out_what_was_not_answered() -> None:
-    assert "1 forecasts" in words(reliability_diagram([0.5, math.nan], [1, 0], name="m"))
+def test_reliability_diagram_leaves_out_unanswered_targets() -> None:
+    assert "1 forecast" in words(reliability_diagram([0.5, math.nan], [1, 0], name="m"))
     assert "no forecast" in words(reliability_diagram([math.nan], [0], name="m"))
 
 
-def test_forest_plot_shows_numbers_and_survives_gaps(build_interval: Callable[..., Interval]) -> None:
+def test_forest_plot_shows_numbers_and_accepts_missing_ones(build_interval: Callable[..., Interval]) -> None:
     rows = [
         ForestRow(name="a", interval=build_interval(73.3, 70.1, 76.4)),
-        ForestRow(name="crowd", interval=build_interval(70.0, math.nan, math.nan), anchor=True),
+        ForestRow(name="market", interval=build_interval(70.0, math.nan, math.nan), baseline=True),
         ForestRow(name="void", interval=build_interval(math.nan)),
     ]
-    made = forest_plot(rows, label="BI", reference="a")
-    assert made.narrow is not None
-    for drawn in (made, Chart(made.narrow)):
-        told = words(drawn)
-        assert "73.3 [70.1, 76.4]" in told
-        assert "70.0" in told
-        assert "void" not in told
-        assert "dashed: reference" in told
-    assert made.csv.splitlines() == ["name,BI,low,high", "a,73.3,70.1,76.4", "crowd,70,,"]
+    chart = forest_plot(rows, label="BI", reference="a")
+    assert chart.narrow is not None
+    for drawn in (chart, Chart(chart.narrow)):
+        shown = words(drawn)
+        assert "73.3 [70.1, 76.4]" in shown
+        assert "70.0" in shown
+        assert "void" not in shown
+        assert "dashed: reference" in shown
+    assert chart.csv.splitlines() == ["name,BI,low,high", "a,73.3,70.1,76.4", "market,70,,"]
 
 
-def test_plots_of_nothing_say_so() -> None:
+def test_empty_plots_have_a_message() -> None:
     assert "No score" in words(forest_plot([], label="BI"))
     assert "No cost" in words(frontier([], label="BI"))
     assert "No scored question" in words(correctness_histogram([math.nan], name="m"))
@@ -76,24 +69,24 @@ def test_plots_of_nothing_say_so() -> None:
 
 def test_heatmap_writes_row_minus_column_with_stars(build_verdict: Callable[..., Verdict]) -> None:
     verdict = build_verdict(-0.1, -0.12, -0.08, metric="brier", better="low", p=0.0001)
-    made = verdict_heatmap(["a", "b"], [verdict], label="Brier", decimals=3)
-    told = words(made)
-    assert "−.100" in told
-    assert "+.100" in told
-    assert "***" in told
-    assert 'class="f-d8"' in made.svg
+    chart = verdict_heatmap(["a", "b"], [verdict], label="Brier", decimals=3)
+    shown = words(chart)
+    assert "−.100" in shown
+    assert "+.100" in shown
+    assert "***" in shown
+    assert 'class="f-d8"' in chart.svg
 
 
-def test_heatmap_of_forty_shows_thirty_and_says_so() -> None:
+def test_heatmap_of_forty_shows_thirty_with_a_note() -> None:
     names = [f"forecaster {i}" for i in range(40)]
-    made = verdict_heatmap(names, [], label="Brier")
-    told = words(made)
-    assert "the first 30 of 40 forecasters" in told
-    assert "forecaster 29" in told
-    assert "forecaster 30" not in told
+    chart = verdict_heatmap(names, [], label="Brier")
+    shown = words(chart)
+    assert "the first 30 of 40 forecasters" in shown
+    assert "forecaster 29" in shown
+    assert "forecaster 30" not in shown
 
 
-def test_heatmap_of_one_has_nothing_to_compare() -> None:
+def test_heatmap_of_one_forecaster_has_a_message() -> None:
     assert "Fewer than two" in words(verdict_heatmap(["a"], [], label="BI"))
 
 
@@ -103,9 +96,9 @@ def points(build: Callable[..., Interval]) -> list[FrontierPoint]:
 
 
 def test_pareto_front_is_the_undominated_points(build_interval: Callable[..., Interval]) -> None:
-    found = points(build_interval)
-    assert [p.name for p in pareto(found)] == ["cheap", "middle", "dear"]
-    assert [p.name for p in pareto(found, low_is_better=True)] == ["cheap", "waste"]
+    candidates = points(build_interval)
+    assert [p.name for p in pareto(candidates)] == ["cheap", "middle", "dear"]
+    assert [p.name for p in pareto(candidates, low_is_better=True)] == ["cheap", "waste"]
 
 
 def test_frontier_is_logarithmic_over_a_wide_range_only(build_interval: Callable[..., Interval]) -> None:
@@ -115,31 +108,31 @@ def test_frontier_is_logarithmic_over_a_wide_range_only(build_interval: Callable
     assert "(logarithmic)" not in words(frontier(free, label="BI"))
 
 
-def test_breakdown_agrees_with_scores_by_hand(table: ForecastTable) -> None:
-    found = breakdown(table, "source", ["good", "half"], ScoringOptions(metric="brier"))
-    assert found.groups == ("alpha", "beta", "gamma")
-    assert found.n == (40, 40, 40)
+def test_breakdown_matches_a_hand_computation(table: ForecastTable) -> None:
+    scores = breakdown(table, "source", ["good", "half"], ScoringOptions(metric="brier"))
+    assert scores.groups == ("alpha", "beta", "gamma")
+    assert scores.n == (40, 40, 40)
     mask = table.targets.groups["source"].mask("beta")
     by_hand = float(np.mean((table.p_of("good")[mask] - table.targets.outcome[mask]) ** 2))
-    interval = found.scores["good"][1]
+    interval = scores.scores["good"][1]
     assert interval is not None
     assert interval.estimate == pytest.approx(by_hand)
     assert interval.low < by_hand < interval.high
-    assert found.answered["half"] == (20, 20, 20)
-    assert found.base_rate[1] == pytest.approx(table.targets.outcome[mask].mean())
+    assert scores.answered["half"] == (20, 20, 20)
+    assert scores.base_rate[1] == pytest.approx(table.targets.outcome[mask].mean())
 
 
 def test_differences_are_paired_on_shared_targets(table: ForecastTable) -> None:
-    found = differences(table, "due", "good", "half", ScoringOptions(metric="brier"))
-    assert found.groups == ("2025-01-01",)
-    assert found.n == (60,)
-    interval = found.scores["good"][0]
+    gaps = differences(table, "due", "good", "half", ScoringOptions(metric="brier"))
+    assert gaps.groups == ("2025-01-01",)
+    assert gaps.n == (60,)
+    interval = gaps.scores["good"][0]
     good, half = ((table.p_of(n)[:60] - table.targets.outcome[:60]) ** 2 for n in ("good", "half"))
     assert interval is not None
     assert interval.estimate == pytest.approx(float(np.mean(good - half)))
 
 
-def test_group_pictures_show_every_group(table: ForecastTable) -> None:
+def test_charts_by_group_show_every_group(table: ForecastTable) -> None:
     dots = score_by_group(breakdown(table, "source", ["good", "fair"]), label="BI")
     lines = score_by_group(breakdown(table, "horizon", ["good", "half"]), label="BI")
     assert all(name in words(dots) for name in ("alpha", "beta", "gamma", "BI by source", "good", "fair"))
@@ -147,7 +140,7 @@ def test_group_pictures_show_every_group(table: ForecastTable) -> None:
     assert 'class="soft"' in lines.svg
 
 
-def test_no_score_in_any_group_is_said() -> None:
+def test_groups_without_any_score_have_a_message() -> None:
     void = Breakdown(
         column="x",
         ordered=False,
@@ -162,23 +155,23 @@ def test_no_score_in_any_group_is_said() -> None:
 
 
 def test_question_set_prints_base_rates(table: ForecastTable) -> None:
-    found = breakdown(table, "source", [])
-    told = words(question_set(found))
-    assert f"{100 * found.base_rate[0]:.0f} %" in told
-    assert "40" in told
+    groups = breakdown(table, "source", [])
+    shown = words(question_set(groups))
+    assert f"{100 * groups.base_rate[0]:.0f} %" in shown
+    assert "40" in shown
 
 
-def test_correctness_histogram_counts_the_worse_than_a_shrug() -> None:
-    told = words(correctness_histogram([0.0, 0.01, 0.81, 0.25], name="m"))
-    assert "25 % worse than saying 0.5" in told
+def test_correctness_histogram_counts_scores_worse_than_always_half() -> None:
+    shown = words(correctness_histogram([0.0, 0.01, 0.81, 0.25], name="m"))
+    assert "25 % worse than 0.5" in shown
 
 
 @pytest.mark.parametrize("n", [20, 500])
 def test_conservatism_plot_measures_distance_from_half(n: int) -> None:
     price = np.linspace(0.05, 0.95, n)
-    told = words(conservatism_plot(0.5 + (price - 0.5) / 2, price, name="timid"))
+    shown = words(conservatism_plot(0.5 + (price - 0.5) / 2, price, name="timid"))
     market = float(np.abs(price - 0.5).mean())
-    assert f"mean distance from 0.5: {market / 2:.2f}, market {market:.2f} · n {n}" in told
+    assert f"mean distance from 50 %: {percent(market / 2)}, market {percent(market)} · n {n}" in shown
 
 
 def test_verdicts_overall_are_the_mean_over_kinds(build_table: Callable[..., ForecastTable]) -> None:
@@ -186,15 +179,15 @@ def test_verdicts_overall_are_the_mean_over_kinds(build_table: Callable[..., For
     kinds = ["market"] * 10 + ["dataset"] * 30
     a, b = np.full(40, 0.5), np.where(np.arange(40) < 10, 0.1, 0.3)
     table = build_table({"a": a, "b": b}, outcome, kind=kinds)
-    [found] = verdict_matrix(table, ["a", "b"], {"kind": "overall"}, ScoringOptions(metric="brier_index"))
-    assert found.diff == pytest.approx((50 - 90) / 2 + (50 - 70) / 2)
+    [verdict] = verdict_matrix(table, ["a", "b"], {"kind": "overall"}, ScoringOptions(metric="brier_index"))
+    assert verdict.diff == pytest.approx((50 - 90) / 2 + (50 - 70) / 2)
     [only] = verdict_matrix(table, ["a", "b"], {"kind": "market"}, ScoringOptions(metric="brier"))
     assert only.diff == pytest.approx(0.25 - 0.01)
     assert only.n == 10
 
 
 def test_every_figure_is_deterministic(table: ForecastTable) -> None:
-    found = breakdown(table, "source", ["good", "fair"])
+    groups = breakdown(table, "source", ["good", "fair"])
     again = breakdown(table, "source", ["good", "fair"])
-    assert score_by_group(found, label="BI") == score_by_group(again, label="BI")
+    assert score_by_group(groups, label="BI") == score_by_group(again, label="BI")
     assert reliability_diagram([0.2, 0.7], [0, 1], name="m") == reliability_diagram([0.2, 0.7], [0, 1], name="m")

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from foretell.scoring import Labels
 from foretell.scoring.breakdown import UNKNOWN, group_labels
+from foretell.scoring.table import Labels
 
 
 def column(values: list[str]) -> Labels:
@@ -11,21 +11,21 @@ def column(values: list[str]) -> Labels:
 
 
 def test_numbers_are_ordered_as_numbers_with_their_signs() -> None:
-    found = group_labels("horizon", column(["365", "≤7", ">3650", "8–30", "7"]))
-    assert found.names == ("≤7", "7", "8–30", "365", ">3650")
-    assert found.ordered
+    grouping = group_labels("horizon", column(["365", "≤7", ">3650", "8–30", "7"]))
+    assert grouping.names == ("≤7", "7", "8–30", "365", ">3650")
+    assert grouping.ordered
 
 
 def test_many_numbers_become_fifths() -> None:
-    found = group_labels("volume", column([str(i) for i in range(100)]))
-    assert len(found.names) == 5
-    assert np.bincount(found.codes).tolist() == pytest.approx([20] * 5, abs=1)
+    grouping = group_labels("volume", column([str(i) for i in range(100)]))
+    assert len(grouping.names) == 5
+    assert np.bincount(grouping.codes).tolist() == pytest.approx([20] * 5, abs=1)
 
 
-def test_missing_numbers_stay_apart() -> None:
-    found = group_labels("volume", column([str(i) for i in range(50)] + [""]))
-    assert found.names[-1] == UNKNOWN
-    assert found.codes[-1] == len(found.names) - 1
+def test_missing_numbers_are_a_separate_group() -> None:
+    grouping = group_labels("volume", column([str(i) for i in range(50)] + [""]))
+    assert grouping.names[-1] == UNKNOWN
+    assert grouping.codes[-1] == len(grouping.names) - 1
 
 
 def test_many_days_become_months_then_years() -> None:
@@ -37,24 +37,24 @@ def test_many_days_become_months_then_years() -> None:
 
 def test_small_categories_are_pooled_last() -> None:
     values = [c for i, c in enumerate("abcdefghijklmnop") for _ in range(20 - i)]
-    found = group_labels("category", column(values))
-    assert len(found.names) == 12
-    assert found.names[0] == "a"
-    assert found.names[-1] == "other"
-    assert not found.ordered
+    grouping = group_labels("category", column(values))
+    assert len(grouping.names) == 12
+    assert grouping.names[0] == "a"
+    assert grouping.names[-1] == "other"
+    assert not grouping.ordered
 
 
 def test_empty_label_is_called_none() -> None:
-    found = group_labels("source", column(["x", "", "x"]))
-    assert found.names == ("x", UNKNOWN)
-    assert found.codes.tolist() == [0, 1, 0]
+    grouping = group_labels("source", column(["x", "", "x"]))
+    assert grouping.names == ("x", UNKNOWN)
+    assert grouping.codes.tolist() == [0, 1, 0]
 
 
 def test_groups_partition_the_rows() -> None:
     rng = np.random.default_rng(1)
-    found = group_labels("s", column([str(v) for v in rng.integers(0, 40, 300)]))
-    assert np.bincount(found.codes, minlength=len(found.names)).sum() == 300
-    assert found.codes.max() < len(found.names)
+    grouping = group_labels("s", column([str(v) for v in rng.integers(0, 40, 300)]))
+    assert np.bincount(grouping.codes, minlength=len(grouping.names)).sum() == 300
+    assert grouping.codes.max() < len(grouping.names)
 
 
 def test_equal_numbers_give_one_group() -> None:

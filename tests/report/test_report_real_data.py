@@ -1,4 +1,4 @@
-"""The published numbers of the BLF paper, all the way to the page."""
+"""The published numbers of the BLF paper on pages."""
 
 from pathlib import Path
 from xml.etree import ElementTree
@@ -6,9 +6,11 @@ from xml.etree import ElementTree
 import pytest
 
 from foretell.metrics import Resampling
-from foretell.report import error_analysis_page, leaderboard_page
-from foretell.scoring import ForecastTable, ScoringOptions, read_table, score_table
+from foretell.report.leaderboard import error_analysis_page, leaderboard_page
 from foretell.scoring.breakdown import error_analysis
+from foretell.scoring.join import read_table
+from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.table import ForecastTable
 
 BLF = "blf:pro-high-brave-c1-p1-t1[hier-cal]"
 
@@ -27,7 +29,7 @@ join '{tables}/ab_questions.parquet' q using (question_id, source, forecast_due_
 
 
 @pytest.fixture(scope="module")
-def tranches(shared_data: Path) -> ForecastTable:
+def both_samples(shared_data: Path) -> ForecastTable:
     import duckdb
 
     def rows(query: str) -> list[dict[str, object]]:
@@ -40,21 +42,21 @@ def tranches(shared_data: Path) -> ForecastTable:
 
 
 @pytest.mark.shared_data
-def test_leaderboard_of_the_two_tranches(tranches: ForecastTable) -> None:
-    board = score_table(tranches, ScoringOptions(by=("source",), resampling=Resampling(draws=500)))
-    document = leaderboard_page(board, tranches, "Tranches A and B")
-    told = " ".join(" ".join(ElementTree.fromstring(document.partition("\n")[2]).itertext()).split())
-    assert f"{BLF} is better than " in told
-    assert "791 targets of 400 questions" in told
+def test_leaderboard_page_shows_the_published_scores(both_samples: ForecastTable) -> None:
+    board = score_table(both_samples, ScoringOptions(by=("source",), resampling=Resampling(draws=500)))
+    document = leaderboard_page(board, both_samples, "Tranches A and B")
+    text = " ".join(" ".join(ElementTree.fromstring(document.partition("\n")[2]).itertext()).split())
+    assert f"{BLF} is better than " in text
+    assert "791 targets of 400 questions" in text
     for published in ("73.3 [", "70.4 [", "83.8 [", "62.7 [", "81.3 [", "59.6 ["):
-        assert published in told, published
+        assert published in text, published
     assert len(document) < 300_000
 
 
 @pytest.mark.shared_data
-def test_errors_of_the_best(tranches: ForecastTable) -> None:
-    found = error_analysis(tranches, BLF)
-    assert found.overall is not None
-    assert round(found.overall.estimate, 2) == 73.26
-    assert {b.column for b in found.breakdowns} == {"kind", "source", "horizon", "due"}
-    ElementTree.fromstring(error_analysis_page(found).partition("\n")[2])
+def test_error_analysis_of_the_published_best(both_samples: ForecastTable) -> None:
+    analysis = error_analysis(both_samples, BLF)
+    assert analysis.overall is not None
+    assert round(analysis.overall.estimate, 2) == 73.26
+    assert {b.column for b in analysis.breakdowns} == {"kind", "source", "horizon", "due"}
+    ElementTree.fromstring(error_analysis_page(analysis).partition("\n")[2])

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from foretell.metrics import Interval
-from foretell.questions import InputError
-from foretell.report import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable, write_outputs
-from foretell.report.charts import figure, rect
-from foretell.scoring import Verdict
+from foretell.questions.errors import InputError
+from foretell.report.charts.svg import figure, rect
+from foretell.report.document import write_outputs
+from foretell.report.study import StudyChart, StudyColumn, StudyRow, StudyTable
+from foretell.report.study_result import StudyResult
+from foretell.scoring.verdict import Verdict
 
 INTERVAL = Interval(estimate=0.5, low=nan, high=0.75, se=0.1, n_clusters=9, draws=100)
 GAP = Verdict(
@@ -50,7 +52,7 @@ STUDY = StudyResult(
             ),
             rows=(
                 StudyRow(name="a", values=(3, INTERVAL, GAP, nan, "yes")),
-                StudyRow(name="b", values=(4, None, 1.5, 0.0, None), style="anchor"),
+                StudyRow(name="b", values=(4, None, 1.5, 0.0, None), style="baseline"),
             ),
             caption="A caption.",
         ),
@@ -63,7 +65,7 @@ STUDY = StudyResult(
 )
 
 
-def test_json_holds_every_cell_and_no_number_that_does_not_exist():
+def test_json_has_every_value_and_null_for_missing_numbers():
     data = json.loads(json.dumps(STUDY.to_dict(), allow_nan=False))
     table = data["tables"][0]
     assert table["columns"] == ["n", "name (2)", "Δ", "Δ (2)", "said"]
@@ -72,23 +74,23 @@ def test_json_holds_every_cell_and_no_number_that_does_not_exist():
     assert first["name (2)"]["low"] is None
     assert (first["Δ"]["first"], first["Δ"]["diff"], first["Δ (2)"]) == ("a", -0.25, None)
     assert (second["n"], second["said"]) == (4, None)
-    assert table["styles"] == ["", "anchor"]
+    assert table["styles"] == ["", "baseline"]
     assert data["charts"] == [{"name": "box", "title": "A box"}]
 
 
-def test_a_folder_holds_the_page_markdown_json_and_every_chart(tmp_path: Path):
-    written = write_outputs(STUDY, [tmp_path / "out"])
-    assert [path.name for path in written] == ["made.html", "made.md", "made.json", "made.svg"]
-    assert all(path.is_file() for path in written)
-    assert "Read it slowly." in written[0].read_text()
+def test_a_folder_gets_the_page_markdown_json_and_every_chart(tmp_path: Path):
+    paths = write_outputs(STUDY, [tmp_path / "out"])
+    assert [path.name for path in paths] == ["made.html", "made.md", "made.json", "made.svg"]
+    assert all(path.is_file() for path in paths)
+    assert "Read it slowly." in paths[0].read_text()
     bare = write_outputs(replace(STUDY, charts=()), [tmp_path / "bare"])
     assert [path.suffix for path in bare] == [".html", ".md", ".json"]
 
 
-def test_several_charts_are_several_files(tmp_path: Path):
+def test_several_charts_are_written_to_several_files(tmp_path: Path):
     two = replace(STUDY, charts=(*STUDY.charts, replace(STUDY.charts[0], name="other")))
-    written = write_outputs(two, [tmp_path / "chart.svg"])
-    assert [path.name for path in written] == ["chart-box.svg", "chart-other.svg"]
+    paths = write_outputs(two, [tmp_path / "chart.svg"])
+    assert [path.name for path in paths] == ["chart-box.svg", "chart-other.svg"]
     assert write_outputs(STUDY, [tmp_path / "one.svg"]) == [tmp_path / "one.svg"]
     with pytest.raises(InputError, match="this study has no chart"):
         write_outputs(replace(STUDY, charts=()), [tmp_path / "none.svg"])

@@ -5,27 +5,19 @@ from pathlib import Path
 import pytest
 from tests.forecasters.tree.random_trees import claim
 
-from foretell.forecasters.tree import (
-    AverageLink,
-    Grounding,
-    Proposition,
-    SetClaim,
-    SetP,
-    Tree,
-    TreeAuthor,
-    TreeOrigin,
-    commit_edits,
-    compare_scenarios,
-    evaluated,
-    read_tree_file,
-    resynthesize,
-    write_tree,
-)
-from foretell.operations import show_tree
-from foretell.questions import Cost, InputError
-from foretell.report import MOST_DRAWN, picture_of, write_outputs
-from foretell.report.charts import TornadoRow, tornado_plot
-from foretell.report.tree_report import tree_report
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.edits import SetClaim, SetP
+from foretell.forecasters.tree.history import TreeAuthor, commit_edits
+from foretell.forecasters.tree.links import AverageLink
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, TreeOrigin
+from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
+from foretell.forecasters.tree.what_if import compare_scenarios, resynthesize
+from foretell.operations.tree import show_tree
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost
+from foretell.report.charts.ranking import TornadoRow, tornado_plot
+from foretell.report.document import write_outputs
+from foretell.report.tree_report import MOST_DRAWN, picture_of, tree_report
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 ODD = '<script>alert(1)</script> & "q"\n\nsecond'
@@ -36,22 +28,22 @@ def parsed(html: str) -> ET.Element:
 
 
 def test_every_claim_formula_and_scenario_is_on_the_page():
-    found = read_tree_file(EXAMPLES / "central_bank.json")
-    html = tree_report(found.tree, compare_scenarios(found.tree, found.scenarios.values())).to_html()
+    tree_file = read_tree_file(EXAMPLES / "central_bank.json")
+    html = tree_report(tree_file.tree, compare_scenarios(tree_file.tree, tree_file.scenarios.values())).to_html()
     page = parsed(html)
     ids = {element.get("id") for element in page.iter()}
-    assert {f"claim-{id}" for id in found.tree.nodes} <= ids
+    assert {f"claim-{id}" for id in tree_file.tree.nodes} <= ids
     text = " ".join(page.itertext())
     assert "Probability 0.538" in text
     assert "True exactly when (P1 and P2) or (P2 and P3) or (P1 and P3 and PA)." in text
     assert "1 − (1 − 0.1) × (1 − 0.6 × 0.400) × (1 − 0.5 × 0.450) = 0.470" in text
     assert "hard landing" in text
-    assert all(node.claim in text for node in found.tree.nodes.values())
+    assert all(node.claim in text for node in tree_file.tree.nodes.values())
     links = {a.get("href") for a in page.iter("a")}
-    assert {f"#claim-{id}" for id in found.tree.nodes} <= links
+    assert {f"#claim-{id}" for id in tree_file.tree.nodes} <= links
 
 
-def test_texts_of_strangers_stay_texts():
+def test_untrusted_texts_are_escaped():
     grounding = Grounding(
         grounder=ODD, report=ODD, error=ODD, sources=(ODD, "javascript:alert(1)", "https://a.org/x?y=1")
     )
@@ -64,21 +56,21 @@ def test_texts_of_strangers_stay_texts():
     assert not any("javascript" in (href or "") for href in hrefs)
 
 
-def test_an_incomplete_answer_says_so():
+def test_an_incomplete_answer_is_reported():
     tree = read_tree_file(EXAMPLES / "nvda.json").tree
     lost = replace(tree.nodes["P2.1"], p=None, grounding=Grounding(grounder="g", error="no results"))
-    made = tree_report(evaluated(replace(tree, nodes={**tree.nodes, "P2.1": lost})))
-    text = " ".join(parsed(made.to_html()).itertext())
+    report = tree_report(evaluated(replace(tree, nodes={**tree.nodes, "P2.1": lost})))
+    text = " ".join(parsed(report.to_html()).itertext())
     assert "Without a number of their own: P2.1" in text
     assert "Grounding failed: no results" in text
 
 
-def test_tornado_without_bars():
+def test_tornado_chart_without_inputs_has_a_message():
     assert "Nothing moves it" in tornado_plot([], 0.5).svg
     assert tornado_plot([TornadoRow(name="a", at_low=0.2, at_high=0.9)], 0.5).svg.count("<rect") == 2
 
 
-def test_a_report_tells_what_it_takes_to_sign_it(tmp_path: Path):
+def test_a_report_has_everything_needed_to_sign_it(tmp_path: Path):
     file = tmp_path / "bank.json"
     tree = read_tree_file(EXAMPLES / "central_bank.json").tree
     source = "[s1] Minutes (2026-05-01) https://bank.example/minutes"
@@ -104,42 +96,42 @@ def test_a_report_tells_what_it_takes_to_sign_it(tmp_path: Path):
     spent = TreeAuthor(name="Ann", message="Vote", models=("synthesizer=openai:y",), cost=Cost(dollars=0.5, calls=2))
     commit_edits(file, [SetP(id="P2.2", p=0.6), SetClaim(id="P1.3", claim="Oil stays below 80 dollars.")], spent)
 
-    found = show_tree(file)
-    markdown, page = found.to_markdown(), parsed(found.to_html())
+    result = show_tree(file)
+    markdown, page = result.to_markdown(), parsed(result.to_html())
     text = " ".join(page.itertext())
-    for told in (text, markdown.replace("\\", "")):
+    for shown in (text, markdown.replace("\\", "")):
         for words in (
             "it will be known by 2026-12-31",
             "Most for it: P1.1 at 0.700",
-            "The answer would be even with",
+            "The answer would be 0.5 with",
             "The answer lies between",
             "Drivers up",
             "Drivers down",
             "Stale: P1",
-            "Examined by another grounder than the one that was meant, or not every time: P1.1.",
+            "P1.1: notebook failed: no kernel; search: took over.",
             "grounder=openai:x, synthesizer=openai:y",
-            "$0.7500 billed, 9 calls, 120 tokens",
+            "$0.75 billed, 9 calls, 120 tokens",
             "foretell replay abc123",
             "foretell tree show bank.json --inputs",
             "prepared by",
             "no date",
             "Ann",
         ):
-            assert words in told, words
+            assert words in shown, words
     assert r"[\[s1\] Minutes](<https://bank.example/minutes>) 2026-05-01" in markdown
     assert "As the bank **announces** it." in markdown
     links = {a.get("href") for a in page.iter("a")}
     assert {"https://bank.example/minutes", "https://b.example/undated"} <= links
     assert not list(page.iter("img"))
-    assert [one.text for one in page.iter("strong") if one.text == "Three"]
-    pictures = [one.get("aria-label") or "" for one in page.iter("{http://www.w3.org/2000/svg}svg")]
+    assert [element.text for element in page.iter("strong") if element.text == "Three"]
+    pictures = [element.get("aria-label") or "" for element in page.iter("{http://www.w3.org/2000/svg}svg")]
     assert "Tree of 12 claims" in pictures
     assert len(pictures) > 1, "the tornado too"
-    body = found.to_dict()
-    up = next(one for one in body["drivers"] if one["id"] == "P1.1")
-    turned = resynthesize(found.tree, [SetP(id="P1.1", p=up["turns_at"])])
+    body = result.to_dict()
+    up = next(element for element in body["drivers"] if element["id"] == "P1.1")
+    turned = resynthesize(result.tree, [SetP(id="P1.1", p=up["turns_at"])])
     assert turned.nodes["P0"].p == pytest.approx(0.5)
-    assert up["if_true"] == pytest.approx(resynthesize(found.tree, [SetP(id="P1.1", p=1.0)]).nodes["P0"].p)
+    assert up["if_true"] == pytest.approx(resynthesize(result.tree, [SetP(id="P1.1", p=1.0)]).nodes["P0"].p)
 
 
 def test_a_large_tree_is_drawn_in_part_and_shared_claims_once():
@@ -149,14 +141,14 @@ def test_a_large_tree_is_drawn_in_part_and_shared_claims_once():
         nodes[f"P{n}"] = claim(f"P{n}", children=below, link=AverageLink())
     top = claim("P0", children=tuple(f"P{n}" for n in range(1, 9)), link=AverageLink())
     chart = picture_of(evaluated(Tree(root="P0", nodes={"P0": top, **nodes})))
-    drawn = [one for one in ET.fromstring(str(chart.svg)).iter("{http://www.w3.org/2000/svg}rect")]
+    drawn = [box for box in ET.fromstring(str(chart.svg)).iter("{http://www.w3.org/2000/svg}rect")]
     assert 20 < len(drawn) <= MOST_DRAWN
-    places = {(one.get("x"), one.get("y")) for one in drawn}
+    places = {(box.get("x"), box.get("y")) for box in drawn}
     assert len(places) == len(drawn), "no two boxes lie upon each other"
     assert "(+" in str(chart.svg)
 
 
-def test_pdf_is_refused_with_the_suffixes_that_can_be_written(tmp_path: Path):
+def test_pdf_is_refused_with_a_list_of_supported_suffixes(tmp_path: Path):
     with pytest.raises(InputError, match="cannot write this kind of file") as refused:
         write_outputs(show_tree(EXAMPLES / "nvda.json"), [tmp_path / "report.pdf"])
     assert ".html" in (refused.value.hint or "")

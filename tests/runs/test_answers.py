@@ -9,9 +9,10 @@ import pytest
 
 import foretell
 from fakes.models import BackgroundModels
-from foretell.models import Budget
-from foretell.questions import InputError
-from foretell.runs import Settings, run_sync
+from foretell.models.budget import Budget
+from foretell.questions.errors import InputError
+from foretell.runs.event_loop import run_sync
+from foretell.runs.settings import Settings
 
 BRIDGE = "Will the harbour bridge be approved?"
 
@@ -27,7 +28,7 @@ def settings(tmp_path: Path, provider: BackgroundModels) -> Settings:
     return Settings(home=tmp_path, keys={"OPENAI_API_KEY": "x"}, addresses={"openai": f"{provider.url}/v1"})
 
 
-def test_without_a_model_it_is_the_outside_view(tmp_path: Path):
+def test_ask_without_a_model_gives_the_outside_view(tmp_path: Path):
     nowhere = Settings(home=tmp_path, network=False)
     forecast = foretell.ask(BRIDGE, closes="2027-06-30", settings=nowhere)
     assert 0 < forecast.p["yes"] < 1
@@ -38,14 +39,14 @@ def test_without_a_model_it_is_the_outside_view(tmp_path: Path):
     assert list(several.p) == ["A", "B", "C"]
 
 
-def test_it_works_where_a_loop_is_running(tmp_path: Path):
+def test_ask_works_while_an_event_loop_is_running(tmp_path: Path):
     async def notebook() -> float:
         return foretell.ask(BRIDGE, settings=Settings(home=tmp_path, network=False)).p["yes"]
 
     assert 0 < asyncio.run(notebook()) < 1
 
 
-def test_errors_come_through_a_thread():
+def test_errors_are_raised_through_the_thread():
     async def broken() -> None:
         raise InputError("no")
 
@@ -56,19 +57,19 @@ def test_errors_come_through_a_thread():
         asyncio.run(notebook())
 
 
-def test_with_a_model_it_is_researched_once(settings: Settings, provider: BackgroundModels):
+def test_repeated_ask_with_a_model_reuses_replies(settings: Settings, provider: BackgroundModels):
     provider.reset()
     details: dict[str, Any] = {"closes": "2027-06-30", "as_of": "2026-07-01", "trials": 2}
     forecast = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=settings, **details)
     assert forecast.usage.calls > 0
-    asked = provider.stats()["arrived"]
-    assert asked > 0
+    arrived = provider.stats()["arrived"]
+    assert arrived > 0
     again = foretell.ask(BRIDGE, model="openai:gpt-5-mini", search=(), settings=settings, **details)
     assert again.p == forecast.p
-    assert provider.stats()["arrived"] == asked
+    assert provider.stats()["arrived"] == arrived
 
 
-def test_the_purse_is_around_every_run(settings: Settings):
+def test_budget_of_the_settings_includes_every_run(settings: Settings):
     from dataclasses import replace
 
     purse = Budget("server", dollars=5.0)
@@ -80,7 +81,7 @@ def test_the_purse_is_around_every_run(settings: Settings):
         foretell.ask(BRIDGE, model="compat:unheard@http://203.0.113.1/v1", settings=held)
 
 
-def test_an_option_nobody_knows_is_named(tmp_path: Path):
+def test_unknown_option_is_named(tmp_path: Path):
     with pytest.raises(TypeError, match="'colour'"):
         foretell.ask(BRIDGE, settings=Settings(home=tmp_path), colour="red")
     with pytest.raises(InputError, match="`closes` must be later"):

@@ -1,14 +1,21 @@
+import asyncio
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import foretell
 from foretell import backtest
-from foretell.data.series import Series, SeriesInMemory
-from foretell.forecasters import Context
-from foretell.forecasters.base_rates import BaseRateForecaster, ConstantForecaster, CrowdForecaster
-from foretell.questions import Forecast, InputError, Question, Resolution, SeriesRef, Snapshot, Target, instant
-from foretell.runs import past_of
-from foretell.scoring import failure_rows, forecast_rows, outcome_rows, write_backtest
+from foretell.data.series.series import Series, SeriesInMemory
+from foretell.forecasters.base_rates.baselines import BaseRateForecaster, ConstantForecaster, MarketPriceForecaster
+from foretell.forecasters.forecaster import Context
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, SeriesRef, Snapshot, Target
+from foretell.questions.resolution import Resolution
+from foretell.runs.outcomes import past_of
+from foretell.scoring.long_tables import failure_rows, forecast_rows, outcome_rows, write_backtest
 
 PRICED = Question(
     id="market/a",
@@ -39,7 +46,7 @@ RESOLUTIONS = [
 
 
 class Peeker:
-    """Reports how far it could see."""
+    """Reports the last day that it could see."""
 
     name = "peeker"
 
@@ -55,24 +62,24 @@ class Peeker:
 
 
 class Leaky:
-    """A source that hands out everything, whatever the cutoff."""
+    """A source that ignores the cutoff."""
 
     async def fetch(self, ref: SeriesRef, as_of: object) -> Series:
         days = np.arange("2025-12-01", "2026-03-01", dtype="M8[D]")
         return Series(id="b", days=days, values=np.arange(len(days), dtype=float))
 
 
-def test_a_leaky_source_is_clamped_to_the_due_date():
+def test_leaky_source_is_clamped_to_the_due_date():
     peeker = Peeker()
     result = backtest([peeker], [DATED], series=Leaky())
     assert len(result.forecasts) == 1
     assert peeker.last == np.datetime64("2026-01-10")
 
 
-def test_failures_are_recorded_with_their_reason_and_stop_nothing():
-    result = backtest([CrowdForecaster(), ConstantForecaster()], [PRICED, DATED])
+def test_failures_are_recorded_with_their_reason_and_do_not_stop_the_backtest():
+    result = backtest([MarketPriceForecaster(), ConstantForecaster()], [PRICED, DATED])
     assert [(f.forecaster, f.question_id) for f in result.forecasts] == [
-        ("crowd", "market/a"),
+        ("market-price", "market/a"),
         ("always 0.5", "market/a"),
         ("always 0.5", "data/b"),
     ]
@@ -91,8 +98,8 @@ def test_a_forecast_that_leaves_a_target_out_is_a_failure():
     assert "2026-02-09" in backtest([Half()], [DATED]).failures[0].error
 
 
-def test_tables_of_a_backtest_are_scored_as_they_are(tmp_path):
-    result = backtest([CrowdForecaster(), ConstantForecaster(p=0.2)], [PRICED, DATED])
+def test_tables_of_a_backtest_can_be_scored(tmp_path):
+    result = backtest([MarketPriceForecaster(), ConstantForecaster(p=0.2)], [PRICED, DATED])
     paths = write_backtest(result, RESOLUTIONS, tmp_path / "run")
     board = foretell.score(paths["forecasts"], paths["outcomes"])
     always = next(s for s in board.scores if s.forecaster == "always 0.2" and dict(s.group) == {"kind": "overall"})
@@ -101,12 +108,12 @@ def test_tables_of_a_backtest_are_scored_as_they_are(tmp_path):
     assert any("has not resolved" in note for note in board.notes)
 
 
-def test_outcome_rows_keep_the_unresolved_and_say_what_is_known():
+def test_outcome_rows_include_unresolved_targets():
     rows = {(row["question"], row["target"]): row for row in outcome_rows([PRICED, DATED], RESOLUTIONS)}
     assert rows["market/a", "yes"]["price"] == 0.3
     assert rows["data/b", "2026-01-17"]["horizon"] == 7
     assert rows["data/b", "2026-02-09"]["outcome"] is None
-    assert forecast_rows(backtest([CrowdForecaster()], [PRICED]).forecasts, [PRICED])[0]["due"] == "2026-01-10"
+    assert forecast_rows(backtest([MarketPriceForecaster()], [PRICED]).forecasts, [PRICED])[0]["due"] == "2026-01-10"
 
 
 def test_base_rates_see_only_what_was_known_before():
@@ -178,3 +185,40 @@ def test_a_named_set_comes_with_its_outcomes():
     result = backtest("always:p=0.3", "demo")
     assert len(result.forecasts) == len(benchmark.questions.questions)
     assert foretell.score(result) == foretell.score(result, benchmark.questions.resolutions)
+
+
+class Cautious:
+    """A forecaster with one method, and without a name."""
+
+    def forecast(self, question: Question) -> float:
+        return 0.3
+
+
+def test_an_object_with_one_method_is_a_forecaster():
+    (forecast,) = backtest(Cautious(), [PRICED]).forecasts
+    assert (forecast.forecaster, set(forecast.p.values())) == ("Cautious", {0.3})
+
+
+def test_an_exception_costs_only_its_question_and_names_it():
+    second = replace(PRICED, id="second")
+
+    def fails(question: Question) -> float:
+        return 0.2 if question.id == PRICED.id else 1 / 0
+
+    result = backtest([fails, "always:p=0.1"], [PRICED, second])
+    assert [(failure.question_id, failure.error) for failure in result.failures] == [
+        ("second", "ZeroDivisionError: division by zero")
+    ]
+    assert len(result.forecasts) == 3
+    assert "fails: ZeroDivisionError: division by zero (question second)" in str(result)
+
+
+def test_it_can_be_awaited_and_reports_its_progress():
+    seen: list[tuple[int, int]] = []
+
+    async def both() -> None:
+        awaited = await foretell.abacktest("always:p=0.1", [PRICED], progress=lambda done, of: seen.append((done, of)))
+        assert awaited == backtest("always:p=0.1", [PRICED])
+
+    asyncio.run(both())
+    assert seen == [(1, 1)]

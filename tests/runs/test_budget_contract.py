@@ -1,4 +1,4 @@
-"""The contract of a budget, through the doors and over HTTP: it is not overspent, and one that suffices does it all."""
+"""Budgets, through all interfaces and over HTTP: they are not overspent, and sufficient ones complete everything."""
 
 import json
 from collections.abc import Iterator
@@ -13,32 +13,34 @@ import yaml
 from fakes.background import Background
 from fakes.billing import MODEL, BillingModels
 from foretell import ask, replay, run, show
-from foretell.models import Journal
+from foretell.models.journal import Journal
 from foretell.models.providers import batches
-from foretell.operations import GridRequest, run_grid
-from foretell.practice import ServerRequest, ServerResponse, json_response
-from foretell.practice.models import arena_script, tree_script
-from foretell.questions import InputError
-from foretell.runs import Settings, run_sync
+from foretell.operations.grid import run_grid
+from foretell.operations.requests.runs import GridRequest
+from foretell.practice.models.scripts import arena_script, tree_script
+from foretell.practice.server import ServerRequest, ServerResponse, json_response
+from foretell.questions.errors import InputError
+from foretell.runs.event_loop import run_sync
+from foretell.runs.settings import Settings
 
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Makes a provider and settings that lead to it."""
-    monkeypatch.setattr(batches, "GATHER_SECONDS", 0.05)
-    monkeypatch.setattr(batches, "FIRST_POLL", 0.05)
+    """Makes a provider and settings with its address."""
+    for name in ("GATHER_SECONDS", "FIRST_POLL", "FIRST_WAIT"):
+        monkeypatch.setattr(batches, name, 0.05)
     providers: list[Background[BillingModels]] = []
 
     def make(**how: Any) -> tuple[BillingModels, Settings]:
-        found = Background(lambda: BillingModels(**how))
-        providers.append(found)
+        background = Background(lambda: BillingModels(**how))
+        providers.append(background)
         home = tmp_path / str(len(providers))
         home.mkdir()
         usual = {"due": "2026-01-01", "source": "own", "targets": [{"id": "yes"}]}
         rows = [{**usual, "id": f"own/{n}", "text": f"Will {n} win?"} for n in range(60)]
         (home / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         keys = {"OPENAI_API_KEY": "k"}
-        return found.server, Settings(home=home, keys=keys, addresses={"openai": f"{found.url}/v1"})
+        return background.server, Settings(home=home, keys=keys, addresses={"openai": f"{background.url}/v1"})
 
     yield make
     for provider in providers:
@@ -58,13 +60,13 @@ def spec_of(settings: Settings, budget: float | None, questions: int = 60, **fie
 
 @pytest.mark.parametrize("faults", [{}, {"429": 0.2, "500": 0.1}, {"cut": 0.3}], ids=["calm", "busy", "cut off"])
 @pytest.mark.parametrize("dollars", [0.02, 0.5])
-def test_a_budget_is_not_overspent(opened: Any, dollars: float, faults: dict[str, float]) -> None:
+def test_budget_is_not_overspent(opened: Any, dollars: float, faults: dict[str, float]) -> None:
     models, settings = opened(wants=40_000, faults=faults)
-    found = run(spec_of(settings, dollars), settings=settings).progress
+    progress = run(spec_of(settings, dollars), settings=settings).progress
     assert models.bill <= dollars
-    assert models.bill <= found.money.billed + found.money.unknown + 1e-6
-    assert found.money.reserved == pytest.approx(0)
-    run(spec_of(settings, dollars), settings=settings)  # Gone on with, it has no more money than it had.
+    assert models.bill <= progress.money.billed + progress.money.unknown + 1e-6
+    assert progress.money.reserved == pytest.approx(0)
+    run(spec_of(settings, dollars), settings=settings)  # When resumed, it has no more money than before.
     assert models.bill <= dollars
 
 
@@ -81,20 +83,20 @@ def test_a_budget_is_not_overspent(opened: Any, dollars: float, faults: dict[str
     ],
     ids=["plain", "trials", "flex", "batch", "capped", "trees"],
 )
-def test_a_budget_that_suffices_completes_everything(opened: Any, fields: dict[str, Any], wants: int) -> None:
-    """A budget that leaves room for the cautious estimate of one input pays for everything else."""
+def test_sufficient_budget_completes_everything(opened: Any, fields: dict[str, Any], wants: int) -> None:
+    """A budget with room for the cautious estimate of one input pays for everything else."""
     fields = dict(fields)
     questions, script = fields.pop("questions", 15), tree_script if fields.get("forecaster") == "tree" else None
     free, unlimited = opened(script=script, wants=wants)
     whole = run(spec_of(unlimited, None, questions, **fields), settings=unlimited).progress
     assert whole.money.billed == pytest.approx(free.bill)
     models, settings = opened(script=script, wants=wants, faults={"429": 0.1, "500": 0.05})
-    found = run(spec_of(settings, whole.money.billed * 1.05, questions, **fields), settings=settings).progress
-    assert (found.done, found.failed, found.degraded) == (whole.done, 0, 0)
+    progress = run(spec_of(settings, whole.money.billed * 1.05, questions, **fields), settings=settings).progress
+    assert (progress.done, progress.failed, progress.fallback) == (whole.done, 0, 0)
     assert models.bill <= whole.money.billed * 1.05
 
 
-def test_a_tier_that_the_provider_refuses_is_paid_for_from_the_same_budget(opened: Any) -> None:
+def test_retry_without_a_refused_tier_uses_the_same_budget(opened: Any) -> None:
     class NoFlex(BillingModels):
         def respond(self, request: ServerRequest) -> ServerResponse:
             if request.method == "POST" and request.json().get("service_tier"):
@@ -109,44 +111,44 @@ def test_a_tier_that_the_provider_refuses_is_paid_for_from_the_same_budget(opene
         assert 0.4 < models.bill <= 0.5
 
 
-def test_one_budget_of_a_grid_holds_over_its_runs_and_starts(opened: Any, tmp_path: Path) -> None:
+def test_grid_budget_applies_to_all_runs_and_restarts(opened: Any, tmp_path: Path) -> None:
     models, settings = opened(wants=900)
     base = {name: value for name, value in spec_of(settings, None, 20).items() if name != "budget"}
-    written = {"name": "g", "base": base, "factors": {"seed": [1, 2, 3]}, "budget": 0.4}
-    (tmp_path / "grid.yaml").write_text(yaml.safe_dump(written))
+    grid_file = {"name": "g", "base": base, "factors": {"seed": [1, 2, 3]}, "budget": 0.4}
+    (tmp_path / "grid.yaml").write_text(yaml.safe_dump(grid_file))
     for _ in range(3):
-        found = run_sync(run_grid(GridRequest(grid=tmp_path / "grid.yaml"), settings))
+        sync = run_sync(run_grid(GridRequest(grid=tmp_path / "grid.yaml"), settings))
         assert models.bill <= 0.4
-    assert sum(one.money.billed for one in found.planned) == pytest.approx(models.bill)
+    assert sum(row.money.billed for row in sync.planned) == pytest.approx(models.bill)
     with closing(Journal(settings.journal)) as journal:
         assert journal.spent()[MODEL].dollars == pytest.approx(models.bill)
-    dearer = {**written, "budget": 5.0}
+    dearer = {**grid_file, "budget": 5.0}
     (tmp_path / "grid.yaml").write_text(yaml.safe_dump(dearer))
-    found = run_sync(run_grid(GridRequest(grid=tmp_path / "grid.yaml"), settings))
-    assert all(one.cells == one.done for one in found.planned)
+    sync = run_sync(run_grid(GridRequest(grid=tmp_path / "grid.yaml"), settings))
+    assert all(row.trials == row.done for row in sync.planned)
 
 
-def test_a_reply_that_a_budget_cut_off_is_asked_for_anew_when_there_is_more_money(opened: Any) -> None:
+def test_truncated_reply_is_requested_again_with_a_larger_budget(opened: Any) -> None:
     models, settings = opened(wants=900)
     results = [run(spec_of(settings, dollars, 6), settings=settings) for dollars in (0.031, 0.0312, 5.0, 5.0)]
     cut_off, _, whole, again = results
     assert cut_off.progress.failed > 0
-    assert (whole.progress.done, whole.progress.failed, whole.progress.degraded) == (6, 0, 0)
+    assert (whole.progress.done, whole.progress.failed, whole.progress.fallback) == (6, 0, 0)
     assert again.progress.skipped == 6
     with closing(Journal(settings.journal)) as journal:
         spent = journal.spent()[MODEL]
-        assert spent.dollars == pytest.approx(models.bill)  # What was cut off was paid for too, and stays booked.
-        # A few cents more buy a few tokens more: neither that nor the larger budget sends what is stored.
+        assert spent.dollars == pytest.approx(models.bill)  # The truncated reply was paid for too and stays recorded.
+        # A few cents more allow a few more tokens. No budget sends stored requests again.
         assert 6 < spent.calls <= 6 + 2
     answers = show(whole.run, settings=settings).answers
-    assert sum(one.usage.calls for one in answers) == 6 + 1
-    for one in (whole, cut_off):
-        found = replay(one.run, settings=settings)
-        assert (found.same, found.total) == (6, 6), found.notes
+    assert sum(answer.usage.calls for answer in answers) == 6 + 1
+    for result in (whole, cut_off):
+        replayed = replay(result.run, settings=settings)
+        assert (replayed.same, replayed.total) == (6, 6), replayed.notes
 
 
 @pytest.mark.parametrize("wants", [300, 40_000])
-def test_five_cents_are_enough_for_a_question_or_are_not_overspent(opened: Any, wants: int) -> None:
+def test_small_budget_is_not_overspent(opened: Any, wants: int) -> None:
     models, settings = opened(script=arena_script, wants=wants)
     how: dict[str, Any] = {"model": MODEL, "budget": 0.05, "as_of": "2026-01-01", "settings": settings}
     how["set"] = {"options.variant": "zero-shot"}

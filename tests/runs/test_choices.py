@@ -1,4 +1,4 @@
-"""What is chosen for the models of a run where its user does not say: thinking by role, tiers, patience, prices."""
+"""Defaults for the models of a run: effort by role, service tiers, time limits and prices."""
 
 import asyncio
 import json
@@ -11,43 +11,24 @@ from typing import Any
 
 import pytest
 
-from foretell.forecasters import TracedModel
-from foretell.models import (
-    MODEL_ROLES,
-    ModelLimits,
-    ModelName,
-    ModelRoles,
-    ModelSettings,
-    PriceList,
-    Reply,
-    Request,
-    ServiceTier,
-    TokenCount,
-    UserMessage,
-    default_effort,
-    default_efforts,
-    facts_of,
-    known_facts,
-)
-from foretell.operations import AskRequest, RunRequest, prepare, prepare_ask
-from foretell.questions import InputError, ModelCalled, TraceEvent
-from foretell.runs import (
-    BudgetSpec,
-    QuestionsSpec,
-    RunSpec,
-    RunStore,
-    Settings,
-    begin_run,
-    check_run,
-    forecaster_options,
-    models_of_run,
-    open_answers,
-    prices_of,
-    runner,
-    spec_from_json,
-    spec_from_mapping,
-)
-from foretell.runs.runtime import tool_seconds
+from foretell.forecasters.forecaster import TracedModel
+from foretell.models.facts import facts_of, known_facts
+from foretell.models.limits import ModelLimits
+from foretell.models.model import ModelSettings, Reply, Request, ServiceTier, TokenCount, UserMessage
+from foretell.models.names import MODEL_ROLES, ModelName, ModelRoles, default_effort, default_efforts
+from foretell.models.prices import PriceList
+from foretell.operations.ask import prepare_ask
+from foretell.operations.requests.asking import AskRequest
+from foretell.operations.requests.runs import RunRequest
+from foretell.operations.run import prepare
+from foretell.questions.errors import InputError
+from foretell.questions.trace import ModelCalled, TraceEvent
+from foretell.runs import runner
+from foretell.runs.runner import begin_run, check_run, open_answers
+from foretell.runs.runtime import forecaster_options, models_of_run, prices_of, tool_seconds
+from foretell.runs.settings import Settings
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec, spec_from_json, spec_from_mapping
+from foretell.runs.store import RunStore
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 UNKNOWN = "openrouter:nobody/knows-this-model"
@@ -58,7 +39,7 @@ def spec_of(agent: str, **rest: Any) -> RunSpec:
     return RunSpec(questions=QuestionsSpec(dataset="demo"), models=models, **rest)
 
 
-def test_agents_think_and_who_sorts_thinks_little():
+def test_default_effort_depends_on_the_role():
     named = [entry.name for table in known_facts() for entry in table.models if entry.name]
     assert len(named) > 20
     for model in named:
@@ -73,31 +54,31 @@ def test_agents_think_and_who_sorts_thinks_little():
         assert default_efforts(ModelRoles(agent=unheard)) == {}
 
 
-def test_what_a_person_says_counts():
-    def chosen(model: str, **given: Any) -> Any:
-        return default_efforts(ModelRoles(agent=model, settings={"agent": ModelSettings(**given)}))
+def test_stated_effort_overrides_the_default():
+    def chosen(model: str, **sampling: Any) -> Any:
+        return default_efforts(ModelRoles(agent=model, settings={"agent": ModelSettings(**sampling)}))
 
     assert chosen("openai:gpt-5.4") == {"agent": "medium", "filter": "none", "summariser": "none"}
     assert chosen("openai:gpt-5.4", effort="high") == {"filter": "none", "summariser": "none"}
     assert chosen("openai:gpt-5.4", effort="none") == {}
-    # It takes no temperature while it thinks.
+    # It accepts no temperature while it reasons.
     assert chosen("openai:gpt-5.4", temperature=0.7) == {}
     other = ModelRoles(agent="openai:gpt-6-sol", others={"filter": "mistral:mistral-small-latest"})
     assert default_efforts(other) == {"summariser": "low"}
 
 
-def test_a_choice_is_made_once_and_kept_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_chosen_efforts_are_stored_with_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     spec = spec_of("openai:gpt-5.4", sampling={"max_tokens": 900})
     with closing(RunStore(tmp_path / "new.db")) as store:
-        made = begin_run(store, spec, NOW)
-        assert made.id == spec.id
-        assert made.efforts == {"agent": "medium", "filter": "none", "summariser": "none"}
+        begun = begin_run(store, spec, NOW)
+        assert begun.id == spec.id
+        assert begun.efforts == {"agent": "medium", "filter": "none", "summariser": "none"}
         monkeypatch.delattr(runner, "default_efforts")
-        assert begin_run(store, spec, NOW) == made
+        assert begin_run(store, spec, NOW) == begun
         row = store.run(spec.id)
         assert row is not None
         stored = spec_from_json(row.spec)
-    assert (stored, stored.id) == (made, spec.id)
+    assert (stored, stored.id) == (begun, spec.id)
     roles = models_of_run(stored)
     assert {role: roles.setting(role).effort for role in MODEL_ROLES} == {
         **dict.fromkeys(MODEL_ROLES, "medium"),
@@ -109,7 +90,7 @@ def test_a_choice_is_made_once_and_kept_with_the_run(tmp_path: Path, monkeypatch
         spec_from_mapping(row.spec)
 
 
-def test_runs_of_before_go_on_as_they_began(tmp_path: Path):
+def test_older_runs_continue_without_efforts_and_marks(tmp_path: Path):
     spec = spec_of("openai:gpt-5.4")
     with closing(RunStore(tmp_path / "old.db")) as store:
         store.begin(spec.id, spec.to_json(), NOW.isoformat())
@@ -130,17 +111,17 @@ def charged(model: str, wanted: Any, **reply: Any) -> float | None:
     return None if dollars is None else round(10 * dollars, 6)
 
 
-def test_a_tier_is_paid_where_there_is_one():
+def test_service_tier_changes_the_price_if_the_provider_has_it():
     assert (charged("openai:gpt-6-sol", None), charged("openai:gpt-6-sol", "flex")) == (2.0, 1.0)
     assert charged("google:gemini-3.8-flash", "flex") == 0.375
     assert charged("anthropic:claude-opus-5-5", "batch") == 2.0
-    # Anthropic has no such tier, and a tier that was not granted is not paid for at its price.
+    # Anthropic has no such tier, and a tier that was not granted does not change the price.
     assert charged("anthropic:claude-opus-5-5", "flex") == charged("anthropic:claude-opus-5-5", None) == 4.0
     assert charged("openai:gpt-6-sol", "flex", tier="standard") == 2.0
     assert charged("openai:gpt-6-sol", None, tier="priority") == 4.0
 
 
-def test_the_trace_says_what_was_charged():
+def test_trace_has_the_charged_price():
     events: list[TraceEvent] = []
 
     class Stated:
@@ -148,13 +129,13 @@ def test_the_trace_says_what_was_charged():
             return Reply(text="x", dollars=0.75 if "own" in request.slot else None, tokens=TokenCount(input=100_000))
 
     model = TracedModel(Stated(), events.append, "agent", PriceList())
-    asked = Request(model="openai:gpt-6-sol", messages=(), settings=ModelSettings(tier="flex"))
+    request = Request(model="openai:gpt-6-sol", messages=(), settings=ModelSettings(tier="flex"))
     for slot in ("own", "flex"):
-        asyncio.run(model.complete(replace(asked, slot=slot)))
+        asyncio.run(model.complete(replace(request, slot=slot)))
     assert [event.dollars for event in events if isinstance(event, ModelCalled)] == [0.75, 0.1]
 
 
-def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
+def test_tier_option_halves_the_price_and_says_so(tmp_path: Path):
     settings = Settings(home=tmp_path, keys={"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
     spec = {"questions": "demo", "models": {"agent": "openai:gpt-6-sol", "filter": "anthropic:claude-haiku-5-5"}}
     usual = prepare(RunRequest(spec=spec), settings)
@@ -168,20 +149,20 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
         "service tier flex: openai:gpt-6-sol costs half; a reply may take a quarter of an hour",
         "service tier flex: anthropic:claude-haiku-5-5 has no such tier",
     )
-    # There is time for its replies.
+    # The time limit allows for slow replies.
     assert forecaster_options(cheap.spec) == {"seconds": 9000.0}
     assert forecaster_options(replace(cheap.spec, options={"seconds": 60})) == {"seconds": 60}
     assert forecaster_options(usual.spec) == {}
     slow = prepare(RunRequest(spec=spec, set={"sampling.tier": "batch"}), settings)
     assert all("costs half; replies come together, within a day" in notice for notice in slow.notices)
     assert forecaster_options(slow.spec) == {"seconds": 900_000.0}
-    # The filter drops what it has no verdict on: it waits as long as its replies take.
+    # The filter drops material without a verdict, so it waits as long as its replies take.
     tiers: tuple[ServiceTier | None, ...] = (None, "standard", "flex", "batch")
     waits = [tool_seconds(usual.spec, ModelSettings(tier=tier), 120.0) for tier in tiers]
     assert waits == [120.0, 120.0, 900.0, 90_000.0]
     patient = replace(usual.spec, sampling={"reply_seconds": 1000})
     assert tool_seconds(patient, ModelSettings(), 120.0) == 1000.0
-    with pytest.raises(InputError, match="a tree asks too often to wait a day for each reply"):
+    with pytest.raises(InputError, match="a tree makes too many requests to wait a day for each reply"):
         prepare(RunRequest(spec={**spec, "forecaster": "tree"}, set={"sampling.tier": "batch"}), settings)
 
 
@@ -189,7 +170,7 @@ def test_one_option_makes_a_run_cheap_and_says_what_it_saves(tmp_path: Path):
     ("sampling", "seconds"),
     [({}, 300.0), ({"reply_seconds": 7}, 7.0), ({"tier": "flex"}, 900.0), ({"tier": "batch"}, 90_000.0)],
 )
-def test_a_run_waits_as_long_as_it_says(
+def test_reply_seconds_sets_how_long_a_run_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampling: dict[str, Any], seconds: float
 ):
     seen: list[ModelLimits] = []
@@ -211,10 +192,10 @@ def test_a_run_waits_as_long_as_it_says(
     assert [limits.seconds for limits in seen] == [seconds]
 
 
-# Prices that nobody knows.
+# Unknown prices.
 
 
-def test_prices_are_stated_for_every_role(tmp_path: Path):
+def test_prices_can_be_stated_by_role(tmp_path: Path):
     settings = Settings(home=tmp_path, keys={"OPENROUTER_API_KEY": "k", "OPENAI_API_KEY": "k"})
     fields: dict[str, Any] = {"question": "Will it rain?", "model": "openai:gpt-6-sol"}
 
@@ -222,10 +203,10 @@ def test_prices_are_stated_for_every_role(tmp_path: Path):
         chosen = {"models.filter": UNKNOWN, **{f"prices.{who}": price for who, price in prices.items()}}
         return AskRequest(**fields, budget=budget, set=chosen)
 
-    with pytest.raises(InputError, match="knows-this-model is not known"):
+    with pytest.raises(InputError, match="knows-this-model is unknown"):
         prepare_ask(request({"agent": "1/2"}), settings)
-    for written in ({"filter": "0.1/0.4"}, {UNKNOWN: "0.1/0.4"}, {"agent": "3/9", "filter": "0.1/0.4"}):
-        spec = prepare_ask(request(written), settings).spec
+    for prices in ({"filter": "0.1/0.4"}, {UNKNOWN: "0.1/0.4"}, {"agent": "3/9", "filter": "0.1/0.4"}):
+        spec = prepare_ask(request(prices), settings).spec
         price = prices_of(spec).of(UNKNOWN)
         assert price is not None
         assert (price.input, price.output) == (0.1, 0.4)
@@ -236,5 +217,5 @@ def test_prices_are_stated_for_every_role(tmp_path: Path):
     assert f"no price is known for {UNKNOWN}" in notice
     assert f"--set prices.{UNKNOWN}=0.5/2" in notice
     deep = spec_of("openai:gpt-6-sol", forecaster="tree", options={"deep_model": UNKNOWN}, budget=BudgetSpec(run=1.0))
-    with pytest.raises(InputError, match="knows-this-model is not known"):
+    with pytest.raises(InputError, match="knows-this-model is unknown"):
         check_run(deep, settings)

@@ -3,36 +3,39 @@ from pathlib import Path
 
 import pytest
 
-from foretell.operations import ClusterStatus, settings_for, shared_url
-from foretell.questions import InputError
-from foretell.runs import CellKey, QueuedCell, RunRow, Settings, executor_name, load_settings
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings, load_settings
+from foretell.runs.shared_runs import ClusterStatus, settings_for, shared_url
+from foretell.runs.store import RunRow, TrialKey
+from foretell.runs.trial_queue import QueuedTrial
+from foretell.runs.worker import executor_name
 
 HERE = Settings(home=Path("home"), keys={"OPENAI_API_KEY": "k", "FRED_API_KEY": "f"})
 ROW = RunRow(id="r", spec={}, created="2026-01-01", services=("openai", "fred"), done=0, failed=0)
 
 
-def queued(trial: int, status: str, worker: int = 0) -> QueuedCell:
-    key = CellKey(run="r", question="q", due="2026-01-01", trial=trial)
-    return QueuedCell(key=key, status=status, executor=executor_name(worker) if worker else "")
+def queued(trial: int, status: str, worker: int = 0) -> QueuedTrial:
+    key = TrialKey(run="r", question="q", due="2026-01-01", trial=trial)
+    return QueuedTrial(key=key, status=status, executor=executor_name(worker) if worker else "")
 
 
-def test_standing_in_words():
-    cells = [
+def test_cluster_status_lists_workers_and_trials():
+    trials = [
         queued(0, "PENDING", 7),
         queued(1, "PENDING", 7),
         queued(2, "PENDING", 9),
         queued(3, "ENQUEUED"),
         queued(4, "ENQUEUED", 9),
     ]
-    found = ClusterStatus(workers={7: "one:11", 8: "other:12"}, cells=cells, everywhere=3)
-    assert list(found.lines()) == [
-        "worker one:11: 2 cells at work",
-        "worker other:12: 0 cells at work",
-        "1 cells of workers that are gone",
-        "run r: 2 cells waiting",
-        "all workers together answer at most 3 cells at the same time",
+    cluster_status = ClusterStatus(workers={7: "one:11", 8: "other:12"}, trials=trials, everywhere=3)
+    assert list(cluster_status.lines()) == [
+        "worker one:11: 2 trials in progress",
+        "worker other:12: 0 trials in progress",
+        "1 trials of lost workers",
+        "run r: 2 trials waiting",
+        "all workers together answer at most 3 trials at the same time",
     ]
-    assert list(ClusterStatus(workers={}, cells=[]).lines()) == ["no worker is there"]
+    assert list(ClusterStatus(workers={}, trials=[]).lines()) == ["no worker is running"]
 
 
 def test_tools_are_those_of_the_machine_that_started_the_run():
@@ -43,7 +46,7 @@ def test_tools_are_those_of_the_machine_that_started_the_run():
         settings_for(HERE, replace(ROW, services=("metaculus",)))
 
 
-def test_the_address_is_needed_and_never_shown():
+def test_database_address_is_required_and_never_shown():
     with pytest.raises(InputError, match="shared database"):
         shared_url(HERE)
     settings = load_settings({"FORETELL_DATABASE_URL": "postgresql://me:secret@db/arena"})

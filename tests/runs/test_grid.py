@@ -1,4 +1,4 @@
-"""Grids: what a file expands to, what is refused, and what a plan says."""
+"""Grids: expansion of files, rejected files and plans."""
 
 import json
 from pathlib import Path
@@ -9,19 +9,22 @@ import yaml
 from fastapi.testclient import TestClient
 
 import foretell
-from foretell.operations import GridRequest, InitRequest, init, run_grid
-from foretell.questions import InputError
-from foretell.runs import (
-    Settings,
-    check_options,
-    event_loop,
-    factors_of_specs,
-    grid_from_mapping,
-    read_grid,
-    run_sync,
-    spec_from_mapping,
-)
-from foretell.web import create_app
+from foretell.operations.grid import run_grid
+from foretell.operations.init_files import init
+from foretell.operations.requests.runs import GridRequest
+from foretell.operations.requests.setup import InitRequest
+from foretell.questions.as_of import AsOf
+from foretell.questions.codec import from_json, to_json
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.runs import event_loop
+from foretell.runs.event_loop import run_sync
+from foretell.runs.grid import factors_of_specs, grid_from_mapping, read_grid
+from foretell.runs.runner import check_options
+from foretell.runs.settings import Settings
+from foretell.runs.spec import read_changes, spec_from_json, spec_from_mapping
+from foretell.types import GridList
+from foretell.web.app import create_app
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "grids").glob("*.yaml"))
 BASE = {"questions": "demo", "forecaster": "tree", "models": {"agent": "openai:gpt-5-mini"}}
@@ -31,8 +34,8 @@ def grid(**fields: Any) -> Any:
     return grid_from_mapping({"base": BASE, **fields}, Path("g.yaml"))
 
 
-def test_every_level_is_tried_with_every_other_and_any_field_can_vary():
-    found = grid(
+def test_grid_crosses_all_levels_and_any_field_can_vary():
+    runs = grid(
         factors={
             "rule": ["linear", "logic"],
             "model": ["openai:gpt-5-mini", "openai:gpt-5.4"],
@@ -44,8 +47,8 @@ def test_every_level_is_tried_with_every_other_and_any_field_can_vary():
         without=[{"rule": "logic", "depth": "deep"}],
         also=[{"name": "alone", "forecaster": "prior", "models": {}}],
     ).runs()
-    assert len(found) == 2 * 2 * 2 * 2 - 4 + 1
-    first = found[0]
+    assert len(runs) == 2 * 2 * 2 * 2 - 4 + 1
+    first = runs[0]
     assert first.factors == {
         "rule": "linear",
         "model": "openai:gpt-5-mini",
@@ -54,15 +57,15 @@ def test_every_level_is_tried_with_every_other_and_any_field_can_vary():
         "questions.limit": "5",
         "depth": "flat",
     }
-    spec = found[1].spec
+    spec = runs[1].spec
     assert (spec.options, spec.search, spec.questions.limit) == ({"rule": "linear", "rounds": 2}, ("brave",), 5)
     assert (spec.sampling, spec.models["agent"]) == ({"temperature": 0.1}, "openai:gpt-5-mini")
-    assert (found[-1].name, found[-1].spec.forecaster) == ("alone", "prior")
-    assert len({run.spec.id for run in found}) == len(found)
+    assert (runs[-1].name, runs[-1].spec.forecaster) == ("alone", "prior")
+    assert len({run.spec.id for run in runs}) == len(runs)
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"factor": {}}, "field factor: is not a field of a grid"),
         ({"factors": {"rule": []}}, "field factors.rule: has no level"),
@@ -76,10 +79,10 @@ def test_every_level_is_tried_with_every_other_and_any_field_can_vary():
         ({}, "the grid has no run"),
     ],
 )
-def test_what_is_refused(fields: dict[str, Any], told: str):
+def test_invalid_input_is_rejected_with_its_reason(fields: dict[str, Any], message: str):
     with pytest.raises(InputError) as caught:
         grid(**fields).runs()
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -93,12 +96,12 @@ def test_the_papers_ablations_are_grids_whose_options_all_exist(path: Path):
 def test_factors_of_runs_are_the_fields_in_which_they_differ():
     specs = {
         name: spec_from_mapping({**BASE, "options": options})
-        for name, options in (("a", {}), ("b", {"rule": "logic"}), ("c", {"rule": "linear", "leaves": 5}))
+        for name, options in (("a", {}), ("b", {"rule": "logic"}), ("c", {"rule": "analytica-linear", "leaves": 5}))
     }
     assert factors_of_specs(specs) == {
-        "a": {"rule": "linear", "leaves": "10"},
+        "a": {"rule": "analytica-linear", "leaves": "10"},
         "b": {"rule": "logic", "leaves": "10"},
-        "c": {"rule": "linear", "leaves": "5"},
+        "c": {"rule": "analytica-linear", "leaves": "5"},
     }
 
 
@@ -115,13 +118,37 @@ def test_a_spec_of_an_earlier_version_keeps_its_meaning_and_its_id():
     assert {run.spec.combine for run in grid(factors={"aggregate": ["mean", "median"]}).runs()} == {"mean", "median"}
 
 
-def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_path: Path):
+def test_specs_of_earlier_versions_are_read_and_keep_their_id():
+    questions = {"dataset": "demo", "late_text": "cut", "quarantined": 2}
+    old = spec_from_mapping({"questions": questions, "forecaster": "stack", "clairvoyant": True})
+    assert (old.forecaster, old.leakage_filter) == ("model_free", False)
+    assert (old.questions.leaky_questions, old.questions.excluded) == ("redact", 2)
+    stored = json.loads(old.to_json())
+    assert (stored["forecaster"], stored["clairvoyant"]) == ("stack", True)
+    assert (stored["questions"]["late_text"], stored["questions"]["quarantined"]) == ("cut", 2)
+    assert spec_from_json(stored) == old
+    assert read_changes({"clairvoyant": "true", "questions.late_text": "quarantine"}) == {
+        "leakage_filter": False,
+        "questions.leaky_questions": "exclude",
+    }
+    with pytest.raises(InputError, match="clairvoyant: is not true or false"):
+        spec_from_mapping({"questions": "demo", "clairvoyant": 3})
+
+
+def test_forecasts_of_earlier_versions_are_read():
+    forecast = Forecast(
+        question_id="q", forecaster="agent", as_of=AsOf.day("2026-01-01"), p={"yes": 0.2}, ending="fallback"
+    )
+    assert from_json(to_json(forecast).replace("fallback", "degraded"), Forecast) == forecast
+
+
+def test_first_grid_runs_without_a_model(tmp_path: Path):
     file = tmp_path / "grid.yaml"
     init(InitRequest.read({"kind": "grid", "path": file}))
     assert {factor.name for factor in read_grid(file).factors} == {"forecaster"}
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         init(InitRequest.read({"kind": "grid", "path": file}))
-    # With the lines that name a model, on a machine without any key: the price can be seen, and nothing is asked.
+    # With a model, on a machine without any key: the price is shown and nothing is sent.
     bare = Settings(home=tmp_path / "bare")
     models = {"forecaster": "tree", "models": {"agent": "openrouter:openai/gpt-5-mini"}, "search": ["gdelt"]}
     base = {"questions": {"dataset": "demo", "limit": 10}, **models}
@@ -139,27 +166,27 @@ def test_a_first_grid_is_commented_planned_and_carried_out_without_a_model(tmp_p
     file.write_text(yaml.safe_dump({**body, "name": "baselines"}))
     settings = Settings(home=tmp_path / "home")
     plan = run_sync(run_grid(GridRequest.read({"grid": file, "plan": True}), settings), event_loop.run)
-    assert (plan.expected, [one.done for one in plan.planned]) == (0.0, [0, 0])
+    assert (plan.expected, [row.done for row in plan.planned]) == (0.0, [0, 0])
     done = run_sync(run_grid(GridRequest.read({"grid": file}), settings), event_loop.run)
-    assert [one.done for one in done.planned] == [30, 30]
+    assert [row.done for row in done.planned] == [30, 30]
     assert done.study is not None
     change = done.study.table("One factor at a time")
     assert [row.name for row in change.rows] == ["forecaster: auto → knn"]
-    kept = foretell.grid(settings=settings)
-    assert isinstance(kept, foretell.GridList)
-    assert foretell.grid("baselines", settings=settings).to_dict() == kept.to_dict()
-    assert [(cell.state, cell.done, cell.factors) for cell in kept.grids[0].cells] == [
+    saved = foretell.grid(settings=settings)
+    assert isinstance(saved, GridList)
+    assert foretell.grid("baselines", settings=settings).to_dict() == saved.to_dict()
+    assert [(grid_run.state, grid_run.done, grid_run.factors) for grid_run in saved.grids[0].runs] == [
         ("done", 30, {"forecaster": "auto"}),
         ("done", 30, {"forecaster": "knn"}),
     ]
     with TestClient(create_app(settings, token="t" * 20), base_url="http://127.0.0.1") as client:
-        page = client.get("/grids/baselines").text
-        assert client.get("/api/grids").json() == json.loads(kept.to_json())
-        assert client.get("/grids/nobody").status_code == 404
-    for cell in kept.grids[0].cells:
-        assert cell.brier_index is not None
-        assert f"{cell.brier_index['estimate']:.1f}" in page
-        assert f"/runs/{cell.run}" in page
+        assert '<a href="/runs?grid=baselines">baselines</a>' in client.get("/runs").text
+        page = client.get("/runs?grid=baselines").text
+        assert client.get("/runs?grid=nobody").status_code == 404
+    for grid_run in saved.grids[0].runs:
+        assert grid_run.brier_index is not None
+        assert f"{grid_run.brier_index['estimate']:.1f}" in page
+        assert f"/runs/{grid_run.run}" in page
     assert "Best so far: forecaster=auto" in page
     with pytest.raises(InputError, match="no grid"):
         foretell.grid("nobody", settings=settings)

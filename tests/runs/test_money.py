@@ -1,4 +1,4 @@
-"""Billed, reused, unknown and reserved: told apart in every place, and known again after a kill."""
+"""Billed, reused, unknown and reserved costs are separate everywhere and survive a kill."""
 
 import asyncio
 import json
@@ -13,53 +13,42 @@ from click.testing import CliRunner
 
 from fakes.models import BackgroundModels
 from foretell import ask, run
-from foretell.cli import cli
-from foretell.models import (
-    Budget,
-    BudgetedModel,
-    BudgetExceeded,
-    Journal,
-    PriceList,
-    Reply,
-    ReplyLost,
-    Request,
-    TokenCount,
-    TokenPrice,
-    UserMessage,
-)
+from foretell.cli.main import cli
+from foretell.models.budget import Budget, BudgetedModel
+from foretell.models.journal import Journal
 from foretell.models.ledger import Money
-from foretell.questions import Cost, EmitEvent, Failure, Forecast, InputError, Question, Target
-from foretell.runs import (
-    BudgetSpec,
-    CellQueue,
-    Executor,
-    QuestionsSpec,
-    RunCell,
-    RunFollower,
-    RunProgress,
-    RunSpec,
-    RunStore,
-    Settings,
-)
-from foretell.runs.executor import HOPELESS_AFTER
+from foretell.models.model import BudgetExceeded, Reply, ReplyLost, Request, TokenCount, UserMessage
+from foretell.models.prices import PriceList
+from foretell.models.token_price import TokenPrice
+from foretell.number_text import dollars
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Cost, Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent
+from foretell.runs.executor import HOPELESS_AFTER, Executor, RunProgress
 from foretell.runs.runtime import run_budget
+from foretell.runs.settings import Settings
+from foretell.runs.spec import BudgetSpec, QuestionsSpec, RunSpec
+from foretell.runs.store import RunStore, RunTrial
+from foretell.runs.trial_queue import RunFollower, TrialQueue
 
 PRICE = TokenPrice(input=10, output=100)
 QUESTIONS = [
     Question(id=f"q{n}", source="own", text="?", due="2026-01-01", targets=(Target(id="yes"),)) for n in range(12)
 ]
-CELLS = [RunCell(run="r", question=question, trial=0) for question in QUESTIONS]
+TRIALS = [RunTrial(run="r", question=question, trial=0) for question in QUESTIONS]
 SPEC = RunSpec(
     questions=QuestionsSpec(dataset="demo"), models={"agent": "openai:gpt-5.6-sol"}, budget=BudgetSpec(run=0.5)
 )
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from foretell.models import Budget
-from foretell.models import Journal
-from foretell.models import ModelSettings, Request, UserMessage
-from foretell.models import PriceList, TokenPrice
-from foretell.models import ModelRouter
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.model import ModelSettings, Request, UserMessage
+from foretell.models.prices import PriceList
+from foretell.models.token_price import TokenPrice
+from foretell.models.router import ModelRouter
 
 async def main(url, path, run):
     name = f"compat:m@{url}/v1"
@@ -74,7 +63,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def test_what_a_killed_process_had_sent_is_unknown_to_the_next(tmp_path: Path):
+def test_cost_of_calls_of_a_killed_process_is_unknown(tmp_path: Path):
     path = tmp_path / "journal.db"
     with BackgroundModels(latency=30.0) as fake:
         child = subprocess.Popen([sys.executable, "-c", CHILD, fake.url, str(path), SPEC.id])
@@ -83,7 +72,7 @@ def test_what_a_killed_process_had_sent_is_unknown_to_the_next(tmp_path: Path):
             while fake.stats()["arrived"] < 3:
                 assert time.monotonic() < until
                 time.sleep(0.02)
-            with closing(Journal(path)) as journal:  # It is alive: its calls are open.
+            with closing(Journal(path)) as journal:  # It is alive, and its calls are open.
                 assert journal.ledger.money(SPEC.id) == Money(reserved=pytest.approx(0.3, rel=0.01))
                 assert journal.ledger.lost_calls() == 0
         finally:
@@ -100,7 +89,7 @@ def test_what_a_killed_process_had_sent_is_unknown_to_the_next(tmp_path: Path):
 
 
 class Loses:
-    """A model of known price that loses its first replies on the way."""
+    """A model with a known price whose first replies are lost."""
 
     price = PRICE
 
@@ -119,54 +108,54 @@ class Loses:
         return Reply(text="yes", tokens=TokenCount(input=100, output=10))
 
 
-def test_progress_tells_the_figures_apart(tmp_path: Path):
+def test_progress_separates_billed_reused_unknown_and_reserved(tmp_path: Path):
     seen: list[tuple[float, float]] = []
-    told = asyncio.Event()
+    event = asyncio.Event()
 
     def watch(now: RunProgress) -> None:
         seen.append((now.money.reserved, now.money.unknown))
         if now.money.reserved > 0:
-            told.set()
+            event.set()
 
     budget = Budget("run", dollars=5.0)
-    # No call ends before somebody was told what is reserved for it.
-    model = BudgetedModel(Loses(1, until=told), PriceList({"openai:m": PRICE}), budget)
+    # Each call ends after its reservation was reported.
+    model = BudgetedModel(Loses(1, until=event), PriceList({"openai:m": PRICE}), budget)
 
-    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
-        request = Request(model="openai:m", messages=(UserMessage(text=cell.question.id),))
+    async def answer(trial: RunTrial, emit: EmitEvent) -> Forecast:
+        request = Request(model="openai:m", messages=(UserMessage(text=trial.question.id),))
         await model.complete(request)
-        return Forecast(question_id=cell.question.id, forecaster="t", as_of=cell.question.as_of, p={"yes": 0.5})
+        return Forecast(question_id=trial.question.id, forecaster="t", as_of=trial.question.as_of, p={"yes": 0.5})
 
     with closing(RunStore(tmp_path / "runs.db")) as store:
         executor = Executor(store, concurrency=2, watch=watch)
         executor.budget = budget
-        progress = asyncio.run(executor.run(CELLS[:5], answer))
+        progress = asyncio.run(executor.run(TRIALS[:5], answer))
     assert any(reserved > 0 for reserved, _ in seen)
     assert (progress.failed, progress.money.reserved) == (1, pytest.approx(0.0))
     assert progress.money.unknown == budget.unknown.dollars > 0
     assert seen[-1] == (progress.money.reserved, progress.money.unknown)
 
 
-def test_a_run_that_goes_on_remembers_what_is_unknown(tmp_path: Path):
+def test_resumed_run_remembers_unknown_costs(tmp_path: Path):
     settings, words = Settings(home=tmp_path), "Will it rain?"
-    asked = {"as_of": "2026-01-01", "settings": settings, "budget": 2.0}
+    options = {"as_of": "2026-01-01", "settings": settings, "budget": 2.0}
     model = Loses(10**6)
     with pytest.raises(InputError, match="no trial gave an answer"):
-        ask(words, model=model, **asked)
+        ask(words, model=model, **options)
     runner = CliRunner(env={"FORETELL_HOME": str(tmp_path)})
     (row,) = json.loads(runner.invoke(cli, ["runs", "--json"]).stdout)["runs"]
     assert row["unknown"] > 0
     assert (row["billed"], row["reused"], row["reserved"], row["failed"]) == (0.0, 0.0, 0.0, 1)
     narrow = CliRunner(env={"FORETELL_HOME": str(tmp_path), "COLUMNS": "80"}).invoke(cli, ["runs"]).stdout
     assert max(map(len, narrow.splitlines())) <= 80
-    assert f"(${row['unknown']:.2f} unknown)" in " ".join(narrow.split())
-    assert all(name in narrow for name in (row["run"], "$ billed", "agent"))
+    assert f"({dollars(row['unknown'])} unknown)" in " ".join(narrow.split())
+    assert all(name in narrow for name in (row["run"], "billed", "reason"))
     assert "…" not in narrow
     shown = runner.invoke(cli, ["show", row["run"]]).stdout
-    assert "1 failed, 0 degraded: $0.0000 billed" in shown
+    assert "1 failed, 0 fallback: $0 billed" in shown
 
 
-def test_a_run_that_goes_on_spends_no_more_than_it_was_allowed(tmp_path: Path):
+def test_resumed_run_stays_within_its_budget(tmp_path: Path):
     settings = Settings(home=tmp_path, check_models=False)
     usual = {"due": "2026-01-01", "source": "own", "targets": [{"id": "yes"}]}
     rows = [{**usual, "id": f"own/{n}", "text": f"Will {n} win?"} for n in range(16)]
@@ -176,7 +165,7 @@ def test_a_run_that_goes_on_spends_no_more_than_it_was_allowed(tmp_path: Path):
         spec = {"models": {"agent": name}, "search": [], "options": {"variant": "zero-shot"}}
         money = {"prices": {name: "100/1000"}, "sampling": {"max_tokens": 300}, "budget": {"run": 0.4}}
         ends = [run({**spec, **money, "questions": str(tmp_path / "questions.jsonl")}, settings=settings)]
-        for _ in range(3):  # Cells that found no money are open; what the others cost is spent.
+        for _ in range(3):  # Trials without money stay open, and the cost of the others is spent.
             ends.append(run({**spec, **money, "questions": str(tmp_path / "questions.jsonl")}, settings=settings))
     with closing(Journal(settings.journal)) as journal:
         assert 0.1 < journal.spent()[name].dollars <= 0.4
@@ -186,48 +175,48 @@ def test_a_run_that_goes_on_spends_no_more_than_it_was_allowed(tmp_path: Path):
 # The worker path.
 
 
-def test_a_hopeless_run_is_given_up_by_whoever_follows_it(postgres: str):
-    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
-        common = {"question_id": cell.question.id, "forecaster": "t", "as_of": cell.question.as_of}
-        if cell.question.id == "q0":
-            return Forecast(p={"yes": 0.5}, ending="degraded", problem="the key is not accepted", **common)
+def test_follower_gives_up_a_hopeless_run(postgres: str):
+    async def answer(trial: RunTrial, emit: EmitEvent) -> Forecast | Failure:
+        common = {"question_id": trial.question.id, "forecaster": "t", "as_of": trial.question.as_of}
+        if trial.question.id == "q0":
+            return Forecast(p={"yes": 0.5}, ending="fallback", problem="the key is not accepted", **common)
         return Failure(error="the key is not accepted", **common)
 
-    async def follow(store: RunStore, queue: CellQueue, journal: Journal) -> RunProgress:
+    async def follow(store: RunStore, queue: TrialQueue, journal: Journal) -> RunProgress:
         following = RunFollower(queue=queue, store=store, watch=lambda _: None, journal=journal)
-        followed = asyncio.create_task(following.until_ended(CELLS))
-        while len(queue.open_cells()) < len(CELLS):
+        followed = asyncio.create_task(following.until_ended(TRIALS))
+        while len(queue.open_trials()) < len(TRIALS):
             await asyncio.sleep(0.05)
         executor = Executor(store)
-        for cell in CELLS[:HOPELESS_AFTER]:  # Not through the queue: what counts is what the store says.
-            await executor.one(cell, answer, RunProgress(total=0))
+        for trial in TRIALS[:HOPELESS_AFTER]:  # Not through the queue, because the follower reads the store.
+            await executor.answer_trial(trial, answer, RunProgress(total=0))
         return await asyncio.wait_for(followed, 30)
 
     with (
         closing(RunStore(postgres)) as store,
         closing(Journal(postgres)) as journal,
-        closing(CellQueue(postgres)) as queue,
+        closing(TrialQueue(postgres)) as queue,
     ):
         store.begin("r", "{}", "2026-01-01")
         store.keep_questions("r", QUESTIONS)
-        found = asyncio.run(follow(store, queue, journal))
-        assert queue.open_cells() == []
+        progress = asyncio.run(follow(store, queue, journal))
+        assert queue.open_trials() == []
         row = store.run("r")
         assert store.worth("r") == 0.0
-    assert "the key is not accepted" in found.stopped
-    assert (found.failed, found.degraded) == (HOPELESS_AFTER - 1, 1)
+    assert "the key is not accepted" in progress.stopped
+    assert (progress.failed, progress.fallback) == (HOPELESS_AFTER - 1, 1)
     assert row is not None
-    assert (row.done, row.failed, row.degraded) == (1, HOPELESS_AFTER - 1, 1)
+    assert (row.done, row.failed, row.fallback) == (1, HOPELESS_AFTER - 1, 1)
 
 
-# Prices that nobody knows.
+# Unknown prices.
 
 UNKNOWN = "openrouter:nobody/knows-this-model"
 
 
-def test_an_unknown_price_is_asked_for_before_anything_is_stored(tmp_path: Path):
+def test_budget_with_an_unknown_price_is_rejected_before_anything_is_stored(tmp_path: Path):
     settings = Settings(home=tmp_path / "home", keys={"OPENROUTER_API_KEY": "k"})
-    with pytest.raises(InputError, match="knows-this-model is not known") as caught:
+    with pytest.raises(InputError, match="knows-this-model is unknown") as caught:
         ask("Will it rain?", model=UNKNOWN, budget=1.0, settings=settings)
     assert f"prices.{UNKNOWN}=0.5/2" in str(caught.value)
     spec = {"questions": "demo", "models": {"agent": UNKNOWN}, "budget": {"run": 1.0}}
@@ -237,8 +226,9 @@ def test_an_unknown_price_is_asked_for_before_anything_is_stored(tmp_path: Path)
 
 
 def test_a_stated_price_is_used_and_is_part_of_the_run(tmp_path: Path):
-    from foretell.operations import AskRequest, prepare_ask
-    from foretell.runs import prices_of
+    from foretell.operations.ask import prepare_ask
+    from foretell.operations.requests.asking import AskRequest
+    from foretell.runs.runtime import prices_of
 
     settings = Settings(home=tmp_path, keys={"OPENROUTER_API_KEY": "k"})
     request = AskRequest(question="Will it rain?", model=UNKNOWN, budget=1.0, set={"prices.agent": "0.5/2"})

@@ -1,4 +1,4 @@
-"""Databases that other versions of foretell wrote: older ones are brought up to date, newer ones refused."""
+"""Databases of other versions of foretell: older ones are migrated, newer ones rejected."""
 
 import json
 import sqlite3
@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from foretell.cli import cli
-from foretell.models import JOURNAL_TABLES, Journal, Request, SystemMessage, UserMessage, request_key
-from foretell.questions import Failure, Forecast, InputError
-from foretell.runs import MIGRATIONS, RunStore
+from foretell.cli.main import cli
+from foretell.models.canonical import request_key
+from foretell.models.journal import JOURNAL_TABLES, Journal
+from foretell.models.model import Request, SystemMessage, UserMessage
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.runs.store import MIGRATIONS, RunStore
 
 FIRST = (Path(__file__).parent / "first_version.sql").read_text(encoding="utf-8")
 KEY = "b43a2478060b07e9a0247e2e9cd2084cd3d706eb8943ef4b0216a7654adda02d"
@@ -61,7 +64,7 @@ def test_every_older_version_is_brought_up_to_date(tmp_path: Path, version: int)
         assert database.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
 
 
-def test_a_newer_file_is_refused_and_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newer_file_is_rejected_and_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "runs.db"
     with closing(sqlite3.connect(place)) as database:
         database.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
@@ -74,7 +77,7 @@ def test_a_newer_file_is_refused_and_not_touched(tmp_path: Path, monkeypatch: py
         assert database.execute("select count(*) from sqlite_master").fetchone() == (0,)
 
 
-def test_a_newer_journal_is_refused(tmp_path: Path) -> None:
+def test_newer_journal_is_rejected(tmp_path: Path) -> None:
     place = tmp_path / "journal.db"
     with closing(sqlite3.connect(place)) as database:
         database.execute(f"PRAGMA user_version = {len(JOURNAL_TABLES) + 3}")
@@ -82,7 +85,7 @@ def test_a_newer_journal_is_refused(tmp_path: Path) -> None:
         Journal(place)
 
 
-def test_newer_tables_on_a_server_are_refused(postgres: str) -> None:
+def test_newer_tables_on_a_server_are_rejected(postgres: str) -> None:
     with closing(RunStore(postgres)) as store:
         store.database.write("update version set number = number + 1 where part = 'store'")
     with pytest.raises(InputError, match="a newer foretell"):
@@ -90,6 +93,6 @@ def test_newer_tables_on_a_server_are_refused(postgres: str) -> None:
 
 
 def test_replies_paid_for_by_the_first_version_are_found_again() -> None:
-    """The key of a request is what a reply is stored under: it must never change."""
+    """Replies are stored under the key of a request, which must never change."""
     messages = (SystemMessage(text="You forecast."), UserMessage(text="Will it rain?"))
     assert request_key(Request(model="openai:gpt-x", messages=messages)) == KEY

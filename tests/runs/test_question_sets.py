@@ -1,4 +1,4 @@
-"""One list of question sets: files, data sets and markets by one name, with the same options for all commands."""
+"""Question sets: files, data sets and markets by name, with the same options for all commands."""
 
 import asyncio
 import csv
@@ -16,38 +16,32 @@ import pytest
 
 from fakes.answers import respond
 from foretell import plugins
-from foretell.arena import arena_from_json
-from foretell.data import AsyncHttpClient, NotFound, ServiceConfig
-from foretell.data.datasets import QUESTION_COLUMNS, QuestionSet, SetFilter
-from foretell.data.markets import (
-    EventListing,
-    ListedEvent,
-    ListingFilter,
-    ListingReport,
-    Market,
-    NamedEvents,
-    events_named,
-)
-from foretell.operations import BacktestRequest, DataShowRequest, show_questions
-from foretell.operations.run import backtest
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest
+from foretell.arena.spec import arena_from_json
+from foretell.data.datasets.forecastbench_tables import QUESTION_COLUMNS
+from foretell.data.datasets.question_set import QuestionSet, SetFilter
+from foretell.data.http import AsyncHttpClient, NotFound
+from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport
+from foretell.data.markets.market import Market, NamedEvents, events_named
+from foretell.data.service import ServiceConfig
+from foretell.operations.backtest import backtest
+from foretell.operations.data import show_questions
+from foretell.operations.requests.data import BacktestRequest, DataShowRequest
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
 from foretell.plugins import names
-from foretell.practice import PracticeDbnomics, SampleDbnomicsSeries
-from foretell.questions import AsOf, Forecast, InputError, Question, Resolution, Target, instant
-from foretell.report import write_outputs
-from foretell.runs import (
-    Backtest,
-    RunStore,
-    SetName,
-    execute_run,
-    find_set,
-    load_settings,
-    open_benchmark,
-    open_markets,
-    prepare_run,
-    set_names,
-    spec_from_mapping,
-)
+from foretell.practice.series import PracticeDbnomics, SampleDbnomicsSeries
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.backtest import Backtest
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
+from foretell.report.document import write_outputs
+from foretell.runs.question_sets import SetName, find_set, open_benchmark, set_names
+from foretell.runs.runner import execute_run, prepare_run
+from foretell.runs.services import open_markets
+from foretell.runs.settings import load_settings
+from foretell.runs.spec import spec_from_mapping
+from foretell.runs.store import RunStore
 
 EXAMPLE = Path(__file__).parents[1] / "example_plugin"
 NOW = AsOf(at=instant("2026-11-15T10:00:00Z"), mode="live")
@@ -104,25 +98,25 @@ def shown(name: str, **options: Any) -> list[str]:
         ("https://polymarket.com/event/who-wins", "markets", "polymarket", "slug:who-wins"),
     ],
 )
-def test_a_name_leads_to_one_set(name: str, kind: Any, plugin: str, argument: str):
+def test_name_refers_to_one_question_set(name: str, kind: Any, plugin: str, argument: str):
     assert find_set(name) == SetName(kind=kind, name=plugin, argument=argument)
 
 
-def test_a_file_may_be_called_like_a_market(folder: Path):
+def test_file_may_have_the_name_of_a_market(folder: Path):
     (folder / "kalshi").write_text("{}", encoding="utf-8")
     assert find_set("kalshi").kind == "datasets"
     assert find_set("kalshi:X").kind == "markets"
 
 
-def test_an_unknown_name_says_which_there_are():
+def test_unknown_name_lists_known_ones():
     for name in ("nothing", "gone.csv", "kalsi:KXFED", "https://example.org/x"):
-        with pytest.raises(InputError) as told:
+        with pytest.raises(InputError) as raises:
             find_set(name)
-        assert "kalshi" in str(told.value)
+        assert "kalshi" in str(raises.value)
     with pytest.raises(InputError, match="did you mean kalshi:KXFED"):
         find_set("kalsi:KXFED")
-    for written in ("FILE", "forecastbench", "prophet_arena:FILE", "prophet_arena:NAME", "metaculus:NAME"):
-        assert written in set_names()
+    for name_form in ("FILE", "forecastbench", "prophet_arena:FILE", "prophet_arena:NAME", "metaculus:NAME"):
+        assert name_form in set_names()
 
 
 def test_options_choose_among_questions_of_any_set():
@@ -142,20 +136,20 @@ def test_options_choose_among_questions_of_any_set():
     spec = spec_from_mapping(
         {"questions": {"dataset": "mine.jsonl", "category": "sport", "closes_after": "2026-02-01"}}
     )
-    found = open_benchmark(spec.questions.dataset, wanted=spec.questions)
-    assert [one.id for one in found.questions.questions] == ["b"]
+    benchmark = open_benchmark(spec.questions.dataset, wanted=spec.questions)
+    assert [question.id for question in benchmark.questions.questions] == ["b"]
     assert spec.id != spec_from_mapping({"questions": "mine.jsonl"}).id
 
 
-def test_whatever_a_backtest_reads_is_shown_and_saved(folder: Path):
-    made = backtest(BacktestRequest.read({"dataset": "demo", "forecasters": ("always",), "limit": 3}))
-    assert len(made.backtest.questions) == 3
+def test_question_sets_of_a_backtest_can_be_shown_and_saved(folder: Path):
+    result = backtest(BacktestRequest.read({"dataset": "demo", "forecasters": ("always",), "limit": 3}))
+    assert len(result.backtest.questions) == 3
     saved = show("demo", limit=3)
     assert saved.outcomes > 0
     write_outputs(saved, [folder / "saved.jsonl"])
-    assert open_benchmark("saved.jsonl").questions.questions == made.backtest.questions
-    # A data set of another package; an outcome without a date is that of every asking.
-    assert shown("example_set") == [one.id for one in open_benchmark("example_set").questions.questions]
+    assert open_benchmark("saved.jsonl").questions.questions == result.backtest.questions
+    # A data set of a plug-in. An outcome without a date applies to every due date.
+    assert shown("example_set") == [question.id for question in open_benchmark("example_set").questions.questions]
 
 
 QUOTE = {"yes_bid": 58, "yes_ask": 59, "no_ask": 42, "last_price": 59, "volume": 8522}
@@ -214,13 +208,14 @@ OFFLINE: dict[str, dict[str, str]] = {
 """Question sets that need no network → their files."""
 
 
-def test_every_set_that_needs_no_network_is_tried():
+def test_all_offline_question_sets_are_covered():
     tried = {find_set(name).name for name in OFFLINE if ":" in name or name == "demo"} | {"claims"}
-    assert tried == {*names("datasets")} - {"forecastbench", "example_set"}
+    # An arena is in the store; tests/runs/test_contexts.py reads one.
+    assert tried == {*names("datasets")} - {"arena", "forecastbench", "example_set"}
 
 
 @pytest.mark.parametrize("name", OFFLINE)
-def test_a_saved_set_is_read_back_as_it_was(name: str, folder: Path):
+def test_saved_set_is_read_back_unchanged(name: str, folder: Path):
     for file, content in OFFLINE[name].items():
         (folder / file).parent.mkdir(exist_ok=True)
         (folder / file).write_text(content, encoding="utf-8")
@@ -228,19 +223,19 @@ def test_a_saved_set_is_read_back_as_it_was(name: str, folder: Path):
     assert write_outputs(saved, [folder / "saved.jsonl"]) == [folder / "saved.jsonl"]
     assert show("saved.jsonl").questions == saved.questions
     assert prepare_run(spec_from_mapping({"questions": "saved.jsonl", "forecaster": "always"})).questions
-    made = backtest(BacktestRequest.read({"dataset": "saved.jsonl", "forecasters": ("always",), "folder": None}))
-    assert made.backtest.questions == open_benchmark(name).questions.questions
-    # A folder holds the known outcomes, too.
+    result = backtest(BacktestRequest.read({"dataset": "saved.jsonl", "forecasters": ("always",), "folder": None}))
+    assert result.backtest.questions == open_benchmark(name).questions.questions
+    # A folder also has the known outcomes.
     write_outputs(saved, [folder / "whole"])
     whole = show("whole")
     assert whole.questions == saved.questions
-    assert whole.asked.outcomes() == saved.asked.outcomes()
+    assert whole.question_set.outcomes() == saved.question_set.outcomes()
 
 
 def test_topics_are_the_categories_of_a_saved_set(folder: Path):
     (folder / "mine.jsonl").write_text('{"text": "Will the ceasefire in Gaza hold?", "due": "2026-01-01"}\n')
-    found = asyncio.run(show_questions(DataShowRequest.read({"dataset": "mine.jsonl", "topics": True})))
-    write_outputs(found, [folder / "saved.jsonl"])
+    shown = asyncio.run(show_questions(DataShowRequest.read({"dataset": "mine.jsonl", "topics": True})))
+    write_outputs(shown, [folder / "saved.jsonl"])
     assert show("saved.jsonl").questions[0].category == "Geopolitics & Conflict"
 
 
@@ -252,32 +247,32 @@ def test_topics_are_the_categories_of_a_saved_set(folder: Path):
         ({"questions.minimum_volum": "5"}, r"did you mean questions.minimum_volume\?"),
         (
             {"models.agent": "openai:x"},
-            r"--set models.agent: does not say which questions to use \(known: questions.rounds",
+            r"--set models.agent: does not select questions \(known: questions.rounds",
         ),
-        ({"questions.dataset": "demo"}, "--set questions.dataset: does not say which questions to use"),
+        ({"questions.dataset": "demo"}, "--set questions.dataset: does not select questions"),
         ({"questions.status": "opened"}, "questions.status"),
         ({"questions.closes_after": "soon"}, "questions"),
     ],
 )
-def test_a_wrong_setting_of_a_set_is_named_with_the_nearest_one(settings: dict[str, str], problem: str):
+def test_unknown_setting_of_a_set_suggests_a_similar_one(settings: dict[str, str], problem: str):
     with pytest.raises(InputError, match=problem):
         asyncio.run(show_questions(DataShowRequest.read({"dataset": "mine.jsonl", "set": settings})))
 
 
-def test_a_limit_is_given_once():
+def test_limit_cannot_be_given_twice():
     request = DataShowRequest.read({"dataset": "mine.jsonl", "limit": 1, "set": {"questions.limit": "2"}})
     with pytest.raises(InputError, match=r"questions\.limit is the same as --limit"):
         request.wanted()
 
 
 def test_outcomes_without_a_date_stay_with_their_questions():
-    asked = Question(id="a", source="own", text="?", due=NOW.at, targets=(Target(id="yes"),))
-    told = tuple(Resolution(question_id=id, target_id="yes", outcome=1) for id in ("a", "b"))
-    found = QuestionSet(name="x", questions=(asked,), resolutions=told)
-    assert [one.question_id for one in found.only([asked]).resolutions] == ["a"]
+    question = Question(id="a", source="own", text="?", due=NOW.at, targets=(Target(id="yes"),))
+    resolutions = tuple(Resolution(question_id=id, target_id="yes", outcome=1) for id in ("a", "b"))
+    question_set = QuestionSet(name="x", questions=(question,), resolutions=resolutions)
+    assert [resolution.question_id for resolution in question_set.only([question]).resolutions] == ["a"]
 
 
-def test_a_listing_refuses_backtests():
+def test_listing_rejects_backtests():
     for name in ("kalshi", "metaculus:minibench", "prophet_arena:live", "example_market"):
         with pytest.raises(InputError, match="known today, which a backtest must not see"):
             backtest(BacktestRequest.read({"dataset": name}))
@@ -285,11 +280,11 @@ def test_a_listing_refuses_backtests():
         shown("kalshi", rounds=["2026-01-01"])
 
 
-def test_a_market_of_another_package_is_a_set_everywhere(folder: Path):
+def test_market_of_a_plugin_is_a_question_set(folder: Path):
     assert "example_market:NAME" in set_names()
     assert shown("example_market") == ["example_market/m1"]
     assert shown("example_market:m1") == ["example_market/m1"]
-    # What a run asks is kept as it was first seen, and grows by itself: its name is its identity.
+    # Questions are stored as first seen, and the run is identified by the name of the set.
     first = open_benchmark("example_market:m1", live=True)
     assert first.grows
     assert open_benchmark("example_market:m1", live=True).questions.questions == first.questions.questions
@@ -306,11 +301,11 @@ def test_a_market_of_another_package_is_a_set_everywhere(folder: Path):
 
     async def listed() -> list[str]:
         async with AsyncHttpClient() as http:
-            found = open_markets(load_settings(), http, arena["platforms"])
-            assert set(found.events) == {"example_market", "example_market:m1"}
-            assert set(found.settlements) == {"example_market"}
-            events = await found.events["example_market:m1"].events(ListingFilter(as_of=NOW)).all()
-            return [one.question.id for one in events]
+            markets = open_markets(load_settings(), http, arena["platforms"])
+            assert set(markets.events) == {"example_market", "example_market:m1"}
+            assert set(markets.settlements) == {"example_market"}
+            events = await markets.events["example_market:m1"].events(ListingFilter(as_of=NOW)).all()
+            return [event.question.id for event in events]
 
     assert asyncio.run(listed()) == ["example_market/m1"]
 
@@ -344,34 +339,34 @@ class Source:
         return self.known[id]
 
 
-def taken(
+def listed(
     whole: Source, part: Source | None, ids: tuple[str, ...] = ("x", "slug:x")
 ) -> tuple[list[str], ListingReport]:
     async def read() -> tuple[list[str], ListingReport]:
         listing = NamedEvents("made", "x", whole, part, ids).events(ListingFilter(as_of=NOW))
-        return [one.question.id for one in await listing.all()], listing.ledger
+        return [event.question.id for event in await listing.all()], listing.ledger
 
     return asyncio.run(read())
 
 
-def test_a_name_is_that_of_a_part_or_of_an_event():
+def test_name_may_be_a_part_or_an_event():
     whole = Source("x", "y")
-    assert taken(whole, Source("p", "q"))[0] == ["made/p", "made/q"]
+    assert listed(whole, Source("p", "q"))[0] == ["made/p", "made/q"]
     assert whole.sought == []
-    assert taken(whole, Source())[0] == ["made/x"]
-    assert taken(Source("slug:x"), None)[0] == ["made/slug:x"]
-    # A service may refuse names that it does not know instead of listing nothing.
+    assert listed(whole, Source())[0] == ["made/x"]
+    assert listed(Source("slug:x"), None)[0] == ["made/slug:x"]
+    # A service may reject unknown names instead of listing nothing.
     refusing = Source(fails=NotFound("no such tag", url="", status=404))
-    assert taken(whole, refusing)[0] == ["made/x"]
-    assert taken(Source("y"), refusing)[0] == []
+    assert listed(whole, refusing)[0] == ["made/x"]
+    assert listed(Source("y"), refusing)[0] == []
     with pytest.raises(NotFound, match="made:x: nothing is listed under this name"):
-        taken(Source("y"), None)
-    found, ledger = taken(Source("x", status="resolved"), None)
-    assert (found, list(ledger.left_out)) == ([], ["resolved, not open"])
+        listed(Source("y"), None)
+    ids, ledger = listed(Source("x", status="resolved"), None)
+    assert (ids, list(ledger.left_out)) == ([], ["resolved, not open"])
 
 
 @pytest.mark.parametrize(
-    ("platform", "name", "asked"),
+    ("platform", "name", "parameters"),
     [
         ("kalshi", "kxfed", {"series_ticker": "KXFED"}),
         ("polymarket", "fed", {"tag_slug": "fed"}),
@@ -379,7 +374,7 @@ def test_a_name_is_that_of_a_part_or_of_an_event():
         ("metaculus", "minibench", {"tournaments": "minibench"}),
     ],
 )
-def test_markets_are_asked_for_the_part_that_is_named(platform: str, name: str, asked: dict[str, str]):
+def test_markets_list_only_the_named_part(platform: str, name: str, parameters: dict[str, str]):
     sent: list[HttpRequest] = []
     empty = {
         "kalshi": {"events": [], "cursor": ""},
@@ -401,10 +396,10 @@ def test_markets_are_asked_for_the_part_that_is_named(platform: str, name: str, 
             return await events_named(platform, market, client, name).events(ListingFilter(as_of=NOW)).all()
 
     assert asyncio.run(read()) == []
-    assert asked.items() <= dict(sent[0].url.query).items()
+    assert parameters.items() <= dict(sent[0].url.query).items()
 
 
-def test_filters_are_checked_where_they_are_written():
+def test_invalid_filters_are_rejected():
     all_wrong: list[dict[str, Any]] = [{"limit": 0}, {"again": 0}, {"minimum_volume": -1}, {"closes_after": "soon"}]
     for wrong in all_wrong:
         with pytest.raises(ValueError):
@@ -423,8 +418,8 @@ def test_series_that_own_questions_name_are_read_without_a_model(folder: Path, m
         {"id": "gone", "series": "dbnomics/a/b/gone", "above": 5},
         {"id": "nobody", "series": "elsewhere/x", "above": 5},
     ]
-    asked = [{"text": "Will it?", "due": "2026-01-15", "dates": ["2026-01-25"], **row} for row in rows]
-    (folder / "series.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
+    questions = [{"text": "Will it?", "due": "2026-01-15", "dates": ["2026-01-25"], **row} for row in rows]
+    (folder / "series.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions), encoding="utf-8")
     lines = ["date,value", *(f"{day},{value}" for day, value in rising)]
     (folder / "home" / "series").mkdir(parents=True)
     (folder / "home" / "series" / "mine.csv").write_text("\n".join(lines), encoding="utf-8")
@@ -438,13 +433,16 @@ def test_series_that_own_questions_name_are_read_without_a_model(folder: Path, m
             return tables, await run_spec({"questions": "series.jsonl", "forecaster": "auto"})
 
     tables, run = asyncio.run(both())
-    assert {one.question_id: round(one.p["2026-01-25"]) for one in tables.forecasts} == {"web": 1, "csv": 0}
-    why = {one.question_id: one.error for one in tables.failures}
+    assert {forecast.question_id: round(forecast.p["2026-01-25"]) for forecast in tables.forecasts} == {
+        "web": 1,
+        "csv": 0,
+    }
+    why = {failure.question_id: failure.error for failure in tables.failures}
     assert "FRED_API_KEY" in why["key"]
     assert "has no series 'a/b/gone'" in why["gone"]
-    assert "nobody here supplies elsewhere" in why["nobody"]
-    assert run == {one.question_id: one.p for one in tables.forecasts}, "a run answers like a backtest"
-    # A published round is answered from what comes with it, the same on every machine.
+    assert "no source supplies elsewhere" in why["nobody"]
+    assert run == {forecast.question_id: forecast.p for forecast in tables.forecasts}, "a run answers like a backtest"
+    # A published round uses only its own series, which are the same on every machine.
     assert not open_benchmark("demo").own
 
 
@@ -452,4 +450,6 @@ async def run_spec(spec: dict[str, Any]) -> dict[str, Any]:
     settings, prepared = load_settings(), prepare_run(spec_from_mapping(spec))
     await execute_run(prepared, settings)
     with closing(RunStore(settings.store)) as store:
-        return {one.question_id: one.p for one in store.answers(prepared.spec.id) if isinstance(one, Forecast)}
+        return {
+            answer.question_id: answer.p for answer in store.answers(prepared.spec.id) if isinstance(answer, Forecast)
+        }

@@ -1,4 +1,4 @@
-"""Prices of a round at its due moment: read from the markets' histories when it is pulled, and used ever after."""
+"""Prices of a round at its due date, read from the markets' histories once and then stored."""
 
 import asyncio
 import json
@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from fakes.background import Background
-from foretell.data import DownloadCache
-from foretell.data.datasets import price_file, read_pulled
-from foretell.practice.markets import PracticeManifold, SampleManifoldBet
-from foretell.questions import InputError
-from foretell.runs import keep_due_prices, load_settings
+from foretell.data.datasets.forecastbench_download import price_file, read_pulled
+from foretell.data.files import DownloadCache
+from foretell.practice.markets.manifold import PracticeManifold, SampleManifoldBet
+from foretell.questions.errors import InputError
+from foretell.runs.due_prices import keep_due_prices
+from foretell.runs.settings import load_settings
 
 DAY = "2025-10-26"
 CONTRACT = "abcDEF123456"
@@ -36,13 +37,13 @@ def published(folder: Path) -> DownloadCache:
     return cache
 
 
-def test_the_price_of_the_due_moment_takes_the_place_of_the_published_one(tmp_path: Path):
+def test_price_at_the_due_date_replaces_the_published_one(tmp_path: Path):
     cache = published(tmp_path / "forecastbench")
-    moments = {"2025-10-25T09:00": 0.61, "2025-10-27T09:00": 0.95}
-    made = [(id, datetime.fromisoformat(at).replace(tzinfo=UTC)) for id, at in enumerate(moments)]
+    prices = {"2025-10-25T09:00": 0.61, "2025-10-27T09:00": 0.95}
+    times = [(id, datetime.fromisoformat(at).replace(tzinfo=UTC)) for id, at in enumerate(prices)]
     bets = tuple(
         SampleManifoldBet(id=f"b{id}", at_ms=int(at.timestamp() * 1000), after=p)
-        for (id, at), p in zip(made, moments.values(), strict=True)
+        for (id, at), p in zip(times, prices.values(), strict=True)
     )
     site = Background(lambda: PracticeManifold({CONTRACT: bets}).server())
     settings = load_settings({"FORETELL_HOME": str(tmp_path), "FORETELL_MANIFOLD_URL": site.url})
@@ -50,14 +51,14 @@ def test_the_price_of_the_due_moment_takes_the_place_of_the_published_one(tmp_pa
         first = asyncio.run(keep_due_prices(cache, [DAY], settings))
     finally:
         site.close()
-    assert [(one.name, one.state) for one in first] == [(price_file(DAY), "1 of 2 markets read")]
+    assert [(row.name, row.state) for row in first] == [(price_file(DAY), "1 of 2 markets read")]
     read, other = (question.targets[0].snapshot for question in read_pulled(cache, DAY).questions)
     assert read is not None
     assert (read.price, str(read.at.date())) == (0.61, "2025-10-25")
     assert other is not None
     assert (other.price, str(other.at.date())) == (0.2, "2025-10-16")
-    # Kept: nobody is asked again.
-    assert [one.state for one in asyncio.run(keep_due_prices(cache, [DAY], settings))] == ["unchanged"]
+    # The stored price is used, and no market is read again.
+    assert [row.state for row in asyncio.run(keep_due_prices(cache, [DAY], settings))] == ["unchanged"]
 
 
 def test_markets_not_reached_are_asked_again_until_the_next_round_is_due(tmp_path: Path):
@@ -70,30 +71,30 @@ def test_markets_not_reached_are_asked_again_until_the_next_round_is_due(tmp_pat
 
     def pulled(now: str, bets: dict[str, float]) -> list[str]:
         clock.write_text(f"{now}T12:00:00+00:00", encoding="utf-8")
-        told = {id: (SampleManifoldBet(id=id, at_ms=at, after=p),) for id, p in bets.items()}
-        site = Background(lambda: PracticeManifold(told).server())
+        bets_by_market = {id: (SampleManifoldBet(id=id, at_ms=at, after=p),) for id, p in bets.items()}
+        site = Background(lambda: PracticeManifold(bets_by_market).server())
         values = {"FORETELL_HOME": str(tmp_path), "FORETELL_MANIFOLD_URL": site.url, "FORETELL_CLOCK": f"file:{clock}"}
         try:
-            return [one.state for one in asyncio.run(keep_due_prices(cache, [DAY], load_settings(values)))]
+            return [row.state for row in asyncio.run(keep_due_prices(cache, [DAY], load_settings(values)))]
         finally:
             site.close()
 
     assert pulled("2025-10-26", {CONTRACT: 0.61}) == ["1 of 3 markets read"]
     assert pulled("2025-10-27", {CONTRACT: 0.99}) == ["unchanged"]
-    # What was read stays as it was read, what was missing is added.
+    # Stored prices are unchanged, and missing ones are added.
     assert pulled("2025-10-28", {CONTRACT: 0.99, second: 0.4}) == ["2 of 3 markets read"]
-    prices = [one.targets[0].snapshot for one in read_pulled(cache, DAY).questions]
-    assert [one.price for one in prices if one] == [0.61, 0.2, 0.4]
+    prices = [question.targets[0].snapshot for question in read_pulled(cache, DAY).questions]
+    assert [price.price for price in prices if price] == [0.61, 0.2, 0.4]
     cache.path(price_file(DAY)).unlink()
     cache.put(price_file(DAY), b'{"prices": {}}', url="")
     assert pulled("2025-11-20", {CONTRACT: 0.99, second: 0.4}) == ["unchanged"]
 
 
-def test_without_a_market_in_reach_the_round_stays_as_published_and_that_is_told(tmp_path: Path):
+def test_unreachable_markets_leave_the_round_as_published_with_a_note(tmp_path: Path):
     cache = published(tmp_path / "forecastbench")
     nowhere = {"FORETELL_HOME": str(tmp_path), "FORETELL_MANIFOLD_URL": "http://127.0.0.1:9"}
     done = asyncio.run(keep_due_prices(cache, [DAY], load_settings(nowhere)))
-    assert [(one.state, one.bytes) for one in done] == [("no market could be reached, or none had a newer price", 0)]
+    assert [(row.state, row.bytes) for row in done] == [("no market could be reached, or none had a newer price", 0)]
     assert [q.targets[0].snapshot.price for q in read_pulled(cache, DAY).questions if q.targets[0].snapshot] == [
         0.2,
         0.2,
@@ -103,8 +104,8 @@ def test_without_a_market_in_reach_the_round_stays_as_published_and_that_is_told
     assert asyncio.run(keep_due_prices(cache, [DAY], load_settings(early))) == []
 
 
-def test_a_spoilt_file_of_prices_is_named(tmp_path: Path):
+def test_damaged_file_of_prices_is_named(tmp_path: Path):
     cache = published(tmp_path / "forecastbench")
     cache.put(price_file(DAY), b'{"prices": {"a": 3}}', url="")
-    with pytest.raises(InputError, match=r"prices.*holds no prices"):
+    with pytest.raises(InputError, match=r"prices.*contains no prices"):
         read_pulled(cache, DAY)

@@ -1,4 +1,4 @@
-"""A process that was asleep for long and wakes up: what others took over meanwhile it neither sends nor writes."""
+"""A process that was suspended neither sends nor writes work that others took over meanwhile."""
 
 import asyncio
 import os
@@ -14,28 +14,24 @@ from typing import Any
 
 import pytest
 
-from foretell.models import (
-    Journal,
-    JournalEntry,
-    JournalRequest,
-    JournalWritingModel,
-    ModelBusy,
-    PriceList,
-    Reply,
-    Request,
-    RequestInFlight,
-    UserMessage,
-)
-from foretell.models.database import SessionLiveness, Statements, liveness
-from foretell.outgoing import DatabaseLimits, Limit, Limiter, Taken
-from foretell.questions import EmitEvent, Failed, Forecast, Question, Target
-from foretell.runs import Executor, RunCell, RunProgress, RunStore
+from foretell.models.database import liveness
+from foretell.models.database.interface import Statements
+from foretell.models.database.liveness import SessionLiveness
+from foretell.models.journal import Journal, JournalEntry, JournalRequest, JournalWritingModel
+from foretell.models.model import ModelBusy, Reply, Request, RequestInFlight, UserMessage
+from foretell.models.prices import PriceList
+from foretell.models.rate_limits import DatabaseLimits, RateLimit, RateLimiter, Taken
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import EmitEvent, Failed
+from foretell.runs.executor import Executor, RunProgress
+from foretell.runs.store import RunStore, RunTrial
 
 Place = Path | str
 DUE = datetime(2026, 1, 1, tzinfo=UTC)
 SOMEBODY = 12345
 QUESTION = Question(id="q", source="own", text="?", due=DUE, targets=(Target(id="yes"),))
-CELL = RunCell(run="r", question=QUESTION, trial=0)
+TRIAL = RunTrial(run="r", question=QUESTION, trial=0)
 
 
 def forecast(trial: int = 0) -> Forecast:
@@ -46,41 +42,41 @@ def hand_over(store: RunStore, owner: int = SOMEBODY) -> None:
     assert store.database.write("update tick set owner = ?", (owner,)) == 1
 
 
-@pytest.mark.parametrize("moment", ["before the start", "under way", "before the end"])
-def test_a_cell_that_was_taken_over_is_not_written(place: Place, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
+@pytest.mark.parametrize("step", ["before the start", "under way", "before the end"])
+def test_trial_that_was_taken_over_is_not_written(place: Place, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(trial: RunTrial, emit: EmitEvent) -> Forecast:
         emit(Failed(error="ours"))
-        if moment == "under way":
+        if step == "under way":
             hand_over(store)
             await asyncio.sleep(60)
-        elif moment == "before the end":
+        elif step == "before the end":
             hand_over(store)
         return forecast()
 
     async def main() -> RunProgress:
         executor = Executor(store, concurrency=1)
-        running = asyncio.create_task(executor.run([CELL], answer))
+        running = asyncio.create_task(executor.run([TRIAL], answer))
         async with asyncio.timeout(60):
             while (await store.aside(store.database.read, "select owner from tick")) != [(SOMEBODY,)]:
                 await asyncio.sleep(0.02)
             await asyncio.sleep(0.6)  # Time enough to write something.
             assert list(store.answers("r")) == []
             assert list(store.events("r")) == []
-            # The other one answers, and is gone.
-            store.add_events([(CELL.key, Failed(error="theirs"))])
-            store.finish_cell(CELL.key, forecast())
+            # The other process answers and ends.
+            store.add_events([(TRIAL.key, Failed(error="theirs"))])
+            store.finish_trial(TRIAL.key, forecast())
             store.database.write("delete from tick", ())
             return await running
 
     with closing(RunStore(place)) as store:
-        if moment == "before the start":
-            start = store.start_cell
+        if step == "before the start":
+            start = store.start_trial
 
             def late(*arguments: Any) -> bool:
                 hand_over(store)
                 return start(*arguments)
 
-            monkeypatch.setattr(store, "start_cell", late)
+            monkeypatch.setattr(store, "start_trial", late)
         progress = asyncio.run(main())
         assert (progress.done, progress.failed) == (1, 0)
         assert [event for _, _, event in store.events("r")] == [Failed(error="theirs")]
@@ -101,11 +97,11 @@ REQUEST = Request(model="compat:m@http://127.0.0.1:9/v1", messages=(UserMessage(
 
 
 def fall_asleep(life: Any) -> None:
-    """As if so long had passed since the last sign of life."""
+    """Pretend that this much time has passed since the last sign of life."""
     life._signed = -1e9
 
 
-def test_who_was_asleep_sends_nothing_before_it_has_looked(postgres: str) -> None:
+def test_suspended_process_sends_nothing_before_checking_its_claims(postgres: str) -> None:
     async def main() -> None:
         wire = Wire()
         with closing(Journal(postgres)) as journal:
@@ -114,19 +110,19 @@ def test_who_was_asleep_sends_nothing_before_it_has_looked(postgres: str) -> Non
             model = JournalWritingModel(wire, journal, PriceList())
             intend = journal.intend
 
-            def asleep_after(asked: JournalRequest) -> bool:
-                ours = intend(asked)
+            def asleep_after(request: JournalRequest) -> bool:
+                ours = intend(request)
                 term = life.term
                 fall_asleep(life)
-                while life.term == term:  # It gives a sign again before anybody else gets a turn.
+                while life.term == term:  # It gives a sign of life before other tasks run.
                     time.sleep(0.05)
                 return ours
 
             journal.intend = asleep_after
-            with pytest.raises(ModelBusy, match="away for a while"):
+            with pytest.raises(ModelBusy, match="was suspended"):
                 await model.complete(REQUEST)
             assert wire.sent == 0
-            assert journal.maybe_paid() == 0
+            assert journal.sends() == 0
             journal.intend = intend
             assert (await model.complete(REQUEST)).text == "yes"
             assert wire.sent == 1
@@ -134,11 +130,11 @@ def test_who_was_asleep_sends_nothing_before_it_has_looked(postgres: str) -> Non
     asyncio.run(main())
 
 
-def test_a_cell_sends_nothing_before_its_claim_was_looked_at(postgres: str) -> None:
-    """Its claim stands, so that it goes on; meanwhile every send is refused and tried again."""
+def test_trial_sends_nothing_before_its_claim_is_checked(postgres: str) -> None:
+    """Its claim is still valid, so it continues. Until that is checked, every send is rejected and retried."""
     wire, refused = Wire(), 0
 
-    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast:
+    async def answer(trial: RunTrial, emit: EmitEvent) -> Forecast:
         nonlocal refused
         fall_asleep(store.database.life)
         while not wire.sent:
@@ -151,28 +147,28 @@ def test_a_cell_sends_nothing_before_its_claim_was_looked_at(postgres: str) -> N
 
     with closing(RunStore(postgres)) as store, closing(Journal(postgres)) as journal:
         model = JournalWritingModel(wire, journal, PriceList())
-        progress = asyncio.run(Executor(store).run([CELL], answer))
+        progress = asyncio.run(Executor(store).run([TRIAL], answer))
         assert (progress.done, progress.failed, wire.sent) == (1, 0, 1)
         assert refused
 
 
-def test_an_answer_to_what_another_took_over_is_not_stored(place: Place) -> None:
+def test_answer_to_a_taken_over_call_is_not_stored(place: Place) -> None:
     with closing(Journal(place)) as mine:
-        asked = JournalRequest(key="ab" * 32, kind="model")
-        assert mine.intend(asked)
+        request = JournalRequest(key="ab" * 32, kind="model")
+        assert mine.intend(request)
         mine.database.write("update sent set owner = ?", (SOMEBODY,))
         with pytest.raises(RequestInFlight):
-            mine.keep(asked, JournalEntry(body=b"late"))
-        assert mine.find(asked.key) is None
+            mine.keep(request, JournalEntry(body=b"late"))
+        assert mine.find(request.key) is None
 
 
-def test_slots_that_others_have_are_not_handed_out(place: Place) -> None:
-    """Six slots; ours were given to others while we were away: nothing new begins before there is room."""
+def test_slots_taken_by_others_are_not_reused(place: Place) -> None:
+    """Of six slots, ours were given to others while we were suspended. Nothing starts before there is room."""
 
     async def main() -> None:
         with closing(Journal(place)) as mine, closing(Journal(place)) as theirs:
-            limiter, me, they = Limiter(DatabaseLimits(mine.database), longest=300.0), mine.database.life, theirs
-            wants = [(Limit(what="at once", most=6, seconds=0.0), 1.0)]
+            limiter, me, they = RateLimiter(DatabaseLimits(mine.database), longest=300.0), mine.database.life, theirs
+            wants = [(RateLimit(what="at once", most=6), 1.0)]
             ours: list[Taken] = [await limiter.take("p", wants) for _ in range(3)]
 
             def take_all(statements: Statements) -> None:
@@ -187,7 +183,7 @@ def test_slots_that_others_have_are_not_handed_out(place: Place) -> None:
             limiter.give_back("p", ours.pop(), wants)
             waiting = asyncio.create_task(limiter.take("p", wants))
             await asyncio.sleep(0.6)
-            assert not waiting.done()  # Six of theirs are under way, and two of ours that began before.
+            assert not waiting.done()  # Six of their requests are in progress, and two of ours from before.
             await theirs.database.aside(theirs.database.write, "delete from limit_turn where number < 0")
             async with asyncio.timeout(20):
                 ours.append(await waiting)
@@ -199,8 +195,8 @@ def test_slots_that_others_have_are_not_handed_out(place: Place) -> None:
 
 CHILD = """
 import sys, time
-from foretell.runs import ClaimTable
-from foretell.runs import RunStore
+from foretell.runs.claims import ClaimTable
+from foretell.runs.store import RunStore
 store = RunStore(sys.argv[1])
 claims = ClaimTable(store.database)
 print(claims.take("cell r", "q"), flush=True)
@@ -220,15 +216,15 @@ async def child(place: Place) -> AsyncGenerator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_a_stopped_process_keeps_what_is_its_own_or_loses_it_for_good(
+def test_stopped_process_keeps_its_claims_or_loses_them_permanently(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On one machine nobody takes over from a process that is there; over many a lease ends, and who wakes knows."""
+    """On one machine a live process keeps its claims. On several, its lease ends, and it notices on resuming."""
     monkeypatch.setattr(liveness, "STALE", 1.5)
     monkeypatch.setattr(liveness, "_ALIVE", "(gone is null or gone > clock_timestamp() - make_interval(secs => 1.5))")
 
     async def main() -> None:
-        from foretell.runs import ClaimTable
+        from foretell.runs.claims import ClaimTable
 
         with closing(RunStore(place)) as store:
             claims, shared = ClaimTable(store.database), store.database.shared

@@ -1,15 +1,23 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import pytest
 
-from foretell.models import Journal
-from foretell.questions import Failed, Failure, Forecast, InputError, ModelCalled, Question, Target, instant
-from foretell.runs import CellKey, RunStore
+from foretell.forecasters.prompt.prediction_context import PredictionContext
+from foretell.models.journal import Journal
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import Failed, ModelCalled
+from foretell.runs.contexts import context_rows, stored_contexts
+from foretell.runs.store import RunStore, TrialKey
+from foretell.runs.trial_costs import measured_costs
 
 Place = Path | str
 QUESTIONS = [
@@ -19,26 +27,26 @@ QUESTIONS = [
 DUE = "2026-01-01T00:00:00+00:00"
 
 
-def key_of(question: int = 0, trial: int = 0) -> CellKey:
-    return CellKey(run="r", question=f"q{question}", due=DUE, trial=trial)
+def key_of(question: int = 0, trial: int = 0) -> TrialKey:
+    return TrialKey(run="r", question=f"q{question}", due=DUE, trial=trial)
 
 
 def forecast_of(question: int = 0, trial: int = 0, p: float = 0.25) -> Forecast:
-    asked = QUESTIONS[question]
-    return Forecast(question_id=asked.id, forecaster="t", as_of=asked.as_of, p={"yes": p}, trial=trial)
+    stored = QUESTIONS[question]
+    return Forecast(question_id=stored.id, forecaster="t", as_of=stored.as_of, p={"yes": p}, trial=trial)
 
 
-def test_everything_comes_back_as_it_was(place: Place):
+def test_stored_values_are_read_back_unchanged(place: Place):
     with closing(RunStore(place)) as store:
         store.begin("r", '{"trials": 2}', "2026-01-02T00:00:00", services=["brave"])
         store.begin("r", "{}", "2026-01-03T00:00:00")
         store.keep_questions("r", QUESTIONS)
         store.keep_questions("r", QUESTIONS)
         assert store.questions("r") == QUESTIONS
-        store.finish_cell(key_of(1), forecast_of(1))
-        store.finish_cell(key_of(0, 1), forecast_of(0, 1))
+        store.finish_trial(key_of(1), forecast_of(1))
+        store.finish_trial(key_of(0, 1), forecast_of(0, 1))
         failure = Failure(question_id="q0", forecaster="t", as_of=QUESTIONS[0].as_of, error="no", trial=0)
-        store.finish_cell(key_of(0), failure)
+        store.finish_trial(key_of(0), failure)
         assert list(store.answers("r")) == [failure, forecast_of(0, 1), forecast_of(1)]
         assert store.answers_to(key_of(0)) == [failure, forecast_of(0, 1)]
         assert store.finished("r") == {("q1", DUE, 0), ("q0", DUE, 1)}
@@ -46,14 +54,32 @@ def test_everything_comes_back_as_it_was(place: Place):
         assert (run.id, run.spec, run.services, run.done, run.failed) == ("r", {"trials": 2}, ("brave",), 2, 1)
 
 
-def test_a_forecast_takes_the_place_of_a_failure(place: Place):
+def test_contexts_are_stored_once_and_removed_with_their_last_run(place: Place):
+    shown = [PredictionContext(question=question, as_of=question.as_of, searcher="x") for question in QUESTIONS[:2]]
+    other = replace(shown[0], searcher="y")
     with closing(RunStore(place)) as store:
-        store.finish_cell(key_of(), Failure(question_id="q0", forecaster="t", as_of=QUESTIONS[0].as_of, error="no"))
-        store.finish_cell(key_of(), forecast_of())
+        store.keep_contexts("r", context_rows(shown))
+        store.keep_contexts("r", context_rows([other]))
+        store.keep_contexts("s", context_rows(shown[:1]))
+        assert store.context("r", QUESTIONS[0]) == shown[0].to_json(), "a question keeps its first context"
+        assert sorted(stored_contexts(store, "r"), key=lambda context: context.question.id) == shown
+        assert store.context_digests("s") == {(QUESTIONS[0].id, QUESTIONS[0].due): shown[0].digest}
+        assert store.context("s", QUESTIONS[1]) is None
+        store.remove("r")
+        assert (stored_contexts(store, "r"), stored_contexts(store, "s")) == ([], shown[:1])
+        digests = {digest for (digest,) in store.database.read("select digest from shown_context")}
+        assert shown[0].digest in digests, "another run shows it"
+        assert shown[1].digest not in digests
+
+
+def test_forecast_replaces_a_failure(place: Place):
+    with closing(RunStore(place)) as store:
+        store.finish_trial(key_of(), Failure(question_id="q0", forecaster="t", as_of=QUESTIONS[0].as_of, error="no"))
+        store.finish_trial(key_of(), forecast_of())
         assert list(store.answers("r")) == [forecast_of()]
 
 
-def test_a_reader_goes_on_where_it_was(place: Place):
+def test_reader_continues_after_the_last_event(place: Place):
     with closing(RunStore(place)) as store, closing(RunStore(place)) as reader:
         events = [(key_of(i), ModelCalled(role="agent", model="m", key=f"{i}")) for i in range(3)]
         store.add_events(events[:2])
@@ -61,12 +87,12 @@ def test_a_reader_goes_on_where_it_was(place: Place):
         assert [(key, event) for _, key, event in seen] == events[:2]
         store.add_events([*events[2:], (key_of(1), Failed(error="ü"))])
         assert [key for _, key, _ in reader.events("r", after=seen[-1][0])] == [key_of(2), key_of(1)]
-        store.start_cell(key_of(1))
+        store.start_trial(key_of(1))
         assert [key for _, key, _ in reader.events("r", "q1")] == []
 
 
 @pytest.mark.parametrize("kind", [RunStore, Journal])
-def test_many_may_open_a_new_one_at_once(place: Place, kind: Callable[[Place], Any]):
+def test_new_store_can_be_opened_concurrently(place: Place, kind: Callable[[Place], Any]):
     barrier = Barrier(6)
 
     def opened() -> None:
@@ -74,12 +100,27 @@ def test_many_may_open_a_new_one_at_once(place: Place, kind: Callable[[Place], A
         kind(place).close()
 
     with ThreadPoolExecutor(6) as pool:
-        for one in [pool.submit(opened) for _ in range(6)]:
-            one.result(timeout=60)
+        for future in [pool.submit(opened) for _ in range(6)]:
+            future.result(timeout=60)
 
 
-def test_an_address_that_leads_nowhere_is_told_without_its_password():
+def test_unreachable_database_is_reported_without_its_password():
     pytest.importorskip("psycopg")
     with pytest.raises(InputError, match=r"postgresql://me@127.0.0.1:9/x: the database cannot be reached") as caught:
         RunStore("postgresql://me:secret@127.0.0.1:9/x")
     assert "secret" not in str(caught.value)
+
+
+def test_measured_costs_are_those_of_a_trial_of_runs_with_models(place: Place):
+    def call(dollars: float) -> ModelCalled:
+        return ModelCalled(role="agent", model="m", key="k", dollars=dollars, input_tokens=1, output_tokens=1)
+
+    with closing(RunStore(place)) as store:
+        for run, spec in (("r", '{"models": {"agent": "openai:m"}}'), ("free", "{}")):
+            store.begin(run, spec, "2026-01-02T00:00:00")
+            for trial in range(4):
+                key = key_of(0, trial)._replace(run=run)
+                store.finish_trial(key, forecast_of(0, trial), new_events=[call(0.5)])
+        store.begin("open", '{"models": {"agent": "openai:other"}}', "2026-01-02T00:00:00")
+        (cost,) = measured_costs(store).values()
+    assert (cost.trials, cost.dollars) == (4, 0.5)

@@ -1,4 +1,4 @@
-"""The default way of combining in a run: taught by earlier runs of the same forecaster, and by nothing later."""
+"""The default rule of a run is fitted to earlier runs of the same forecaster and to nothing later."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,11 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine import UNTAUGHT, sigmoid
-from foretell.questions import Forecast, Question, Resolution, Snapshot, Target
-from foretell.runs import CellKey, QuestionsSpec, RunOutcomes, RunSpec, RunStore, combine_trials, combining_of_run
-from foretell.runs.combine import DefaultByDay, default_by_day
-from foretell.scoring import final_forecasts, score_run
+from foretell.forecasters.combine.default import UNFITTED
+from foretell.forecasters.combine.rows import logit, sigmoid
+from foretell.questions.forecast import TREE_WEIGHT, Forecast, Reconciliation
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.resolution import Resolution
+from foretell.runs.combine import DefaultByDay, combine_trials, combined_answers, combining_of_run, default_by_day
+from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.store import RunStore, TrialKey
+from foretell.scoring.run_scores import final_forecasts, score_run
 
 SPEC = RunSpec(questions=QuestionsSpec(dataset="past.csv"), models={"agent": "openai:a"}, combine="default")
 START = datetime(2025, 1, 5, tzinfo=UTC)
@@ -32,7 +37,7 @@ def keep(
     rng = np.random.default_rng(seed)
     store.begin(spec.id, spec.to_json(), "2025-01-01T00:00:00+00:00")
     questions: list[Question] = []
-    told: list[Resolution] = []
+    resolutions: list[Resolution] = []
     for n in range(12 * each):
         due = START + timedelta(days=14 * (n // each))
         z, a = rng.normal(0, 1.5, 2)
@@ -44,12 +49,14 @@ def keep(
         forecast = Forecast(
             question_id=question.id, forecaster="agent", as_of=question.as_of, p={"yes": float(sigmoid(z))}
         )
-        key = CellKey(run=spec.id, question=question.id, due=due.isoformat(), trial=0)
-        store.start_cell(key)
-        store.finish_cell(key, forecast)
-        told.append(Resolution(question_id=question.id, target_id="yes", due=due, outcome=outcome, resolved_at=ends))
+        key = TrialKey(run=spec.id, question=question.id, due=due.isoformat(), trial=0)
+        store.start_trial(key)
+        store.finish_trial(key, forecast)
+        resolutions.append(
+            Resolution(question_id=question.id, target_id="yes", due=due, outcome=outcome, resolved_at=ends)
+        )
     store.keep_questions(spec.id, questions)
-    RunOutcomes(store).keep(spec.id, questions, told)
+    RunOutcomes(store).keep(spec.id, questions, resolutions)
 
 
 @pytest.fixture
@@ -58,8 +65,8 @@ def store(tmp_path: Path) -> Iterator[RunStore]:
         yield opened
 
 
-def said(store: RunStore, due: datetime, spec: RunSpec = SPEC) -> float:
-    """What comes of a trial that says 80 % where the price is 40 %."""
+def combined_p(store: RunStore, due: datetime, spec: RunSpec = SPEC) -> float:
+    """Return the combined answer of a trial at 80 % where the price is 40 %."""
     question = market("new", due, 0.4)
     trial = Forecast(question_id="new", forecaster="agent", as_of=question.as_of, p={"yes": 0.8})
     return combine_trials([trial], [question], combining_of_run(store, spec))[0].p["yes"]
@@ -69,78 +76,122 @@ LATER = START + timedelta(days=14 * 30)
 NEW = replace(SPEC, questions=QuestionsSpec(dataset="new.csv"))
 
 
-def untaught(price: float = 0.4) -> float:
-    """The price as it is."""
-    return price
+def untaught(price: float = 0.4, trial: float = 0.8) -> float:
+    """Return the answer of the unfitted rule: the price, moved a little towards the trial."""
+    near = 1.5 * np.tanh((logit(trial) - logit(price)) / 1.5)
+    return float(sigmoid(logit(price) + 0.2 * near))
 
 
-def test_without_a_past_the_rule_is_the_untaught_one(store: RunStore) -> None:
+def test_without_a_past_the_rule_is_unfitted(store: RunStore) -> None:
     assert default_by_day(store, NEW) is None
-    assert combining_of_run(store, NEW).fitted is UNTAUGHT
-    assert said(store, LATER, NEW) == pytest.approx(untaught())
+    assert combining_of_run(store, NEW).fitted is UNFITTED
+    assert combined_p(store, LATER, NEW) == pytest.approx(untaught())
 
 
-def test_a_forecaster_that_was_right_is_believed_and_one_that_was_wrong_is_not(store: RunStore) -> None:
+def test_weight_of_trials_depends_on_earlier_skill(store: RunStore) -> None:
     keep(store, SPEC, 1, right=True)
     other = replace(SPEC, models={"agent": "openai:b"})
     keep(store, other, 2, right=False)
-    assert said(store, LATER, NEW) > untaught() + 0.1
+    assert combined_p(store, LATER, NEW) > untaught() + 0.1
     wrong = replace(NEW, models={"agent": "openai:b"})
-    assert said(store, LATER, wrong) == pytest.approx(untaught(), abs=0.02), (
-        "who never added to the price changes nothing"
+    assert combined_p(store, LATER, wrong) == pytest.approx(0.4, abs=0.02), (
+        "a forecaster that never improved on the price has no weight"
     )
     nobody = replace(NEW, models={"agent": "openai:c"})
-    assert said(store, LATER, nobody) == pytest.approx(untaught()), "another model's skill is not its own"
-    seer = replace(SPEC, clairvoyant=True, models={"agent": "openai:c"})
+    assert combined_p(store, LATER, nobody) == pytest.approx(untaught()), "another model's skill is not its own"
+    seer = replace(SPEC, leakage_filter=False, models={"agent": "openai:c"})
     keep(store, seer, 3, right=True)
-    assert said(store, LATER, nobody) == pytest.approx(untaught()), "who saw the future teaches nothing"
+    assert combined_p(store, LATER, nobody) == pytest.approx(untaught()), "runs without the leakage filter are not used"
     plain = replace(NEW, combine="logit-mean")
-    assert said(store, LATER, plain) == pytest.approx(0.8)
+    assert combined_p(store, LATER, plain) == pytest.approx(0.8)
 
 
-def test_outcomes_that_were_known_later_change_nothing(store: RunStore, tmp_path: Path) -> None:
+def test_later_outcomes_do_not_change_the_combination(store: RunStore, tmp_path: Path) -> None:
     keep(store, SPEC, 4, right=True)
     middle = START + timedelta(days=14 * 8)
     with closing(RunStore(tmp_path / "poisoned.db")) as poisoned:
         keep(poisoned, SPEC, 4, right=True, flip_after=middle.date())
-        assert said(poisoned, middle, NEW) == said(store, middle, NEW) != pytest.approx(untaught())
-        assert said(poisoned, LATER, NEW) != said(store, LATER, NEW)
+        assert combined_p(poisoned, middle, NEW) == combined_p(store, middle, NEW) != pytest.approx(untaught())
+        assert combined_p(poisoned, LATER, NEW) != combined_p(store, LATER, NEW)
 
 
-def test_every_door_reads_a_stored_run_by_the_same_rule(store: RunStore) -> None:
+def test_every_interface_combines_a_stored_run_by_the_same_rule(store: RunStore) -> None:
     keep(store, SPEC, 5, right=True)
     row = store.run(SPEC.id)
     assert row is not None
     questions = store.questions(SPEC.id)
     answers = list(store.answers(SPEC.id))
-    found = {one.question_id: one.p["yes"] for one in final_forecasts(store, row, answers, questions)}
+    final = {forecast.question_id: forecast.p["yes"] for forecast in final_forecasts(store, row, answers, questions)}
     how = combining_of_run(store, SPEC)
     assert isinstance(how.fitted, DefaultByDay)
-    assert found == {one.question_id: one.p["yes"] for one in combine_trials(answers, questions, how)}
-    first = next(one for one in answers if one.question_id == f"{SPEC.id}-0")
+    assert final == {forecast.question_id: forecast.p["yes"] for forecast in combine_trials(answers, questions, how)}
+    first = next(answer for answer in answers if answer.question_id == f"{SPEC.id}-0")
     assert isinstance(first, Forecast)
-    price = questions[[one.id for one in questions].index(f"{SPEC.id}-0")].targets[0].snapshot
+    price = questions[[question.id for question in questions].index(f"{SPEC.id}-0")].targets[0].snapshot
     assert price is not None
     assert price.price is not None
-    assert found[f"{SPEC.id}-0"] == pytest.approx(untaught(price.price)), "the first round knew nothing"
+    assert final[f"{SPEC.id}-0"] == pytest.approx(untaught(price.price, first.p["yes"])), (
+        "nothing was known in the first round"
+    )
+
+
+def grown(question: Question, tree: float, direct: float, kind: str) -> Forecast:
+    """Return a forecast with a tree beside the direct estimate."""
+    both = Reconciliation(tree={"yes": tree}, direct={"yes": direct}, gap=0.0, kind=kind)
+    return Forecast(
+        question_id=question.id, forecaster="reason", as_of=question.as_of, p=both.combined(), reconciliation=both
+    )
+
+
+def keep_trees(store: RunStore, spec: RunSpec) -> None:
+    """Sixty questions with a tree of each of two kinds: conjunctions were right, sums were wrong."""
+    store.begin(spec.id, spec.to_json(), "2025-01-01T00:00:00+00:00")
+    questions = [replace(market(f"t{n}", START, 0.5), source="mine") for n in range(120)]
+    ends, resolutions = START + timedelta(days=7), list[Resolution]()
+    for n, question in enumerate(questions):
+        kind, outcome = ("all", "weigh")[n % 2], n // 2 % 2
+        tree = 0.1 + 0.8 * (outcome if kind == "all" else 1 - outcome)
+        key = TrialKey(run=spec.id, question=question.id, due=question.due.isoformat(), trial=0)
+        store.start_trial(key)
+        store.finish_trial(key, grown(question, tree, 0.5, kind))
+        resolutions.append(
+            Resolution(question_id=question.id, target_id="yes", due=START, outcome=outcome, resolved_at=ends)
+        )
+    store.keep_questions(spec.id, questions)
+    RunOutcomes(store).keep(spec.id, questions, resolutions)
+
+
+def test_the_weight_of_a_tree_is_learnt_by_the_kind_of_its_root(store: RunStore) -> None:
+    spec = replace(SPEC, forecaster="reason")
+
+    def weight(kind: str, due: datetime = LATER) -> float:
+        question = replace(market("new", due, 0.5), source="mine")
+        new = replace(spec, questions=QuestionsSpec(dataset="new.csv"))
+        (answer,) = combined_answers([grown(question, 0.9, 0.5, kind)], [question], combining_of_run(store, new))
+        assert answer.reconciliation is not None
+        return answer.reconciliation.weight
+
+    assert weight("all") == weight("weigh") == TREE_WEIGHT, "before there is a record"
+    keep_trees(store, spec)
+    assert weight("weigh") < TREE_WEIGHT < weight("all")
+    assert weight("weigh") < weight("any") < weight("all"), "a kind without a record counts as all trees do"
+    assert weight("all", START) == TREE_WEIGHT, "nothing later than the question is used"
 
 
 AUTO = replace(NEW, combine="auto")
 
 
-def test_by_default_a_run_answers_with_its_trials_until_a_past_has_tested_how_far_to_trust_them(
-    store: RunStore,
-) -> None:
+def test_auto_is_the_default_rule_from_the_start(store: RunStore) -> None:
     assert RunSpec(questions=NEW.questions).combine == "auto"
-    assert said(store, LATER, AUTO) == pytest.approx(0.8)
+    assert combined_p(store, LATER, AUTO) == combined_p(store, LATER, NEW) == pytest.approx(untaught())
     keep(store, replace(SPEC, combine="auto"), 1, right=True)
-    strong = said(store, LATER, AUTO)
+    strong = combined_p(store, LATER, AUTO)
     assert untaught() + 0.1 < strong < 0.8, "a strong agent keeps most of its lead"
-    assert strong == said(store, LATER, NEW), "with a tested past it is the default rule"
-    assert said(store, START + timedelta(days=7), AUTO) == pytest.approx(0.8), "that day knew of no outcome"
+    assert strong == combined_p(store, LATER, NEW)
+    assert combined_p(store, START + timedelta(days=7), AUTO) == pytest.approx(untaught()), "no outcome was known then"
     keep(store, replace(SPEC, models={"agent": "openai:b"}), 2, right=False)
     weak = replace(AUTO, models={"agent": "openai:b"})
-    assert said(store, LATER, weak) == pytest.approx(untaught(), abs=0.02), "a weak one leaves the price as it is"
+    assert combined_p(store, LATER, weak) == pytest.approx(0.4, abs=0.02), "a weak agent leaves the price unchanged"
 
 
 def test_the_weight_of_a_strong_agent_rises_with_its_past(store: RunStore) -> None:
@@ -154,20 +205,21 @@ def test_the_weight_of_a_strong_agent_rises_with_its_past(store: RunStore) -> No
             rule.on(np.datetime64(START.date()) + np.timedelta64(14 * rounds, "D")).market.weight_of_trials(row)[0]
         )
 
-    found = [weight(rounds) for rounds in (1, 4, 8, 12)]
-    assert found[0] == 0
-    assert found == sorted(found)
-    assert found[-1] > 0.5
+    weights = [weight(rounds) for rounds in (1, 4, 8, 12)]
+    assert weights[0] == pytest.approx(UNFITTED.market.weight_of_trials(row)[0])
+    assert weights == sorted(weights)
+    assert weights[-1] > 0.5
 
 
-def test_the_answer_says_what_counted_and_why(store: RunStore) -> None:
+def test_answer_explains_the_weights(store: RunStore) -> None:
     def reasons(spec: RunSpec) -> str:
         question = market("new", LATER, 0.4)
         trial = Forecast(question_id="new", forecaster="agent", as_of=question.as_of, p={"yes": 0.8})
         return combine_trials([trial], [question], combining_of_run(store, spec))[0].rationale
 
-    assert reasons(AUTO) == "", "the trial alone"
-    assert "The trials count 0% and the market price 100%. This forecaster has no track record yet" in reasons(NEW)
+    for spec in (AUTO, NEW):
+        weights = "The trials count 14 % and the market price 86 %. This forecaster has no track record yet"
+        assert weights in reasons(spec)
     keep(store, replace(SPEC, combine="auto"), 1, right=True)
     assert "earlier outcomes, learned weights changed the Brier score by -0." in reasons(AUTO)
     assert "of what was learned is used" in reasons(AUTO)
@@ -180,15 +232,17 @@ def test_flipped_later_outcomes_change_no_answer_of_a_run_that_names_no_rule(sto
     with closing(RunStore(tmp_path / "poisoned.db")) as poisoned:
         keep(poisoned, spec, 4, right=True, flip_after=middle.date())
         answers = []
-        for one in (store, poisoned):
-            row = one.run(spec.id)
+        for each_store in (store, poisoned):
+            row = each_store.run(spec.id)
             assert row is not None
-            early = [question for question in one.questions(spec.id) if question.due <= middle]
+            early = [question for question in each_store.questions(spec.id) if question.due <= middle]
             ids = {question.id for question in early}
-            kept = [answer for answer in one.answers(spec.id) if answer.question_id in ids]
-            answers.append([(said.p, said.rationale) for said in final_forecasts(one, row, kept, early)])
+            own_answers = [answer for answer in each_store.answers(spec.id) if answer.question_id in ids]
+            answers.append(
+                [(forecast.p, forecast.rationale) for forecast in final_forecasts(each_store, row, own_answers, early)]
+            )
         assert answers[0] == answers[1]
-        assert said(poisoned, LATER, AUTO) != said(store, LATER, AUTO)
+        assert combined_p(poisoned, LATER, AUTO) != combined_p(store, LATER, AUTO)
 
 
 def test_the_board_shows_the_trials_and_the_combined_answers(store: RunStore) -> None:
@@ -198,14 +252,13 @@ def test_the_board_shows_the_trials_and_the_combined_answers(store: RunStore) ->
     assert row is not None
     scores = score_run(store, row)
     assert scores.board is not None
-    names = {one.forecaster for one in scores.board.scores}
+    names = {score.forecaster for score in scores.board.scores}
     assert {"this run", "this run, combined"} <= names
     assert scores.combined is not None
-    assert "where earlier outcomes have tested it" in scores.rule
-    trials = {one.question_id: one.p["yes"] for one in store.answers(spec.id) if isinstance(one, Forecast)}
-    shown = {one.question.id: one.targets[0].p for one in scores.answers}
-    assert shown[f"{spec.id}-0"] == trials[f"{spec.id}-0"]
-    assert shown[f"{spec.id}-479"] != trials[f"{spec.id}-479"]
+    assert "by the default rule" in scores.rule
+    trials = {answer.question_id: answer.p["yes"] for answer in store.answers(spec.id) if isinstance(answer, Forecast)}
+    shown = {answer.question.id: answer.targets[0].p for answer in scores.answers}
+    assert all(shown[f"{spec.id}-{n}"] != trials[f"{spec.id}-{n}"] for n in (0, 479))
     by_name = replace(SPEC, combine="logit-mean")
     keep(store, by_name, 5, right=True)
     row = store.run(by_name.id)
@@ -218,7 +271,30 @@ def test_the_board_shows_the_trials_and_the_combined_answers(store: RunStore) ->
     assert alone.index.estimate == pytest.approx(scores.index.estimate), "a run is scored by its trials"
 
 
-def test_a_forecaster_without_a_model_stands_as_it_is(store: RunStore) -> None:
-    spec = replace(SPEC, forecaster="stack", models={}, combine="auto")
+def test_forecaster_without_a_model_is_not_combined_with_the_price(store: RunStore) -> None:
+    spec = replace(SPEC, forecaster="model_free", models={}, combine="auto")
     keep(store, spec, 1, right=True)
-    assert said(store, LATER, replace(AUTO, forecaster="stack", models={})) == pytest.approx(0.8)
+    assert combined_p(store, LATER, replace(AUTO, forecaster="model_free", models={})) == pytest.approx(0.8)
+
+
+def test_stored_answers_are_used_until_earlier_runs_change_or_they_are_damaged(store: RunStore) -> None:
+    spec = replace(SPEC, combine="auto")
+    keep(store, spec, 5, right=True)
+
+    def answers() -> list[float | None]:
+        row = store.run(spec.id)
+        assert row is not None
+        return [answer.targets[0].p for answer in score_run(store, row).answers]
+
+    def stored() -> list[tuple[object, ...]]:
+        return [tuple(row) for row in store.database.read("select run, seen, answers from run_combined")]
+
+    fresh, kept = answers(), stored()
+    assert len(kept) == 1
+    assert answers() == fresh
+    assert stored() == kept
+    store.database.write("update run_combined set answers = replace(answers, '0.', '0.0')")
+    assert answers() == fresh, "damaged answers are computed again"
+    keep(store, replace(spec, questions=QuestionsSpec(dataset="other.csv")), 6, right=False)
+    assert answers() != fresh, "the rule learns from the other run"
+    assert stored() != kept

@@ -1,4 +1,4 @@
-"""Questions of a Metaculus tournament: listed live, kept as first seen."""
+"""Questions of a Metaculus tournament are listed live and stored as first seen."""
 
 import asyncio
 import threading
@@ -12,19 +12,14 @@ import pytest
 
 from fakes.markets import FakeMetaculus
 from fakes.samples import SampleMetaculusQuestion, metaculus_post_body
-from foretell.data.datasets import QuestionSet, SetFilter
-from foretell.practice.markets import MetaculusCatalogue
-from foretell.questions import InputError, instant
-from foretell.runs import (
-    QuestionsSpec,
-    RunSpec,
-    SetName,
-    Settings,
-    Tournament,
-    open_benchmark,
-    open_listing,
-    prepare_run,
-)
+from foretell.data.datasets.question_set import QuestionSet, SetFilter
+from foretell.practice.markets.metaculus import MetaculusCatalogue
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.runs.question_sets import SetName, Tournament, open_benchmark, open_listing
+from foretell.runs.runner import prepare_run
+from foretell.runs.settings import Settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
 
 NOW = instant("2026-11-15T10:00:00Z")
 TOKEN = "metaculus-canary"
@@ -54,7 +49,7 @@ def posts(*, price: float = 0.4) -> list[dict[str, Any]]:
 
 
 class Site:
-    """A fake Metaculus on a loop of its own."""
+    """A fake Metaculus on its own event loop."""
 
     def __init__(self) -> None:
         self.fake = FakeMetaculus({}, token=TOKEN).having(MetaculusCatalogue(posts()))
@@ -86,18 +81,18 @@ def settings(site: Site, tmp_path: Path) -> Settings:
     return Settings(home=tmp_path, keys={"METACULUS_TOKEN": TOKEN}, addresses={"metaculus": site.server.url})
 
 
-def test_open_questions_are_read_and_the_rest_is_told(settings: Settings, site: Site):
-    found = open_questions(MINE, settings, NOW)
-    assert [question.id for question in found.questions] == ["metaculus/11", "metaculus/12"]
-    assert found.questions[0].due == NOW
-    assert found.questions[1].exclusivity == "exactly one"
-    assert any("range_min is missing" in note for note in found.notes)
+def test_open_questions_are_read_and_others_noted(settings: Settings, site: Site):
+    questions = open_questions(MINE, settings, NOW)
+    assert [question.id for question in questions.questions] == ["metaculus/11", "metaculus/12"]
+    assert questions.questions[0].due == NOW
+    assert questions.questions[1].exclusivity == "exactly one"
+    assert any("range_min is missing" in note for note in questions.notes)
     (request,) = site.server.requests
     assert request.query["tournaments"] == "minibench"
     assert request.query["statuses"] == "open"
 
 
-def test_a_question_seen_again_is_the_same_to_the_second(settings: Settings, site: Site):
+def test_question_listed_again_keeps_its_date(settings: Settings, site: Site):
     first = open_questions(MINE, settings, NOW)
     site.fake.having(MetaculusCatalogue(posts(price=0.9)))
     assert open_questions(MINE, settings, NOW + timedelta(days=3)).questions == first.questions
@@ -109,7 +104,7 @@ def test_a_question_seen_again_is_the_same_to_the_second(settings: Settings, sit
     assert later.questions[0].targets[0].snapshot.price == 0.9
 
 
-def test_what_is_no_longer_open_is_not_asked_but_not_forgotten(settings: Settings, site: Site):
+def test_closed_questions_are_not_asked_but_stay_stored(settings: Settings, site: Site):
     open_questions(MINE, settings, NOW)
     site.fake.having(MetaculusCatalogue(posts()[1:]))
     assert [q.id for q in open_questions(MINE, settings, NOW + timedelta(days=1)).questions] == ["metaculus/12"]
@@ -117,18 +112,18 @@ def test_what_is_no_longer_open_is_not_asked_but_not_forgotten(settings: Setting
     assert open_questions(MINE, settings, NOW + timedelta(days=2)).questions[0].due == NOW
 
 
-def test_nothing_open_is_no_problem(settings: Settings, site: Site):
+def test_tournament_without_open_questions_is_empty(settings: Settings, site: Site):
     site.fake.having(MetaculusCatalogue([]))
     assert open_questions(MINE, settings, NOW).questions == ()
 
 
 @pytest.mark.parametrize("name", ["metaculus:", "metaculus:../x", "metaculus:a,again=no", "metaculus:a,every=3"])
-def test_names_that_cannot_be_read(name: str):
+def test_invalid_tournament_names_are_rejected(name: str):
     with pytest.raises(InputError, match="metaculus:TOURNAMENT"):
         Tournament.read(name)
 
 
-def test_a_backtest_is_refused(monkeypatch: pytest.MonkeyPatch):
+def test_tournament_rejects_backtests(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("METACULUS_TOKEN", raising=False)
     spec = RunSpec(questions=QuestionsSpec(dataset="metaculus:minibench"), models={"agent": "openai:x"})
     with pytest.raises(InputError, match="mode: live"):
@@ -139,11 +134,11 @@ def test_a_backtest_is_refused(monkeypatch: pytest.MonkeyPatch):
         open_benchmark("metaculus:minibench")
 
 
-def test_trouble_is_one_line(settings: Settings):
+def test_tournament_errors_are_one_line(settings: Settings):
     wrong = replace(settings, keys={"METACULUS_TOKEN": "wrong-canary"})
-    with pytest.raises(InputError, match="could not be read") as told:
+    with pytest.raises(InputError, match="could not be read") as raises:
         open_questions(MINE, wrong, NOW)
-    assert "wrong-canary" not in str(told.value)
+    assert "wrong-canary" not in str(raises.value)
     path = settings.home / "tournaments" / f"{MINE.slug}.json"
     path.parent.mkdir()
     path.write_text("{", encoding="utf-8")
@@ -151,9 +146,9 @@ def test_trouble_is_one_line(settings: Settings):
         open_questions(MINE, settings, NOW)
 
 
-def test_what_an_older_version_saw_is_not_asked_anew(settings: Settings, site: Site):
+def test_questions_stored_by_an_older_version_are_not_asked_again(settings: Settings, site: Site):
     first = open_questions(MINE, settings, NOW)
-    kept = settings.home / "listings" / "metaculus" / f"{MINE.slug}.json"
+    path = settings.home / "listings" / "metaculus" / f"{MINE.slug}.json"
     (settings.home / "tournaments").mkdir()
-    kept.rename(settings.home / "tournaments" / f"{MINE.slug}.json")
+    path.rename(settings.home / "tournaments" / f"{MINE.slug}.json")
     assert open_questions(MINE, settings, NOW + timedelta(days=1)).questions == first.questions

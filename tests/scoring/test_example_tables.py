@@ -1,12 +1,12 @@
-"""Long tables as examples: all forecasters over the same targets, and clear words for what fitting cannot miss."""
+"""Long tables as examples: all forecasters over the same targets, and clear errors for missing columns."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from foretell.questions import InputError
-from foretell.scoring import answered_rows, choose_forecaster, read_examples, read_rows
+from foretell.questions.errors import InputError
+from foretell.scoring.join import answered_rows, choose_forecaster, read_examples, read_rows
 
 FORECASTS = """forecaster,question,target,due,trial,p
 A,q1,yes,2025-01-05,10,0.3
@@ -22,7 +22,7 @@ q3,yes,2025-01-05,,,fred,,0.5,7
 """
 
 
-def written(tmp_path: Path, forecasts: str = FORECASTS, outcomes: str = OUTCOMES) -> tuple[Path, Path]:
+def write_tables(tmp_path: Path, forecasts: str = FORECASTS, outcomes: str = OUTCOMES) -> tuple[Path, Path]:
     f, o = tmp_path / "f.csv", tmp_path / "o.csv"
     f.write_text(forecasts)
     o.write_text(outcomes)
@@ -30,9 +30,9 @@ def written(tmp_path: Path, forecasts: str = FORECASTS, outcomes: str = OUTCOMES
 
 
 def test_forecasters_are_read_over_the_same_resolved_targets(tmp_path: Path):
-    found = read_examples(*written(tmp_path))
-    assert list(found) == ["A", "B"]
-    a, b = found["A"], found["B"]
+    examples = read_examples(*write_tables(tmp_path))
+    assert list(examples) == ["A", "B"]
+    a, b = examples["A"], examples["B"]
     assert a.outcome.tolist() == b.outcome.tolist() == [0, 1, 1]
     np.testing.assert_array_equal(a.rows.trials, [[0.2, np.nan, 0.9], [0.3, np.nan, np.nan]])
     np.testing.assert_array_equal(b.rows.trials, [[np.nan, 0.4, np.nan]])
@@ -40,8 +40,8 @@ def test_forecasters_are_read_over_the_same_resolved_targets(tmp_path: Path):
     assert a.rows.asking.tolist() == ["q1@2025-01-05", "q1@2025-02-02", "q2@2025-01-05"]
 
 
-def test_columns_that_are_there_are_used_and_others_have_defaults(tmp_path: Path):
-    rows = read_examples(*written(tmp_path))["A"].rows
+def test_missing_columns_have_defaults(tmp_path: Path):
+    rows = read_examples(*write_tables(tmp_path))["A"].rows
     assert rows.source.tolist() == ["poly", "poly", "fred"]
     assert rows.kind.tolist() == ["market", "dataset", "dataset"], "without a column, what has a price is a market"
     assert rows.cluster.tolist() == ["q1", "q1", "q2"], "the same question asked again is one cluster"
@@ -51,14 +51,14 @@ def test_columns_that_are_there_are_used_and_others_have_defaults(tmp_path: Path
 
 
 def test_trials_come_in_the_order_of_their_numbers(tmp_path: Path):
-    """2 before 10, not the other way round."""
-    assert read_examples(*written(tmp_path))["A"].rows.trials[:, 0].tolist() == [0.2, 0.3]
+    """Trial 2 comes before trial 10."""
+    assert read_examples(*write_tables(tmp_path))["A"].rows.trials[:, 0].tolist() == [0.2, 0.3]
 
 
-def test_moments_are_taken_for_their_day(tmp_path: Path):
+def test_times_are_reduced_to_their_day(tmp_path: Path):
     f, o = (text.replace("2025-01-05", "2025-01-05T15:00:00Z").replace("2025-02-02", "2025-02-02T00:00:00Z")
             for text in (FORECASTS, OUTCOMES))  # fmt: skip
-    rows = read_examples(*written(tmp_path, f, o))["A"].rows
+    rows = read_examples(*write_tables(tmp_path, f, o))["A"].rows
     assert rows.due.astype(str).tolist() == ["2025-01-05", "2025-02-02", "2025-01-05"]
 
 
@@ -75,51 +75,51 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_learnt_from(tmp_path: Path, case: str):
+def test_invalid_examples_are_refused(tmp_path: Path, case: str):
     where, before, after, message = BAD[case]
     changed = {"f": FORECASTS, "o": OUTCOMES}
     changed[where] = changed[where].replace(before, after)
     with pytest.raises(InputError) as error:
-        read_examples(*written(tmp_path, changed["f"], changed["o"]))
+        read_examples(*write_tables(tmp_path, changed["f"], changed["o"]))
     assert message in str(error.value)
     assert f"{where}.csv" in str(error.value)
 
 
-def test_missing_days_say_which_column_to_add(tmp_path: Path):
+def test_missing_date_columns_are_named(tmp_path: Path):
     with pytest.raises(InputError, match="missing") as error:
-        read_examples(*written(tmp_path, outcomes=OUTCOMES.replace("resolved_on", "when")))
+        read_examples(*write_tables(tmp_path, outcomes=OUTCOMES.replace("resolved_on", "when")))
     assert "add that day" in str(error.value.hint)
 
 
 def test_forecasts_without_due_dates_must_be_unambiguous(tmp_path: Path):
     plain = "forecaster,question,target,p\nA,q1,yes,0.3\n"
     with pytest.raises(InputError, match="several due dates"):
-        read_examples(*written(tmp_path, plain))
+        read_examples(*write_tables(tmp_path, plain))
     once = OUTCOMES.replace("q1,yes,2025-02-02,1,2025-02-20,poly,,0.4,\n", "")
-    assert read_examples(*written(tmp_path, plain, once))["A"].rows.trials[0, 0] == 0.3
+    assert read_examples(*write_tables(tmp_path, plain, once))["A"].rows.trials[0, 0] == 0.3
 
 
 def test_unknown_targets_are_left_out_and_counted(tmp_path: Path):
     notes: list[str] = []
-    found = read_examples(*written(tmp_path, FORECASTS.replace("A,q2,yes", "A,q9,yes")), notes=notes)
+    examples = read_examples(*write_tables(tmp_path, FORECASTS.replace("A,q2,yes", "A,q9,yes")), notes=notes)
     assert notes == ["Left out, because the outcomes do not mention the target: 1 forecast."]
-    np.testing.assert_array_equal(found["A"].rows.trials[0], [0.2, np.nan, np.nan])
+    np.testing.assert_array_equal(examples["A"].rows.trials[0], [0.2, np.nan, np.nan])
 
 
-def test_nothing_resolved_yet(tmp_path: Path):
+def test_examples_without_any_outcome_are_refused(tmp_path: Path):
     o = "question,target,due,outcome,resolved_on\nq1,yes,2025-01-05,,\nq1,yes,2025-02-02,,\nq2,yes,2025-01-05,,\n"
     with pytest.raises(InputError, match="no target has an outcome yet"):
-        read_examples(*written(tmp_path, outcomes=o))
+        read_examples(*write_tables(tmp_path, outcomes=o))
 
 
-def test_rows_to_apply_to_need_no_outcome(tmp_path: Path):
-    f, o = written(tmp_path)
+def test_rows_can_be_read_without_outcomes(tmp_path: Path):
+    f, o = write_tables(tmp_path)
     rows = read_rows(f, o)["A"]
     assert rows.question.tolist() == ["q1", "q1", "q2", "q3"], "open targets are there too"
     assert answered_rows(rows).question.tolist() == ["q1", "q2"]
 
 
-def test_without_outcomes_the_forecasts_tell_their_own_columns(tmp_path: Path):
+def test_columns_are_read_from_the_forecasts_without_outcomes(tmp_path: Path):
     f = tmp_path / "f.csv"
     f.write_text(FORECASTS.replace(",p\n", ",p,source\n").replace("0.3\n", "0.3,poly\n").replace("0.2\n", "0.2,poly\n")
                  .replace("0.9\n", "0.9,fred\n").replace("0.4\n", "0.4,poly\n"))  # fmt: skip
@@ -131,11 +131,11 @@ def test_without_outcomes_the_forecasts_tell_their_own_columns(tmp_path: Path):
         read_rows(f)
 
 
-def test_choosing_a_forecaster(tmp_path: Path):
-    found = read_examples(*written(tmp_path))
-    assert choose_forecaster(found, "B")[0] == "B"
+def test_choose_forecaster_needs_a_name_if_there_are_several(tmp_path: Path):
+    examples = read_examples(*write_tables(tmp_path))
+    assert choose_forecaster(examples, "B")[0] == "B"
     with pytest.raises(InputError, match="2 forecasters"):
-        choose_forecaster(found, None)
+        choose_forecaster(examples, None)
     with pytest.raises(InputError, match="no forecaster is called"):
-        choose_forecaster(found, "C")
-    assert choose_forecaster({"only": found["A"]}, None)[0] == "only"
+        choose_forecaster(examples, "C")
+    assert choose_forecaster({"only": examples["A"]}, None)[0] == "only"

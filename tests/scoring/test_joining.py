@@ -1,5 +1,6 @@
-"""Every kind of bad table ends in one line that names file, row and column."""
+"""Every invalid table raises an error that names file, row and column."""
 
+import gzip
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,44 +9,45 @@ import duckdb
 import numpy as np
 import pytest
 
-from foretell.questions import InputError
-from foretell.scoring import ReadOptions, read_table
+from foretell.questions.errors import InputError
+from foretell.scoring.join import ReadOptions, read_examples, read_table
+from foretell.scoring.table_input import table_columns
 
 FORECASTS = "forecaster,question,target,p\nA,q1,yes,0.2\nA,q2,yes,0.9\nB,q1,yes,0.4\n"
 OUTCOMES = "question,target,outcome\nq1,yes,0\nq2,yes,1\nq3,yes,\n"
 
 
-def written(tmp_path: Path, forecasts: str = FORECASTS, outcomes: str = OUTCOMES) -> tuple[Path, Path]:
+def write_tables(tmp_path: Path, forecasts: str = FORECASTS, outcomes: str = OUTCOMES) -> tuple[Path, Path]:
     f, o = tmp_path / "f.csv", tmp_path / "o.csv"
     f.write_text(forecasts)
     o.write_text(outcomes)
     return f, o
 
 
-def test_a_good_pair_of_tables(tmp_path: Path):
-    table = read_table(*written(tmp_path))
+def test_two_valid_tables_are_joined(tmp_path: Path):
+    table = read_table(*write_tables(tmp_path))
     assert table.forecasters == ("A", "B")
     assert table.targets.outcome.tolist() == [0, 1]
     assert table.p_of("A").tolist() == [0.2, 0.9]
     np.testing.assert_array_equal(table.p_of("B"), [0.4, np.nan])
 
 
-def test_tables_read_at_once_do_not_mix_and_a_file_written_anew_is_read_anew(tmp_path: Path):
-    """All of them share one database."""
+def test_concurrent_reads_do_not_mix_and_changed_files_are_read_again(tmp_path: Path):
+    """All reads share one DuckDB database."""
     for n in range(8):
         folder = tmp_path / str(n)
         folder.mkdir()
-        written(folder, forecasts=FORECASTS.replace("0.9", f"0.{n}"))
+        write_tables(folder, forecasts=FORECASTS.replace("0.9", f"0.{n}"))
     with ThreadPoolExecutor(4) as threads:
-        tables = list(threads.map(lambda n: read_table(*written_in(tmp_path / str(n))), range(8)))
+        tables = list(threads.map(lambda n: read_table(*paths_in(tmp_path / str(n))), range(8)))
     assert [table.p_of("A").tolist() for table in tables] == [[0.2, n / 10] for n in range(8)]
-    kept = tmp_path / "f.parquet"
+    parquet = tmp_path / "f.parquet"
     for n in (3, 4):
-        duckdb.read_csv(str(tmp_path / str(n) / "f.csv"), all_varchar=True).write_parquet(str(kept))
-        assert read_table(kept, tmp_path / "0" / "o.csv").p_of("A").tolist() == [0.2, n / 10]
+        duckdb.read_csv(str(tmp_path / str(n) / "f.csv"), all_varchar=True).write_parquet(str(parquet))
+        assert read_table(parquet, tmp_path / "0" / "o.csv").p_of("A").tolist() == [0.2, n / 10]
 
 
-def written_in(folder: Path) -> tuple[Path, Path]:
+def paths_in(folder: Path) -> tuple[Path, Path]:
     return folder / "f.csv", folder / "o.csv"
 
 
@@ -63,10 +65,10 @@ BAD_FORECASTS = {
 
 
 @pytest.mark.parametrize("case", BAD_FORECASTS)
-def test_bad_forecasts(tmp_path: Path, case: str):
+def test_invalid_forecasts_name_file_row_and_column(tmp_path: Path, case: str):
     before, after, message = BAD_FORECASTS[case]
     with pytest.raises(InputError) as error:
-        read_table(*written(tmp_path, forecasts=FORECASTS.replace(before, after)))
+        read_table(*write_tables(tmp_path, forecasts=FORECASTS.replace(before, after)))
     assert message in str(error.value)
     assert "f.csv" in str(error.value)
     assert "\n" not in str(error.value)
@@ -82,10 +84,10 @@ BAD_OUTCOMES = {
 
 
 @pytest.mark.parametrize("case", BAD_OUTCOMES)
-def test_bad_outcomes(tmp_path: Path, case: str):
+def test_invalid_outcomes_name_file_row_and_column(tmp_path: Path, case: str):
     before, after, message = BAD_OUTCOMES[case]
     with pytest.raises(InputError) as error:
-        read_table(*written(tmp_path, outcomes=OUTCOMES.replace(before, after)))
+        read_table(*write_tables(tmp_path, outcomes=OUTCOMES.replace(before, after)))
     assert message in str(error.value)
     assert "o.csv" in str(error.value)
 
@@ -104,7 +106,7 @@ BAD_DATES = {
 
 @pytest.mark.parametrize("case", BAD_DATES)
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
-def test_bad_dates(tmp_path: Path, case: str, ending: str):
+def test_invalid_dates_name_their_row(tmp_path: Path, case: str, ending: str):
     days, message = BAD_DATES[case]
     rows = [{"question": f"q{i}", "target": "yes", "outcome": i % 2, "resolved_on": d} for i, d in enumerate(days, 1)]
     o = tmp_path / f"dated.{ending}"
@@ -114,23 +116,23 @@ def test_bad_dates(tmp_path: Path, case: str, ending: str):
         )
     else:
         o.write_text("".join(json.dumps(r) + "\n" for r in rows))
-    f, _ = written(tmp_path)
+    f, _ = write_tables(tmp_path)
     with pytest.raises(InputError) as error:
         read_table(f, o)
     assert message in str(error.value)
 
 
-def test_an_unknown_day_may_stay_empty(tmp_path: Path):
+def test_an_unknown_day_may_be_empty(tmp_path: Path):
     outcomes = "question,target,outcome,resolved_on,price\nq1,yes,0,,\nq2,yes,1,2025-01-02,0.4\n"
-    table = read_table(*written(tmp_path, outcomes=outcomes))
+    table = read_table(*write_tables(tmp_path, outcomes=outcomes))
     assert table.targets.groups["resolved_on"].names == ("", "2025-01-02")
     np.testing.assert_array_equal(table.targets.price, [np.nan, 0.4])
 
 
 @pytest.mark.parametrize("content", ["", "forecaster,question,target,p\n"])
-def test_empty_files(tmp_path: Path, content: str):
+def test_empty_files_are_refused(tmp_path: Path, content: str):
     with pytest.raises(InputError, match=r"empty|no rows"):
-        read_table(*written(tmp_path, forecasts=content))
+        read_table(*write_tables(tmp_path, forecasts=content))
 
 
 @pytest.mark.parametrize(
@@ -146,11 +148,11 @@ def test_a_broken_line_of_jsonl_is_named(tmp_path: Path, line: str, problem: str
     path = tmp_path / "f.jsonl"
     path.write_text("\n".join([*good[:31_999], line, *good[32_000:]]))
     with pytest.raises(InputError, match=rf"f.jsonl, row 32000: {problem}"):
-        read_table(path, written(tmp_path)[1])
+        read_table(path, write_tables(tmp_path)[1])
 
 
-def test_absent_file_and_unknown_ending(tmp_path: Path):
-    f, o = written(tmp_path)
+def test_missing_files_and_unknown_suffixes_are_refused(tmp_path: Path):
+    f, o = write_tables(tmp_path)
     with pytest.raises(InputError, match="no such file"):
         read_table(tmp_path / "nothing.csv", o)
     f.rename(tmp_path / "f.xlsx")
@@ -160,27 +162,45 @@ def test_absent_file_and_unknown_ending(tmp_path: Path):
 
 def test_scoring_nothing_raises(tmp_path: Path):
     with pytest.raises(InputError, match="no forecast belongs to"):
-        read_table(*written(tmp_path, forecasts="forecaster,question,target,p\nA,q3,yes,0.5\n"))
+        read_table(*write_tables(tmp_path, forecasts="forecaster,question,target,p\nA,q3,yes,0.5\n"))
 
 
 def test_unresolved_targets_are_counted_and_not_scored(tmp_path: Path):
-    table = read_table(*written(tmp_path, forecasts=FORECASTS + "B,q3,yes,0.5\n"))
+    table = read_table(*write_tables(tmp_path, forecasts=FORECASTS + "B,q3,yes,0.5\n"))
     assert len(table.p) == 3
     assert any("has not resolved: 1 forecast." in note for note in table.notes)
 
 
-def test_due_separates_rounds_and_is_asked_for_when_needed(tmp_path: Path):
+def test_examples_are_read_with_the_same_notes_as_scores(tmp_path: Path):
+    f, o = write_tables(tmp_path, forecasts="model,id,prob\nA,q1,20%\nA,q2,90%\nA,q3,50%\nA,q9,10%\n")
+    notes: list[str] = []
+    read_examples(f, o, dated=False, notes=notes)
+    assert notes == list(read_table(f, o).notes)
+    assert len(notes) == 3
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+def test_json_lines_may_begin_with_a_byte_order_mark(tmp_path: Path, ending: str):
+    rows = [{"forecaster": "A", "question": f"q{i}", "p": 0.2, "outcome": i % 2} for i in range(3)]
+    content = "".join(json.dumps(row) + "\n" for row in rows).encode("utf-8-sig")
+    path = tmp_path / f"f{ending}"
+    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    assert len(read_table(path).p) == 3
+    assert table_columns(path) == {"forecaster", "question", "p", "outcome"}
+
+
+def test_due_separates_rounds_and_is_required_if_ambiguous(tmp_path: Path):
     outcomes = "question,target,due,outcome\nq1,yes,2025-10-26,0\nq1,yes,2025-11-09,1\n"
     forecasts = "forecaster,question,target,due,p\nA,q1,yes,2025-11-09T00:00:00Z,0.7\n"
-    table = read_table(*written(tmp_path, forecasts, outcomes))
+    table = read_table(*write_tables(tmp_path, forecasts, outcomes))
     np.testing.assert_array_equal(table.p_of("A"), [np.nan, 0.7])
     with pytest.raises(InputError, match="add a due column"):
-        read_table(*written(tmp_path, "forecaster,question,target,p\nA,q1,yes,0.7\n", outcomes))
+        read_table(*write_tables(tmp_path, "forecaster,question,target,p\nA,q1,yes,0.7\n", outcomes))
 
 
-def test_trials_are_pooled_as_asked(tmp_path: Path):
+def test_trials_are_pooled_as_the_option_says(tmp_path: Path):
     forecasts = "forecaster,question,target,trial,p\nA,q1,yes,1,0.1\nA,q1,yes,2,0.5\n"
-    files = written(tmp_path, forecasts)
+    files = write_tables(tmp_path, forecasts)
     assert read_table(*files).p.tolist() == [0.3]
     assert read_table(*files, ReadOptions(trials="logit-mean")).p.tolist() == pytest.approx([0.25])
     assert read_table(*files, ReadOptions(trials="separate")).forecasters == ("A · trial 1", "A · trial 2")
@@ -188,7 +208,7 @@ def test_trials_are_pooled_as_asked(tmp_path: Path):
 
 def test_same_table_from_csv_parquet_jsonl_frames_and_records(tmp_path: Path):
     pandas = pytest.importorskip("pandas")
-    f, o = written(tmp_path)
+    f, o = write_tables(tmp_path)
     frame, outcomes = pandas.read_csv(f), pandas.read_csv(o)
     duckdb.sql("copy frame to '" + str(tmp_path / "f.parquet") + "'")
     frame.to_json(tmp_path / "f.jsonl", orient="records", lines=True)
@@ -197,8 +217,8 @@ def test_same_table_from_csv_parquet_jsonl_frames_and_records(tmp_path: Path):
         assert read_table(source, outcomes).p.tolist() == expected
 
 
-def test_question_weights(tmp_path: Path):
+def test_question_weights_count_each_question_once(tmp_path: Path):
     outcomes = "question,target,outcome\nq1,a,0\nq1,b,1\nq2,yes,1\n"
     forecasts = "forecaster,question,target,p\nA,q1,a,0.5\nA,q1,b,0.5\nA,q2,yes,0.5\n"
-    table = read_table(*written(tmp_path, forecasts, outcomes), ReadOptions(weights="question"))
+    table = read_table(*write_tables(tmp_path, forecasts, outcomes), ReadOptions(weights="question"))
     assert table.targets.weight.tolist() == [0.5, 0.5, 1.0]

@@ -7,30 +7,34 @@ import pytest
 from tests.scoring.made_standings import arena
 
 from foretell.metrics import METRICS, Bettor, Resampling
-from foretell.scoring import (
+from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
-    CROWD,
     ScoredArena,
-    ScoringOptions,
-    arena_as_table,
+    arena_leaderboard,
     arena_leaderboard_groups,
-    score_table,
     verdicts_against,
-    with_arena_anchors,
+    with_arena_baselines,
 )
-from foretell.scoring.arena_leaderboard import arena_leaderboard
+from foretell.scoring.arena_table import arena_as_table
+from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.table import MARKET_PRICE
 
 RESAMPLING = Resampling(draws=400)
 OPTIONS = ScoringOptions(
-    metric="brier", metrics=tuple(METRICS), anchors=False, reference=CROWD, cluster=("cluster",), resampling=RESAMPLING
+    metric="brier",
+    metrics=tuple(METRICS),
+    baselines=False,
+    reference=MARKET_PRICE,
+    cluster=("cluster",),
+    resampling=RESAMPLING,
 )
-WHOLE = {"moments": 2, "drop": 0.0, "quoted": 1.0}
-PARTIAL = {"moments": 3, "drop": 0.3, "quoted": 0.7}
+WHOLE = {"forecast_times": 2, "drop": 0.0, "quoted": 1.0}
+PARTIAL = {"forecast_times": 3, "drop": 0.3, "quoted": 0.7}
 
 
 def both(form, gamma=0.0):
-    """The arena's board and the table's, yardsticks included, of one arena."""
-    standings = with_arena_anchors(arena(events=80, entries=("good", "bad"), **form))
+    """The leaderboards of one arena, scored as an arena and as a table, with baselines."""
+    standings = with_arena_baselines(arena(events=80, entries=("good", "bad"), **form))
     standings.p[0, ::7] = np.nan  # Events answered in part.
     scored = ScoredArena.of(standings, resampling=RESAMPLING)
     return scored, score_table(arena_as_table(standings), replace(OPTIONS, bettor=Bettor(gamma=gamma)))
@@ -38,13 +42,13 @@ def both(form, gamma=0.0):
 
 @pytest.mark.parametrize("form", [WHOLE, PARTIAL], ids=["whole", "partial"])
 @pytest.mark.parametrize("metric", [name for name in ARENA_METRICS if name != "sharpe"])
-def test_estimates_and_intervals_are_the_same(form, metric):
+def test_arena_and_table_have_the_same_estimates_and_intervals(form, metric):
     name, _, gamma = metric.partition("_gamma")
     scored, board = both(form, float(gamma or 0))
     lines = {line.entry.name: line for line in arena_leaderboard(scored)}
     for row in board.group(kind="overall"):
         here, there = row.metrics.get(name), lines[row.forecaster].scores.get(metric)
-        if here is None or there is None:  # The crowd buys no No at its own price.
+        if here is None or there is None:  # The market price never buys No at its own price.
             assert here is there
             continue
         assert here.estimate == pytest.approx(there.estimate, rel=1e-12), row.forecaster
@@ -56,17 +60,17 @@ def test_estimates_and_intervals_are_the_same(form, metric):
 @pytest.mark.parametrize("form", [WHOLE, PARTIAL], ids=["whole", "partial"])
 def test_verdicts_of_a_table_and_of_an_arena_are_the_same(form):
     scored, board = both(form)
-    found = verdicts_against(scored, CROWD)
+    verdicts = verdicts_against(scored, MARKET_PRICE)
     gaps = {verdict.first: verdict for verdict in board.verdicts}
-    assert gaps.keys() == found.keys()
-    for name, verdict in found.items():
+    assert gaps.keys() == verdicts.keys()
+    for name, verdict in verdicts.items():
         assert gaps[name].diff == pytest.approx(verdict.diff, rel=1e-9, abs=1e-12)
         assert (gaps[name].low, gaps[name].high) == pytest.approx((verdict.low, verdict.high), rel=1e-3, abs=1e-6)
         assert gaps[name].p == pytest.approx(verdict.p, abs=0.01)
         assert gaps[name].says == verdict.says
 
 
-def test_groups_are_the_same():
+def test_arena_and_table_have_the_same_groups():
     scored, _ = both(WHOLE)
     board = score_table(arena_as_table(scored.arena), ScoringOptions(**{**vars(OPTIONS), "by": ("category",)}))
     for group in arena_leaderboard_groups(scored, "category"):
@@ -76,9 +80,9 @@ def test_groups_are_the_same():
             assert there == pytest.approx(line.scores["brier"].estimate, rel=1e-12)
 
 
-def test_the_sharpe_ratio_of_an_arena_takes_an_event_for_one_bet():
+def test_sharpe_ratio_of_an_arena_counts_an_event_as_one_bet():
     """By market it is that of the table with every row counting once; by event the unit of a return is the event."""
-    scored, _ = both({"moments": 1, "drop": 0.0, "quoted": 1.0})
+    scored, _ = both({"forecast_times": 1, "drop": 0.0, "quoted": 1.0})
     table = arena_as_table(scored.arena)
     plain = type(table)(**{**vars_of(table), "weighing": "given", "targets": equal_weights(table.targets)})
     board = score_table(plain, OPTIONS)

@@ -1,11 +1,12 @@
-"""`foretell.score` takes runs, backtests, dictionaries, frames and files, and its results show themselves."""
+"""`foretell.score` takes runs, backtests, dictionaries, frames and files, and its results have text and HTML forms."""
 
 import pytest
 
 import foretell
-from foretell.questions import InputError, instant
-from foretell.runs import Backtest
-from foretell.scoring import read_table
+from foretell.questions.as_of import instant
+from foretell.questions.backtest import Backtest
+from foretell.questions.errors import InputError
+from foretell.scoring.join import read_table
 
 ROWS = [
     {"forecaster": name, "question": f"q{n}", "target": "yes", "p": p, "outcome": int(n % 3 == 0), "source": "x"}
@@ -16,7 +17,7 @@ FORECASTS = [{key: row[key] for key in ("forecaster", "question", "target", "p")
 OUTCOMES = [{key: row[key] for key in ("question", "target", "outcome", "source")} for row in ROWS[:12]]
 
 
-def test_outcomes_may_stand_beside_the_forecasts(tmp_path):
+def test_outcomes_may_be_a_column_of_the_forecasts(tmp_path):
     apart = foretell.score(FORECASTS, OUTCOMES)
     together = foretell.score(ROWS)
     assert apart.rows() == together.rows()
@@ -27,7 +28,7 @@ def test_outcomes_may_stand_beside_the_forecasts(tmp_path):
     assert foretell.score(frame).rows() == apart.rows()
 
 
-def test_one_target_has_one_outcome():
+def test_two_outcomes_of_one_target_are_refused():
     rows = [*ROWS, {**ROWS[0], "forecaster": "third", "outcome": 0}]
     with pytest.raises(InputError, match="two different outcomes"):
         read_table(rows)
@@ -42,15 +43,18 @@ def test_a_backtest_is_scored_with_its_resolutions():
         for n in range(3)
     )
     answers = tuple(
-        foretell.Forecast(question_id=one.id, forecaster="me", as_of=one.as_of, p={"yes": 0.8}) for one in questions
+        foretell.Forecast(question_id=question.id, forecaster="me", as_of=question.as_of, p={"yes": 0.8})
+        for question in questions
     )
-    resolutions = [foretell.Resolution(question_id=one.id, target_id="yes", due=due, outcome=1) for one in questions]
-    board = foretell.score(Backtest(questions=questions, answers=answers), resolutions, anchors=False)
+    resolutions = [
+        foretell.Resolution(question_id=question.id, target_id="yes", due=due, outcome=1) for question in questions
+    ]
+    board = foretell.score(Backtest(questions=questions, answers=answers), resolutions, baselines=False)
     assert board.scores[0].metrics["brier"].estimate == pytest.approx(0.04)
 
 
-def test_results_show_themselves():
-    board = foretell.score(ROWS, anchors=False)
+def test_results_print_as_text_and_html():
+    board = foretell.score(ROWS, baselines=False)
     text = str(board)
     assert text.splitlines()[0].split()[:3] == ["kind", "forecaster", "n"]
     assert "bold" in text
@@ -61,17 +65,17 @@ def test_results_show_themselves():
     assert "diff" in str(pair)
     assert "<table>" in pair._repr_html_()
     pytest.importorskip("pandas")
-    assert set(board.to_frame().forecaster) == {"bold", "<b>shy</b>"}
-    assert pair.to_frame().metric.tolist() == ["brier_index"]
+    assert set(board.to_pandas().forecaster) == {"bold", "<b>shy</b>"}
+    assert pair.to_pandas().metric.tolist() == ["brier_index"]
 
 
 def test_further_metrics_are_computed_when_named():
     board = foretell.score(ROWS, metrics=("peer", "adjusted_brier_index", "accuracy", "resolution"))
-    found = board.group(kind="overall")
-    peers = {one.forecaster: one.metrics["peer"].estimate for one in found}
-    # Two forecasters: what one gains the other loses.
+    scores = board.group(kind="overall")
+    peers = {score.forecaster: score.metrics["peer"].estimate for score in scores}
+    # With two forecasters, the peer scores add up to 0.
     assert peers["bold"] == pytest.approx(-peers["<b>shy</b>"])
-    by_name = {one.forecaster: one.metrics for one in found}
+    by_name = {score.forecaster: score.metrics for score in scores}
     # All questions were answered by all, so the adjusted score of always-0.5 is 0.25.
     assert by_name["always 0.5"]["adjusted_brier_index"].estimate == pytest.approx(50)
     assert by_name["bold"]["accuracy"].estimate == pytest.approx(4 / 12)
@@ -81,7 +85,7 @@ def test_further_metrics_are_computed_when_named():
         foretell.score(ROWS, metric="net")
 
 
-def test_an_unknown_run_is_named(tmp_path, monkeypatch):
+def test_an_unknown_run_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
     with pytest.raises(InputError, match="no run is named 'abc123'"):
         foretell.score("abc123")

@@ -6,17 +6,11 @@ import pytest
 
 import foretell
 from foretell.metrics import Resampling
-from foretell.questions import InputError
-from foretell.scoring import (
-    ALWAYS_HALF,
-    BASE_RATE,
-    CROWD,
-    Scoreboard,
-    ScoringOptions,
-    base_rate,
-    read_table,
-    score_table,
-)
+from foretell.questions.errors import InputError
+from foretell.scoring.join import read_table
+from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.scoreboard import Scoreboard
+from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE, base_rate
 
 FAST = Resampling(draws=300)
 
@@ -55,7 +49,7 @@ def lines(board: Scoreboard, **group: str) -> dict:
     return {s.forecaster: s for s in board.scores if dict(s.group) == group}
 
 
-def test_numbers_are_those_of_the_formulas(board: Scoreboard):
+def test_scores_match_the_formulas(board: Scoreboard):
     forecasts, outcomes = world()
     happened = {(o["question"], o["target"]): o for o in outcomes}
     rows = [
@@ -63,11 +57,11 @@ def test_numbers_are_those_of_the_formulas(board: Scoreboard):
     ]
     p = np.array([f["p"] for f in rows])
     o = np.array([happened[f["question"], f["target"]]["outcome"] for f in rows])
-    found = lines(board, kind="market")["noisy"]
-    assert found.metrics["brier"].estimate == pytest.approx(np.mean((p - o) ** 2))
-    assert found.metrics["brier_index"].estimate == pytest.approx(100 * (1 - np.sqrt(np.mean((p - o) ** 2))))
-    assert found.n == len(rows)
-    assert found.completion == pytest.approx(len(rows) / 30)
+    line = lines(board, kind="market")["noisy"]
+    assert line.metrics["brier"].estimate == pytest.approx(np.mean((p - o) ** 2))
+    assert line.metrics["brier_index"].estimate == pytest.approx(100 * (1 - np.sqrt(np.mean((p - o) ** 2))))
+    assert line.n == len(rows)
+    assert line.completion == pytest.approx(len(rows) / 30)
 
 
 def test_overall_is_the_mean_of_the_kinds(board: Scoreboard):
@@ -77,11 +71,11 @@ def test_overall_is_the_mean_of_the_kinds(board: Scoreboard):
 
 
 def test_a_forecaster_of_one_kind_has_no_overall_score(board: Scoreboard):
-    assert CROWD in lines(board, kind="market")
-    assert CROWD not in lines(board, kind="overall")
+    assert MARKET_PRICE in lines(board, kind="market")
+    assert MARKET_PRICE not in lines(board, kind="overall")
 
 
-def test_anchors_stand_beside_every_table(board: Scoreboard):
+def test_baselines_are_in_every_group(board: Scoreboard):
     assert {ALWAYS_HALF, BASE_RATE} <= lines(board, kind="overall").keys()
     assert lines(board, kind="overall")[ALWAYS_HALF].metrics["brier_index"].estimate == pytest.approx(50)
 
@@ -100,9 +94,11 @@ def test_differences_are_paired_on_common_targets(board: Scoreboard):
     common = np.isfinite(table.p_of("noisy")) & table.targets.groups["kind"].mask("market")
     brier = {name: np.mean((table.p_of(name) - table.targets.outcome)[common] ** 2) for name in ("good", "noisy")}
     expected = 100 * (np.sqrt(brier["good"]) - np.sqrt(brier["noisy"]))
-    found = [one for one in board.verdicts if one.first == "noisy" and dict(one.group) == {"kind": "market"}]
-    assert found[0].diff == pytest.approx(expected)
-    assert found[0].n == common.sum()
+    verdicts = [
+        verdict for verdict in board.verdicts if verdict.first == "noisy" and dict(verdict.group) == {"kind": "market"}
+    ]
+    assert verdicts[0].diff == pytest.approx(expected)
+    assert verdicts[0].n == common.sum()
 
 
 def test_order_of_rows_does_not_matter():
@@ -115,20 +111,20 @@ def test_order_of_rows_does_not_matter():
 
 def test_same_seed_same_numbers_other_seed_other_interval():
     table = read_table(*world())
-    one, again, other = (
+    first, again, other = (
         score_table(table, ScoringOptions(resampling=Resampling(draws=200, seed=s))) for s in (0, 0, 1)
     )
-    assert one == again
-    assert one.scores[0].metrics["brier_index"] != other.scores[0].metrics["brier_index"]
-    assert one.scores[0].metrics["brier_index"].estimate == other.scores[0].metrics["brier_index"].estimate
+    assert first == again
+    assert first.scores[0].metrics["brier_index"] != other.scores[0].metrics["brier_index"]
+    assert first.scores[0].metrics["brier_index"].estimate == other.scores[0].metrics["brier_index"].estimate
 
 
 def test_missing_forecasts_can_count_as_half():
     board = foretell.score(*world(), missing=0.5, resampling=FAST)
-    found = lines(board, kind="overall")["noisy"]
+    line = lines(board, kind="overall")["noisy"]
     answered = lines(foretell.score(*world(), resampling=FAST), kind="overall")["noisy"]
-    assert found.completion == answered.completion < 1, "what was put in was not answered"
-    assert found.n == answered.n / answered.completion
+    assert line.completion == answered.completion < 1, "what was put in was not answered"
+    assert line.n == answered.n / answered.completion
     assert any("count as 0.5" in note for note in board.notes)
 
 
@@ -143,12 +139,12 @@ def test_crossed_clusters_give_wider_intervals_when_days_matter():
     forecasts = [{"forecaster": "A", "question": o["question"], "target": o["target"], "p": 0.3} for o in outcomes]
     widths = []
     for cluster in (("question",), ("question", "resolved_on")):
-        found = (
-            foretell.score(forecasts, outcomes, cluster=cluster, anchors=False, resampling=FAST)
+        metric = (
+            foretell.score(forecasts, outcomes, cluster=cluster, baselines=False, resampling=FAST)
             .scores[0]
             .metrics["brier_index"]
         )
-        widths.append(found.high - found.low)
+        widths.append(metric.high - metric.low)
     assert widths[1] > 3 * widths[0] + 1
 
 
@@ -176,12 +172,41 @@ def test_more_clusters_than_bundles_keep_their_number_and_width():
     n = 5000
     outcomes = [{"question": f"q{i}", "target": "yes", "outcome": int(rng.random() < 0.3)} for i in range(n)]
     forecasts = [{"forecaster": "A", "question": o["question"], "target": "yes", "p": 0.3} for o in outcomes]
-    found = (
-        foretell.score(forecasts, outcomes, anchors=False, resampling=Resampling(draws=2000)).scores[0].metrics["brier"]
-    )
+    board = foretell.score(forecasts, outcomes, baselines=False, resampling=Resampling(draws=2000))
+    metric = board.scores[0].metrics["brier"]
     exact = np.std([(0.3 - o["outcome"]) ** 2 for o in outcomes]) / np.sqrt(n)
-    assert found.n_clusters == n
-    assert found.se == pytest.approx(exact, rel=0.06)
+    assert metric.n_clusters == n
+    assert metric.se == pytest.approx(exact, rel=0.06)
+    assert any("5,000 values of question" in note and "500" in note for note in board.notes)
+
+
+def test_forecasters_drawn_a_few_at_a_time_have_the_same_scores(monkeypatch: pytest.MonkeyPatch):
+    rng = np.random.default_rng(0)
+    outcomes = [
+        {
+            "question": f"q{i}",
+            "outcome": i % 3 // 2,
+            "kind": ("market", "dataset")[i % 2],
+            "resolved_on": f"2026-01-{i % 12 + 1:02d}",
+        }
+        for i in range(60)
+    ]
+    forecasts = [
+        {"forecaster": f"f{k}", "question": f"q{i}", "p": rng.random()}
+        for k in range(7)
+        for i in range(60)
+        if k < 5 or (k == 5 and i % 2) or (k == 6 and i > 9)
+    ]
+    together = foretell.score(forecasts, outcomes, by=("resolved_on",))
+    monkeypatch.setattr("foretell.scoring.engine.CHUNK", 1)
+    apart = foretell.score(forecasts, outcomes, by=("resolved_on",))
+    assert [(s.forecaster, s.group, s.n) for s in apart.scores] == [
+        (s.forecaster, s.group, s.n) for s in together.scores
+    ]
+    for score, same in zip(apart.scores, together.scores, strict=True):
+        assert {name: (m.low, m.high) for name, m in score.metrics.items()} == {
+            name: pytest.approx((m.low, m.high), abs=1e-6, nan_ok=True) for name, m in same.metrics.items()
+        }
 
 
 def test_json_has_no_nan(board: Scoreboard):
@@ -192,13 +217,13 @@ def test_json_has_no_nan(board: Scoreboard):
 @pytest.mark.parametrize(
     "options", [{"metric": "f1"}, {"reference": "nobody"}, {"by": ("colour",)}, {"cluster": ("a", "b", "c")}]
 )
-def test_unknown_options_are_named(options: dict):
+def test_unknown_options_are_errors_that_name_them(options: dict):
     with pytest.raises(InputError):
         foretell.score(*world(), **options)
 
 
 @pytest.mark.shared_data
-def test_paper_tables_through_the_front_door(shared_data: Path, tmp_path: Path):
+def test_published_table_is_reproduced_by_foretell_score(shared_data: Path, tmp_path: Path):
     """BLF Table 1 (golden numbers) from the published forecasts, by the same call a user makes."""
     import duckdb
 
@@ -231,7 +256,7 @@ def test_paper_tables_through_the_front_door(shared_data: Path, tmp_path: Path):
                 name,
                 kind,
             )
-    differences = {one.first: one for one in board.verdicts if dict(one.group) == {"kind": "dataset"}}
+    differences = {verdict.first: verdict for verdict in board.verdicts if dict(verdict.group) == {"kind": "dataset"}}
     for name, number in {
         "ext:Cassi-AI:Cassi ensemble_2_crowdadj": -3.13,
         "ext:xAI:Grok 4.20 (Preview)": -1.00,
@@ -240,7 +265,19 @@ def test_paper_tables_through_the_front_door(shared_data: Path, tmp_path: Path):
         assert differences[name].diff == pytest.approx(number, abs=0.02)
 
 
-def test_asking_for_the_kinds_by_name_lists_them_once():
+def test_grouping_by_kind_lists_kinds_once():
     named = foretell.score(*world(), by=("kind",), resampling=FAST)
     plain = foretell.score(*world(), resampling=FAST)
     assert named.scores == plain.scores
+
+
+def test_at_most_two_ways_of_clustering_are_crossed():
+    outcomes = [
+        {"question": f"q{n}", "outcome": n % 2, "resolved_on": f"2025-03-{n + 1:02d}", "source": f"s{n % 3}"}
+        for n in range(8)
+    ]
+    forecasts = [{"forecaster": "a", "question": f"q{n}", "p": 0.4} for n in range(8)]
+    table = read_table(forecasts, outcomes)
+    assert score_table(table, ScoringOptions(cluster=("question", "source"), resampling=FAST)).scores
+    with pytest.raises(InputError, match="at most two ways"):
+        score_table(table, ScoringOptions(cluster=("question", "source", "resolved_on"), resampling=FAST))

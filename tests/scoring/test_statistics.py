@@ -1,4 +1,4 @@
-"""Which intervals and stars a board has: shared days, few clusters, many rows; and what a plan rests on."""
+"""Intervals and stars of a leaderboard with shared days, few clusters and many rows, and power analysis."""
 
 from typing import Any
 
@@ -8,11 +8,12 @@ import pytest
 from foretell import score
 from foretell.metrics import expanded_level
 from foretell.metrics.bootstrap import expanded_p
-from foretell.operations import CompareRequest, PowerAnalysis, ScoreRequest
-from foretell.operations.compare import compare
+from foretell.operations.compare import PowerAnalysis, compare
+from foretell.operations.requests.scoring import CompareRequest, ScoreRequest
 from foretell.operations.score import ScoreResult
 from foretell.operations.score import score as score_tables
-from foretell.scoring import Scoreboard
+from foretell.scoring.engine import Support
+from foretell.scoring.scoreboard import Scoreboard
 
 
 def tables(*, forecasters: int = 2, clusters: int = 40, days: int = 20, seed: int = 0) -> tuple[Any, Any]:
@@ -37,18 +38,18 @@ def tables(*, forecasters: int = 2, clusters: int = 40, days: int = 20, seed: in
 
 
 @pytest.mark.parametrize(("days", "margins"), [(20, "question × resolved_on"), (5, "question")])
-def test_days_that_clusters_share_are_a_margin_of_their_own_where_there_are_enough(days: int, margins: str):
+def test_shared_days_are_a_second_way_of_clustering_if_there_are_enough(days: int, margins: str):
     assert score(*tables(days=days)).settings["cluster"] == margins
 
 
-def test_days_of_one_cluster_each_add_nothing():
+def test_days_with_one_cluster_each_are_not_resampled():
     forecasts, outcomes = tables()
     apart = [{**row, "resolved_on": f"2025-{1 + i // 28:02d}-{1 + i % 28:02d}"} for i, row in enumerate(outcomes)]
     assert score(forecasts, apart).settings["cluster"] == "question"
     assert score(forecasts, outcomes, cluster=("question",)).settings["cluster"] == "question"
 
 
-def test_a_star_never_stands_where_the_interval_holds_zero():
+def test_stars_appear_only_if_the_interval_excludes_zero():
     for seed in range(12):
         board = score(*tables(forecasters=6, clusters=8 + seed, seed=seed))
         for verdict in board.verdicts:
@@ -56,29 +57,29 @@ def test_a_star_never_stands_where_the_interval_holds_zero():
             assert not verdict.p_corrected < verdict.p, "corrected for the number of rows"
 
 
-def test_few_clusters_widen_the_level_and_the_p_value_alike():
+def test_few_clusters_widen_intervals_and_raise_p_values_consistently():
     for n in (5, 12, 40, 400):
         assert expanded_p(1 - expanded_level(0.95, n), n) == pytest.approx(0.05)
         assert 0.95 < expanded_level(0.95, n) <= expanded_level(0.95, 5)
     assert expanded_level(0.95, 1) == 0.95
 
 
-def board(asked: dict[str, Any]) -> Scoreboard:
-    found = score_tables(ScoreRequest.read(asked))
-    assert isinstance(found, ScoreResult)
-    return found.board
+def board(options: dict[str, Any]) -> Scoreboard:
+    result = score_tables(ScoreRequest.read(options))
+    assert isinstance(result, ScoreResult)
+    return result.board
 
 
-def power(**asked: Any) -> PowerAnalysis:
-    found = compare(CompareRequest.read(asked))
-    assert isinstance(found, PowerAnalysis)
-    return found
+def power(**options: Any) -> PowerAnalysis:
+    result = compare(CompareRequest.read(options))
+    assert isinstance(result, PowerAnalysis)
+    return result
 
 
-def test_a_power_analysis_stands_on_the_level_of_its_pilot():
+def test_power_analysis_uses_the_brier_index_of_its_pilot():
     forecasts, outcomes = tables(clusters=60)
-    asked = {"names": ("f0", "f1"), "forecasts": forecasts, "outcomes": outcomes}
-    own = power(detect=2.0, **asked)
+    options = {"names": ("f0", "f1"), "forecasts": forecasts, "outcomes": outcomes}
+    own = power(detect=2.0, **options)
     squared = [
         (
             row["p"]
@@ -88,16 +89,30 @@ def test_a_power_analysis_stands_on_the_level_of_its_pilot():
         for row in forecasts
     ]
     assert own.index == pytest.approx(100 * (1 - np.mean(squared) ** 0.5))
-    usual = power(detect={"points": 2.0, "index": 70.0}, **asked)
+    usual = power(detect={"points": 2.0, "index": 70.0}, **options)
     assert own.index < 70
     assert own.targets < usual.targets, "a point of index is more Brier score at a worse level"
     # Needed targets go with the inverse square of the gain in Brier score, which at index I is worth (100 − I) / 5,000.
     assert own.targets / usual.targets == pytest.approx(((100 - 70) / (100 - own.index)) ** 2, rel=0.05)
 
 
-def test_a_pilot_at_54_needs_less_than_half_of_what_the_usual_level_would_ask_for():
+def test_a_pilot_at_index_54_needs_less_than_half_the_targets_of_index_70():
     """The worked example: a gain of one point, 1,945 targets around an index of 70 and 833 around the pilot's 54.2."""
     spread = 0.0945
     usual, own = (power(detect=text, sd=spread) for text in ("1", "1,index=54.2"))
     assert (usual.index, usual.targets) == (70.0, pytest.approx(1945, abs=10))
     assert own.targets == pytest.approx(833, abs=10)
+
+
+def test_support_of_a_sum_of_independent_parts():
+    def part(n: int, clusters: int, warning: str | None = None) -> Support:
+        return Support(n=n, questions=n // 2, n_clusters=clusters, n_effective=clusters, warning=warning)
+
+    both = Support.of([part(100, 5), part(60, 9, "a part of its own")], [1.0, 1.0])
+    assert (both.n, both.questions, both.n_clusters) == (160, 80, 14)
+    assert both.n_effective == 11, "one more than Satterthwaite's degrees of freedom, 4 / (1 / 4 + 1 / 8)"
+    assert both.warning is not None
+    assert both.warning.startswith("only 11 clusters")
+    assert "a part of its own" not in both.warning, "its few clusters count in those of the sum"
+    assert Support.of([part(90, 30), part(90, 30)], [1.0, 1.0]).warning is None
+    assert Support.of([part(90, 30, "uneven"), part(90, 30)], [1.0, 1.0]).warning == "uneven"

@@ -1,4 +1,4 @@
-"""Tables as strangers write them: what is understood, and what is refused with all its problems."""
+"""Tables with the usual spellings of columns and values: which are read, and which are refused with all problems."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,21 +15,21 @@ from hypothesis import strategies as st
 
 import foretell
 from foretell.cli.main import cli
-from foretell.questions import InputError
-from foretell.scoring import ReadOptions, read_table
+from foretell.questions.errors import InputError
+from foretell.scoring.join import ReadOptions, read_table
 
 Said = dict[str, list[float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Good:
-    """A file and what must be understood: the probabilities of each forecaster by target, and the outcomes."""
+    """A file and its expected reading: the probabilities of each forecaster by target, and the outcomes."""
 
     text: str
     p: Said
     outcome: list[float]
     note: str = ""
-    """Part of what is said about how the file was read."""
+    """Part of the note on how the file was read."""
     name: str = "results.csv"
     columns: dict[str, Any] = field(default_factory=dict[str, Any])
     outcomes: str = ""
@@ -210,19 +210,19 @@ GOOD = {
 }
 
 
-def written(folder: Path, name: str, text: str) -> Path:
+def write_file(folder: Path, name: str, text: str) -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def read(folder: Path, case: Good) -> Any:
-    outcomes = written(folder, "resolved.csv", case.outcomes) if case.outcomes else None
-    return read_table(written(folder, case.name, case.text), outcomes, ReadOptions(columns=case.columns))
+    outcomes = write_file(folder, "resolved.csv", case.outcomes) if case.outcomes else None
+    return read_table(write_file(folder, case.name, case.text), outcomes, ReadOptions(columns=case.columns))
 
 
 @pytest.mark.parametrize("case", GOOD)
-def test_what_is_understood(tmp_path: Path, case: str):
+def test_usual_spellings_are_read(tmp_path: Path, case: str):
     good = GOOD[case]
     table = read(tmp_path, good)
     assert table.forecasters == tuple(good.p)
@@ -236,7 +236,7 @@ def test_what_is_understood(tmp_path: Path, case: str):
         assert [labels.names[code] for code in labels.codes] == names
 
 
-def test_nothing_is_said_of_a_canonical_table(tmp_path: Path):
+def test_a_canonical_table_has_no_note(tmp_path: Path):
     assert read(tmp_path, GOOD["canonical"]).notes == ()
     assert read(tmp_path, GOOD["labels of a canonical table"]).notes == ()
 
@@ -329,19 +329,21 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_refused(tmp_path: Path, case: str):
+def test_unclear_tables_are_refused_with_all_problems(tmp_path: Path, case: str):
     bad = BAD[case]
     with pytest.raises(InputError) as error:
-        read_table(written(tmp_path, "results.csv", bad.text), None, ReadOptions(columns=bad.columns))
-    assert [(one.row, one.column, one.count) for one in error.value.table_problems] == bad.problems
-    said = str(error.value)
-    assert "\n" not in said
-    assert "target' is missing" not in said
+        read_table(write_file(tmp_path, "results.csv", bad.text), None, ReadOptions(columns=bad.columns))
+    assert [
+        (table_problem.row, table_problem.column, table_problem.count) for table_problem in error.value.table_problems
+    ] == bad.problems
+    message = str(error.value)
+    assert "\n" not in message
+    assert "target' is missing" not in message
     for words in bad.words:
-        assert words in said
+        assert words in message
 
 
-def test_frames_arrow_and_parquet_of_strangers(tmp_path: Path):
+def test_frames_arrow_and_parquet_with_usual_spellings_are_read(tmp_path: Path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({
         "model": ["a", "a", "b", "b"],
@@ -354,12 +356,12 @@ def test_frames_arrow_and_parquet_of_strangers(tmp_path: Path):
     sources = [frame, tmp_path / "r.parquet", frame.to_dict("records")]
     for package, convert in (("polars", "from_pandas"), ("pyarrow", "Table.from_pandas")):
         try:
-            found = __import__(package)
+            module = __import__(package)
         except ImportError:
             continue
         for part in convert.split("."):
-            found = getattr(found, part)
-        sources.append(found(frame))
+            module = getattr(module, part)
+        sources.append(module(frame))
     for source in sources:
         table = read_table(source)
         assert table.p_of("b").tolist() == [0.4, 0.9]
@@ -385,11 +387,11 @@ def dialects(rows: list[tuple[float, float, bool]]) -> dict[str, str]:
     }
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(rows=ROWS)
 def test_a_table_scores_the_same_in_every_dialect(tmp_path_factory: pytest.TempPathFactory, rows: Any):
     folder = tmp_path_factory.mktemp("dialects")
-    tables = {name: read_table(written(folder, f"{name}.csv", text)) for name, text in dialects(rows).items()}
+    tables = {name: read_table(write_file(folder, f"{name}.csv", text)) for name, text in dialects(rows).items()}
     plain = tables["plain"]
     for table in tables.values():
         assert table.forecasters == plain.forecasters
@@ -398,30 +400,30 @@ def test_a_table_scores_the_same_in_every_dialect(tmp_path_factory: pytest.TempP
             np.testing.assert_allclose(table.p_of(name), plain.p_of(name), rtol=1e-12)
 
 
-def test_shares_are_scored_as_such():
+def test_fractional_outcomes_are_scored():
     rows = [{"model": "a", "id": "q1", "prob": 0.2, "resolution": 0.37}]
-    metrics = foretell.score(rows, anchors=False).scores[0].metrics
+    metrics = foretell.score(rows, baselines=False).scores[0].metrics
     assert metrics["brier"].estimate == pytest.approx(0.17**2)
     assert metrics["log"].estimate == pytest.approx(0.37 * np.log(0.2) + 0.63 * np.log(0.8))
     assert metrics["metaculus_baseline"].estimate == pytest.approx(100 * (metrics["log"].estimate / np.log(2) + 1))
     several = [*rows, {"model": "a", "id": "q2", "prob": 0.9, "resolution": 1.0}]
-    assert foretell.score(several, anchors=False).scores[0].metrics["ece"].estimate == pytest.approx((0.17 + 0.1) / 2)
+    assert foretell.score(several, baselines=False).scores[0].metrics["ece"].estimate == pytest.approx((0.17 + 0.1) / 2)
 
 
 def command(*words: str) -> Any:
     return CliRunner().invoke(cli, list(words))
 
 
-def test_the_command_takes_a_file_as_it_is(tmp_path: Path):
-    path = written(tmp_path, "results.csv", dialects([(0.2, 0.4, False), (0.7, 0.9, True)])["german"])
-    found = command("score", str(path), "--json")
-    assert found.exit_code == 0, found.output
-    board = json.loads(found.stdout)
-    assert {one["forecaster"] for one in board["scores"]} >= {"a", "b"}
+def test_score_command_reads_usual_spellings(tmp_path: Path):
+    path = write_file(tmp_path, "results.csv", dialects([(0.2, 0.4, False), (0.7, 0.9, True)])["german"])
+    result = command("score", str(path), "--json")
+    assert result.exit_code == 0, result.output
+    board = json.loads(result.stdout)
+    assert {score["forecaster"] for score in board["scores"]} >= {"a", "b"}
     assert "forecaster = Model" in board["notes"][0]
     python = foretell.score(path)
     assert python.notes == tuple(board["notes"])
-    odd = written(tmp_path, "odd.csv", "who,what,how,end\na,q1,0.2,0\nb,q1,0.4,0\na,q2,0.3,1\nb,q2,0.9,1\n")
+    odd = write_file(tmp_path, "odd.csv", "who,what,how,end\na,q1,0.2,0\nb,q1,0.4,0\na,q2,0.3,1\nb,q2,0.9,1\n")
     named = "forecaster=who,question=what,p=how,outcome=end"
     for words in (
         ("score", str(odd)),
@@ -431,23 +433,23 @@ def test_the_command_takes_a_file_as_it_is(tmp_path: Path):
         ("compare", "a", "b", "--detect", "1", "-f", str(odd)),
     ):
         assert command(*words).exit_code != 0
-        found = command(*words, "--columns", named)
-        assert found.exit_code == 0, (words, found.exception)
+        result = command(*words, "--columns", named)
+        assert result.exit_code == 0, (words, result.exception)
 
 
-def test_several_files_stand_on_one_board(tmp_path: Path):
-    first = written(tmp_path, "mine.csv", "id,prob,resolution\nq1,20%,no\nq2,70%,yes\n")
-    second = written(tmp_path, "yours.csv", "question;forecast\nq1;0,4\nq2;0,9\n")
-    found = command("score", str(first), str(second), "--json")
-    assert found.exit_code == 0, found.output
-    board = json.loads(found.stdout)
-    counts = {one["forecaster"]: one["n"] for one in board["scores"]}
+def test_several_files_are_scored_on_one_board(tmp_path: Path):
+    first = write_file(tmp_path, "mine.csv", "id,prob,resolution\nq1,20%,no\nq2,70%,yes\n")
+    second = write_file(tmp_path, "yours.csv", "question;forecast\nq1;0,4\nq2;0,9\n")
+    result = command("score", str(first), str(second), "--json")
+    assert result.exit_code == 0, result.output
+    board = json.loads(result.stdout)
+    counts = {score["forecaster"]: score["n"] for score in board["scores"]}
     assert (counts["mine"], counts["yours"]) == (2, 2)
     assert len(board["notes"]) == 2
 
 
-def test_a_missing_group_is_named_or_left_out(tmp_path: Path):
-    path = written(tmp_path, "r.csv", "forecaster,question,p,outcome,source\na,q1,0.2,0,x\na,q2,0.7,1,y\n")
+def test_a_missing_group_column_is_an_error_or_left_out(tmp_path: Path):
+    path = write_file(tmp_path, "r.csv", "forecaster,question,p,outcome,source\na,q1,0.2,0,x\na,q2,0.7,1,y\n")
     board = foretell.score(path, by=("source", "horizon"))
     assert any("horizon" in note for note in board.notes)
     assert board.group(source="x")
@@ -455,18 +457,18 @@ def test_a_missing_group_is_named_or_left_out(tmp_path: Path):
         foretell.score(path, by=("horizon",))
 
 
-def test_a_calibration_report_of_a_minimal_table(tmp_path: Path):
+def test_calibration_study_works_with_a_minimal_table(tmp_path: Path):
     rows = "".join(f"a,q{n},{(n % 9 + 1) / 10},{int(n % 9 > 4)}\n" for n in range(40))
-    path = written(tmp_path, "r.csv", "forecaster,question,p,outcome\n" + rows)
+    path = write_file(tmp_path, "r.csv", "forecaster,question,p,outcome\n" + rows)
     quick = ("--section", "gain", "--method", "platt", "--bootstrap", "draws=100")
-    found = command("study", "calibration", str(path), *quick, "--json")
-    assert found.exit_code == 0, found.output
-    assert "due and resolved_on" in found.output
-    assert "question out" in found.output
-    assert "BI past only" not in found.output
+    result = command("study", "calibration", str(path), *quick, "--json")
+    assert result.exit_code == 0, result.output
+    assert "due and resolved_on" in result.output
+    assert "question out" in result.output
+    assert "BI past only" not in result.output
 
 
-def test_epochs_are_read_as_moments():
+def test_epochs_are_read_as_times():
     at = datetime(2025, 10, 26, 12, tzinfo=UTC).timestamp()
     rows = [{"model": "a", "id": "q", "prob": 0.2, "resolution": 1, "resolved_at": int(1000 * at)}]
     assert read_table(rows).targets.groups["resolved_on"].names == ("2025-10-26T12:00:00Z",)

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.blf_study import AS_PUBLISHED, TrialAssumptions, read_trial_tables
 
 from foretell.metrics import brier_index, mean_brier
-from foretell.questions import InputError
+from foretell.questions.errors import InputError
 
 QUESTIONS = """forecast_due_date,source,question_id,question,background,resolution_criteria,\
 market_info_resolution_criteria,market_open,market_close,url,source_type,subtype,freeze_value,\
@@ -41,20 +41,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_configurations_share_targets_and_failed_trials_are_nan(folder: Path):
-    found = read_trial_tables(folder)
-    x, y = found["x"].rows, found["y"].rows
+    trial_tables = read_trial_tables(folder)
+    x, y = trial_tables["x"].rows, trial_tables["y"].rows
     assert x.question.tolist() == y.question.tolist() == ["polymarket/m1", "fred/D1", "fred/D1"]
     np.testing.assert_array_equal(x.trials, [[0.7, 0.2, np.nan], [0.6, np.nan, 0.3]])
     np.testing.assert_array_equal(y.trials, [[0.1, np.nan, np.nan]])
-    assert found["x"].known_on.astype(str).tolist() == ["2025-11-20", "2025-11-02", "2025-11-25"]
+    assert trial_tables["x"].known_on.astype(str).tolist() == ["2025-11-20", "2025-11-02", "2025-11-25"]
 
 
-def test_a_market_does_not_tell_when_it_will_resolve(folder: Path):
+def test_market_horizon_is_the_planned_close(folder: Path):
     """Its horizon is the planned close, 66 days ahead, not the 25 days after which it resolved."""
     assert read_trial_tables(folder)["x"].rows.horizon.tolist() == [66, 7, 30]
 
 
-def test_what_is_known_is_a_choice(folder: Path):
+def test_past_only_data_differ_from_the_published_data(folder: Path):
     honest, paper = read_trial_tables(folder)["x"], read_trial_tables(folder, known=AS_PUBLISHED)["x"]
     assert honest.rows.price[0] == 0.4
     assert paper.rows.price[0] == 0.3
@@ -66,19 +66,19 @@ def test_what_is_known_is_a_choice(folder: Path):
 
 def test_past_rates_come_from_all_rounds_of_the_folder(folder: Path):
     earlier = [QUESTIONS.splitlines()[0]]
-    told = [RESOLUTIONS.splitlines()[0]]
+    lines = [RESOLUTIONS.splitlines()[0]]
     for i in range(20):
         earlier.append(f"2025-08-03,fred,E{i},Will it rise?,,,,,,,dataset,all,4.1,,2025-07-24,")
-        told.append(f"E{i},fred,2025-08-{10 + i % 5},{int(i > 2)},true,2025-08-03,7,")
+        lines.append(f"E{i},fred,2025-08-{10 + i % 5},{int(i > 2)},true,2025-08-03,7,")
     (folder / "questions.csv").write_text("\n".join(earlier) + "\n")
-    (folder / "resolutions.csv").write_text("\n".join(told) + "\n")
+    (folder / "resolutions.csv").write_text("\n".join(lines) + "\n")
     prior = read_trial_tables(folder)["x"].rows.prior
     assert 0.55 < prior[1] < 0.85, "17 of 20, drawn toward one half"
     assert np.isnan(prior[0])
 
 
-def test_missing_tables_and_trials_are_told(folder: Path, tmp_path: Path):
-    with pytest.raises(InputError, match="holds neither"):
+def test_missing_tables_and_trials_are_errors(folder: Path, tmp_path: Path):
+    with pytest.raises(InputError, match="contains neither"):
         read_trial_tables(folder, "zz_")
     rows = list(csv.reader(TRIALS.splitlines()))
     (folder / "ab_trials.csv").write_text("\n".join(",".join(r[:5]) for r in rows) + "\n")
@@ -90,17 +90,17 @@ def test_missing_tables_and_trials_are_told(folder: Path, tmp_path: Path):
 
 
 @pytest.mark.shared_data
-def test_the_real_tables(shared_data: Path):
-    found = read_trial_tables(shared_data / "tables", known=AS_PUBLISHED)
-    assert len(found) == 42
-    some = found["pro-high-brave-c1-p1-t1"]
+def test_published_tables_match_published_scores(shared_data: Path):
+    trial_tables = read_trial_tables(shared_data / "tables", known=AS_PUBLISHED)
+    assert len(trial_tables) == 42
+    some = trial_tables["pro-high-brave-c1-p1-t1"]
     assert len(some) == 791
     assert len(np.unique(some.rows.asking)) == 400
     market = some.rows.kind == "market"
     assert len(np.unique(some.rows.question[market])) == 175, "25 of the 200 were asked in both rounds"
-    crowd = brier_index(mean_brier(some.rows.price[market], some.outcome[market]))
+    market_index = brier_index(mean_brier(some.rows.price[market], some.outcome[market]))
     prior = brier_index(mean_brier(some.rows.prior[~market], some.outcome[~market]))
-    assert (crowd, prior) == pytest.approx((81.48, 58.23), abs=0.01)
+    assert (market_index, prior) == pytest.approx((81.48, 58.23), abs=0.01)
 
 
 @pytest.mark.shared_data

@@ -1,4 +1,4 @@
-"""What may be said of two forecasters: the five verdicts, in the order of their tests, and the sentence of each."""
+"""Verdicts on two forecasters: the five findings, in the order of their tests, and their sentences."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import foretell
 from foretell.metrics import Interval
 from foretell.metrics.power import questions_about, questions_needed
-from foretell.scoring import Verdict, corrected
+from foretell.scoring.verdict import Verdict, corrected
 
 
 def score(value: float) -> Interval:
@@ -19,7 +19,7 @@ def score(value: float) -> Interval:
 
 
 def verdict(diff: float, low: float, high: float, **changes: Any) -> Verdict:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "first": "a",
         "second": "b",
         "metric": "brier_index",
@@ -27,9 +27,9 @@ def verdict(diff: float, low: float, high: float, **changes: Any) -> Verdict:
         "matters": 1.0,
         "level": 0.95,
     }
-    given |= {"first_score": score(60 + diff), "second_score": score(60.0), "se": 1.0, "p": 0.03}
-    given |= {"n": 150, "n_clusters": 60, "n_effective": 60}
-    return Verdict(diff=diff, low=low, high=high, **given | changes)
+    fields |= {"first_score": score(60 + diff), "second_score": score(60.0), "se": 1.0, "p": 0.03}
+    fields |= {"n": 150, "n_clusters": 60, "n_effective": 60}
+    return Verdict(diff=diff, low=low, high=high, **fields | changes)
 
 
 @pytest.mark.parametrize(
@@ -38,34 +38,39 @@ def verdict(diff: float, low: float, high: float, **changes: Any) -> Verdict:
         (2.3, 0.6, 3.9, "better", "▲"),
         (-1.9, -3.2, -0.7, "worse", "▼"),
         (0.2, -0.5, 0.8, "no difference that matters", "≈"),
-        (0.5, 0.1, 0.9, "no difference that matters", "≈"),  # Clear of zero, and too small to matter.
+        (0.5, 0.1, 0.9, "no difference that matters", "≈"),  # Excludes zero, but too small to matter.
         (0.0, 0.0, 0.0, "no difference that matters", "≈"),
         (0.9, -1.6, 3.4, "could be chance", "~"),
     ],
 )
-def test_the_interval_decides_what_may_be_said(diff: float, low: float, high: float, says: str, symbol: str) -> None:
-    found = verdict(diff, low, high)
-    assert (found.says, found.symbol) == (says, symbol)
-    assert bool(found.stars) == (says in ("better", "worse"))
-    assert (found.needed is not None) == (says == "could be chance")
+def test_the_interval_determines_the_finding(diff: float, low: float, high: float, says: str, symbol: str) -> None:
+    result = verdict(diff, low, high)
+    assert (result.says, result.symbol) == (says, symbol)
+    assert bool(result.stars) == (says in ("better", "worse"))
+    assert (result.needed is not None) == (says == "could be chance")
 
 
 def test_low_values_can_be_better() -> None:
-    found = verdict(-0.02, -0.03, -0.01, metric="brier", better="low", matters=0.005)
-    assert (found.says, found.gain) == ("better", 0.02)
-    assert "95 % interval 0.0100 to 0.0300" in found.sentence
+    result = verdict(-0.02, -0.03, -0.01, metric="brier", better="low", matters=0.005)
+    assert (result.says, result.gain) == ("better", 0.02)
+    assert "95 % interval 0.0100 to 0.0300" in result.sentence
+
+
+def test_a_difference_in_accuracy_is_stated_in_points() -> None:
+    result = verdict(11.667, 3.333, 21.667, metric="accuracy in points", matters=1.0)
+    assert "by 11.7 points of accuracy (71.7 and 60.0; 95 % interval 3.3 to 21.7" in result.sentence
 
 
 @pytest.mark.parametrize(("clusters", "says"), [(9, "too few to tell"), (10, "better")])
 def test_fewer_than_ten_independent_clusters_are_too_few(clusters: int, says: str) -> None:
-    found = verdict(30.0, 20.0, 40.0, n_clusters=90, n_effective=clusters, p=0.0001)
-    assert found.says == says
+    result = verdict(30.0, 20.0, 40.0, n_clusters=90, n_effective=clusters, p=0.0001)
+    assert result.says == says
     if says == "too few to tell":
-        assert math.isnan(found.low)
-        assert math.isnan(found.p)
-        assert found.stars == ""
-        assert found.needed == 1
-        assert not any(word in found.sentence for word in ("better", "worse", "p <", "p =", "interval"))
+        assert math.isnan(result.low)
+        assert math.isnan(result.p)
+        assert result.stars == ""
+        assert result.needed == 1
+        assert not any(word in result.sentence for word in ("better", "worse", "p <", "p =", "interval"))
 
 
 def test_a_comparison_of_three_questions_says_how_many_are_missing() -> None:
@@ -74,8 +79,8 @@ def test_a_comparison_of_three_questions_says_how_many_are_missing() -> None:
         for name, p in (("a", 0.9), ("b", 0.6))
         for n in range(3)
     ]
-    found = foretell.compare(rows, None, "a", "b").verdicts[0]
-    assert (found.says, found.needed) == ("too few to tell", 7)
+    result = foretell.compare(rows, None, "a", "b").verdicts[0]
+    assert (result.says, result.needed) == ("too few to tell", 7)
 
 
 def test_the_smallest_difference_that_matters_can_be_given() -> None:
@@ -93,15 +98,15 @@ def test_the_smallest_difference_that_matters_can_be_given() -> None:
     assert (wide.diff, wide.low, wide.high) == (narrow.diff, narrow.low, narrow.high)
 
 
-def test_equal_forecasts_score_the_same_however_they_are_named() -> None:
+def test_equal_forecasts_score_the_same() -> None:
     rows = [
         {"forecaster": name, "question": f"q{n}", "p": 0.1 + 0.06 * n, "outcome": n % 2}
         for name in "ab"
         for n in range(12)
     ]
-    found = foretell.compare(rows, None, "a", "b").verdicts[0]
-    assert found.says == "no difference that matters"
-    assert found.sentence == "a and b score the same on the 12 targets both answered."
+    result = foretell.compare(rows, None, "a", "b").verdicts[0]
+    assert result.says == "no difference that matters"
+    assert result.sentence == "a and b score the same on the 12 targets both answered."
 
 
 def test_both_scores_and_the_difference_are_on_the_common_targets() -> None:
@@ -110,30 +115,69 @@ def test_both_scores_and_the_difference_are_on_the_common_targets() -> None:
         for name, p, first in (("a", 0.3, 0), ("b", 0.5, 10))
         for n in range(first, 40)
     ]
-    found = foretell.compare(rows, None, "a", "b").verdicts[0]
-    alone = {one.forecaster: one.metrics["brier_index"].estimate for one in foretell.score(rows, anchors=False).scores}
-    assert found.n == 30
-    assert found.first_score.estimate != pytest.approx(alone["a"], abs=1e-6)
-    assert found.first_score.estimate - found.second_score.estimate == pytest.approx(found.diff)
+    result = foretell.compare(rows, None, "a", "b").verdicts[0]
+    alone = {
+        score.forecaster: score.metrics["brier_index"].estimate
+        for score in foretell.score(rows, baselines=False).scores
+    }
+    assert result.n == 30
+    assert result.first_score.estimate != pytest.approx(alone["a"], abs=1e-6)
+    assert result.first_score.estimate - result.second_score.estimate == pytest.approx(result.diff)
 
 
-def test_a_correction_marks_what_could_be_chance_and_changes_no_sentence() -> None:
+def test_correction_marks_chance_findings_without_changing_the_sentence() -> None:
     several = corrected([verdict(2.3, 0.6, 3.9, p=0.04, first=name) for name in "cde"])
-    assert [one.mark for one in several] == ["*†"] * 3
-    assert all(one.decided and not one.survives for one in several)
+    assert [result.mark for result in several] == ["*†"] * 3
+    assert all(result.decided and not result.survives for result in several)
     assert several[0].sentence == verdict(2.3, 0.6, 3.9, p=0.04, first="c").sentence
     assert corrected([verdict(2.3, 0.6, 3.9, p=0.04)])[0].mark == "*"
 
 
 @given(st.floats(-20, 20), st.floats(0.01, 15), st.integers(10, 300))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_swapped_verdict_says_the_opposite(diff: float, margin: float, clusters: int) -> None:
-    found = verdict(diff, diff - margin, diff + margin, n_effective=clusters)
+    result = verdict(diff, diff - margin, diff + margin, n_effective=clusters)
     opposite = {"better": "worse", "worse": "better"}
-    assert found.swapped().says == opposite.get(found.says, found.says)
-    assert found.swapped().swapped() == found
+    assert result.swapped().says == opposite.get(result.says, result.says)
+    assert result.swapped().swapped() == result
 
 
 @pytest.mark.parametrize("effect", [0.02, 0.1, 0.3, 0.8])
-def test_the_number_needed_is_that_of_the_plan(effect: float) -> None:
+def test_the_number_needed_equals_that_of_the_power_analysis(effect: float) -> None:
     assert questions_about(effect, 1.0) == pytest.approx(questions_needed(effect, 1.0), abs=1)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_difference_that_does_not_matter_is_stated_with_its_side(sign: int) -> None:
+    low, high = sorted((sign * -0.5, sign * 0.8))
+    side = "ahead" if sign > 0 else "behind"
+    assert f"(1 point): the first is {side} by 0.2 points" in verdict(sign * 0.2, low, high).sentence
+
+
+def test_one_more_question_is_needed_in_the_singular() -> None:
+    sentence = verdict(30.0, 20.0, 40.0, n_effective=9).sentence
+    assert sentence.endswith("they share 9 independent questions; at least 1 more is needed.")
+
+
+def test_two_verdicts_are_corrected_together() -> None:
+    several = corrected([verdict(2.3, 0.6, 3.9, p=0.04, first=name) for name in "cd"])
+    assert [result.p_corrected for result in several] == pytest.approx([0.08, 0.08])
+    assert [result.comparisons for result in several] == [2, 2]
+
+
+def test_kinds_of_questions_count_equally_and_are_resampled_apart() -> None:
+    def rows(kind: str, n: int, p: float, chance: int) -> list[dict[str, Any]]:
+        answers = [("a", p), ("b", 0.5)]
+        return [
+            {"forecaster": name, "question": f"{kind}{k}", "kind": kind, "p": own, "outcome": int(k % chance == 0)}
+            for name, own in answers
+            for k in range(n)
+        ]
+
+    market, dataset = rows("market", 90, 0.3, 3), rows("dataset", 30, 0.7, 2)
+    apart = [foretell.compare(part, None, "a", "b", metric="brier").verdicts[0] for part in (market, dataset)]
+    both = foretell.compare(market + dataset, None, "a", "b", metric="brier").verdicts[0]
+    assert both.n == 120
+    assert both.diff == pytest.approx(np.mean([part.diff for part in apart]))
+    # The parts are independent, so their variances add up.
+    assert both.se == pytest.approx(math.hypot(*(part.se for part in apart)) / 2, rel=0.1)

@@ -6,11 +6,12 @@ from tests.scoring.made_standings import DAY, START, Answer, arena, one_asking, 
 
 from foretell import score
 from foretell.metrics import METRICS
-from foretell.scoring import ANCHORS, CROWD, ArenaTable, ScoredArena, past_rate, with_arena_anchors
-from foretell.scoring.arena_leaderboard import arena_leaderboard
+from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, past_rate, with_arena_baselines
+from foretell.scoring.arena_table import ArenaTable
+from foretell.scoring.table import BASELINES, MARKET_PRICE
 
 
-def test_the_base_rate_by_hand():
+def test_base_rate_matches_a_hand_computation():
     standings = several(
         one_asking("old", p=(0.5, 0.5), outcome=(1, 1)),
         one_asking("also", p=(0.5,), outcome=(0,)),
@@ -20,7 +21,7 @@ def test_the_base_rate_by_hand():
     assert past_rate(standings).tolist() == pytest.approx([0.5, 0.5, 0.5, (1 + 0 + 1) / (2 + 2)])
 
 
-def test_what_resolves_at_the_very_moment_is_not_known_yet():
+def test_outcomes_known_exactly_at_the_forecast_time_do_not_count():
     standings = several(one_asking("old", outcome=(1,)), one_asking("now", at=START + DAY, outcome=(0,)))
     assert past_rate(standings).tolist() == [0.5, 0.5]
     later = several(one_asking("old", outcome=(1,)), one_asking("now", at=START + DAY + DAY / 24, outcome=(0,)))
@@ -44,31 +45,31 @@ def altered(standings: ArenaTable, later: np.ndarray, seed: int) -> ArenaTable:
     return replace(standings, markets=replace(standings.markets, outcome=outcome))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 1000), day=st.integers(0, 20))
-def test_later_outcomes_never_move_the_base_rate(seed, day):
+def test_later_outcomes_do_not_change_the_base_rate(seed, day):
     standings = arena(events=30, seed=seed % 7)
     cut = np.datetime64((START + day * DAY).replace(tzinfo=None), "s")
-    asked_by_then = (standings.moments.taken_at <= cut)[standings.markets.moment]
+    asked_by_then = (standings.forecast_times.taken_at <= cut)[standings.markets.forecast_time]
     other = altered(standings, standings.markets.known_at >= cut, seed)
     assert past_rate(other)[asked_by_then].tolist() == past_rate(standings)[asked_by_then].tolist()
 
 
-def test_yardsticks_are_on_every_board():
-    names = {line.entry.name for line in arena_leaderboard(ScoredArena.of(arena(events=20))) if line.entry.anchor}
-    assert names == set(ANCHORS)
+def test_baselines_are_on_every_leaderboard():
+    names = {line.entry.name for line in arena_leaderboard(ScoredArena.of(arena(events=20))) if line.entry.baseline}
+    assert names == set(BASELINES)
 
 
-def test_an_entry_with_the_name_of_a_yardstick_is_that_yardstick():
+def test_an_entry_with_the_name_of_a_baseline_replaces_it():
     asking, known, _ = one_asking(quotes=[0.4, np.nan, np.nan, np.nan])
-    said = Answer(entry=CROWD, event="e", taken_at=START, p={"t0": 0.7})
-    standings = with_arena_anchors(table_of("x", [asking], known, [said]))
-    assert standings.names.count(CROWD) == 1
-    assert standings.row(CROWD).tolist() == [0.7]
-    assert standings.entries[0].anchor
+    answer = Answer(entry=MARKET_PRICE, event="e", taken_at=START, p={"t0": 0.7})
+    standings = with_arena_baselines(table_of("x", [asking], known, [answer]))
+    assert standings.names.count(MARKET_PRICE) == 1
+    assert standings.row(MARKET_PRICE).tolist() == [0.7]
+    assert standings.entries[0].baseline
 
 
-def test_a_forecaster_that_repeats_a_yardstick_has_its_numbers():
+def test_a_forecaster_that_repeats_a_baseline_has_the_same_scores():
     """0.5 for everything, or the price where there is one: the same metrics, intervals, n and completion."""
     rng = np.random.default_rng(0)
     outcomes: list[dict[str, object]] = []
@@ -79,12 +80,12 @@ def test_a_forecaster_that_repeats_a_yardstick_has_its_numbers():
         for target in ("x", "y")[: 1 + i % 2]:
             key = {"question": f"q{i}", "target": target}
             outcomes.append({**key, "outcome": happened if target == "x" else 1 - happened, "price": price})
-            said = {"half": 0.5, "copy": price, "own": round(float(rng.uniform(0.05, 0.95)), 3)}
-            forecasts += [{**key, "forecaster": who, "p": p} for who, p in said.items() if p is not None]
+            forecast = {"half": 0.5, "copy": price, "own": round(float(rng.uniform(0.05, 0.95)), 3)}
+            forecasts += [{**key, "forecaster": who, "p": p} for who, p in forecast.items() if p is not None]
     # A peer score compares with the others, and a copy is one of them.
     names = tuple(name for name in METRICS if name != "peer")
     rows = {row.forecaster: row for row in score(forecasts, outcomes, metrics=names).scores}
-    for own, yardstick in (("half", "always 0.5"), ("copy", "crowd price")):
-        mine, other = rows[own], rows[yardstick]
+    for own, baseline in (("half", "always 0.5"), ("copy", "market price")):
+        mine, other = rows[own], rows[baseline]
         assert (mine.n, mine.completion) == (other.n, other.completion)
         assert mine.metrics == other.metrics

@@ -5,10 +5,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from foretell.forecasters import Context, Models
-from foretell.models import AssistantMessage, Model, ModelRoles, Reply, Request, ToolCall, ToolSpec
-from foretell.questions import Question, Target
-from foretell.tools import FencedTools, FenceRules, LeakVerdict, ToolFailed
+from foretell.forecasters.forecaster import Context, Models
+from foretell.models.model import AssistantMessage, Model, Reply, Request, ToolCall, ToolSpec
+from foretell.models.names import ModelRoles
+from foretell.questions.question import Question, Target
+from foretell.tools.content_filter import LeakVerdict
+from foretell.tools.leakage_filter import FilteredTools
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.tool import ToolFailed
 
 
 class NoResults:
@@ -26,14 +30,14 @@ class KeepAll:
 
 
 def stated(request: Request) -> float | None:
-    """The belief the model stated last, as its own history tells it."""
-    said = [
+    """Return the belief the model stated last, from its own history."""
+    beliefs = [
         call.arguments
         for message in request.messages
         if isinstance(message, AssistantMessage)
         for call in message.calls
     ]
-    return json.loads(said[-1])["updated_belief"]["p"] if said else None
+    return json.loads(beliefs[-1])["updated_belief"]["p"] if beliefs else None
 
 
 def call(tool: str, believed: float, **arguments: object) -> Reply:
@@ -61,8 +65,8 @@ def last_belief() -> Callable[[Request], float | None]:
 
 @pytest.fixture
 def context_with() -> Callable[[Model], Callable[[Question], Context]]:
-    def toolbox(question: Question, context: Context) -> FencedTools:
-        return FencedTools.around([NoResults()], FenceRules(as_of=context.as_of, question=question), KeepAll())
+    def toolbox(question: Question, context: Context) -> FilteredTools:
+        return FilteredTools.around([NoResults()], LeakageRules(as_of=context.as_of, question=question), KeepAll())
 
     def of(model: Model) -> Callable[[Question], Context]:
         cast = ModelRoles(agent="scripted:x")

@@ -1,4 +1,4 @@
-"""Trials made up so that what studies must find is known beforehand."""
+"""Synthetic trials whose effects are known."""
 
 import csv
 from dataclasses import replace
@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from foretell import plugins
-from foretell.forecasters.combine import Examples, TrialRows, logit, sigmoid
-from foretell.studies import TableOptions, load_study
+from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.studies.inputs import TableOptions, load_study
 
 OPTIONS = {name: load_study(name).options for name in plugins.names("studies")}
 SIMULATED = [name for name, options in OPTIONS.items() if "worlds" in options.model_fields]
-"""Studies that use a simulated world where no tables are given."""
+"""Studies that use a simulated world if no tables are given."""
 OF_TABLES = [name for name, options in OPTIONS.items() if issubclass(options, TableOptions)]
 
 
@@ -28,7 +28,7 @@ def made(
     seed: int = 0,
     method_seed: int = 1,
 ) -> Examples:
-    """Half market, half dataset (two dates each); trials scatter about slope·truth + shift in log-odds.
+    """Return examples: half market, half dataset (two dates each), with trials around slope·truth + shift in log-odds.
 
     The questions depend on `seed` alone, so that several forecasters can be made for the same ones.
     """
@@ -52,9 +52,9 @@ def made(
     outcome = (rng.random(n) < sigmoid(truth)).astype(float)
     market = np.array(kind) == "market"
     price = np.where(market, sigmoid(truth + rng.normal(0, 0.5, n)), np.nan)
-    said = sigmoid(slope * truth + shift + own.normal(0, noise, (trials, n)))
+    p = sigmoid(slope * truth + shift + own.normal(0, noise, (trials, n)))
     rows = TrialRows(
-        trials=said,
+        trials=p,
         question=np.array(question),
         due=np.array(due, "M8[D]"),
         target=np.array(target),
@@ -70,7 +70,7 @@ def made(
 
 
 def grown(examples: Examples, factor: float) -> Examples:
-    """The same with every trial's log-odds multiplied."""
+    """Return the same examples with every trial's log-odds multiplied."""
     return replace(examples, rows=examples.rows.with_trials(sigmoid(factor * logit(examples.rows.trials))))
 
 
@@ -78,7 +78,7 @@ HEAD = "question,target,due,outcome,resolved_on,kind,source,subtype,horizon,pric
 
 
 def write_long(tables: dict[str, Examples], folder: Path) -> tuple[Path, Path]:
-    """The examples as the two long tables that commands read; NaN trials are absent rows."""
+    """Write the examples as the two long tables that commands read; NaN trials have no row."""
     f, o = folder / "forecasts.csv", folder / "outcomes.csv"
     some = next(iter(tables.values()))
     rows = some.rows

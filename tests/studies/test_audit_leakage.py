@@ -1,16 +1,20 @@
-"""Three arms on the same questions, and what leaks can be worth at most."""
+"""Three arms on the same questions, and the upper bound on the gain from leaks."""
 
 import asyncio
 from dataclasses import replace
 
 import pytest
 
-from foretell.models.providers import ScriptedModel
-from foretell.questions import Forecast, InputError, Question, Resolution, Target
-from foretell.scoring import outcome_rows
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
 from foretell.scoring.bootstrap_options import BootstrapOptions
-from foretell.studies.audit import Auditor, AuditPassage, AuditScope, ShownMaterial, TextLocation, audit_material
+from foretell.scoring.long_tables import outcome_rows
+from foretell.studies.audit.auditor import Auditor
 from foretell.studies.audit.leakage import LeakExposure, estimate_leakage, leak_exposure
+from foretell.studies.audit.passages import AuditPassage, AuditScope, ShownMaterial, TextLocation, audit_material
 
 COUNT = 40
 QUESTIONS = [
@@ -23,79 +27,81 @@ FAST = BootstrapOptions(draws=300)
 
 
 def arm(right, questions=QUESTIONS):
-    """Gives the right answer this probability, everywhere or question by question."""
-    given = right if callable(right) else lambda n: right
+    """Return forecasts that give the right answer this probability, everywhere or by question."""
+    p_of = right if callable(right) else lambda n: right
     return [
         Forecast(
             question_id=q.id,
             forecaster="full",
             as_of=q.as_of,
-            p={"yes": given(n) if n % 2 else 1 - given(n)},
+            p={"yes": p_of(n) if n % 2 else 1 - p_of(n)},
         )
         for n, q in enumerate(questions)
     ]
 
 
-def asked(n):
+def key_of(n):
     return QUESTIONS[n].id, QUESTIONS[n].due.isoformat()
 
 
-def test_the_bound_by_hand():
+def test_leak_bound_matches_hand_computation():
     """Losses 0.25, 0.16 and 0.01 are the same on every question, so intervals have no width."""
-    exposure = LeakExposure(share=0.05, at_most=0.1, touched=frozenset({asked(0), asked(1)}))
+    exposure = LeakExposure(share=0.05, at_most=0.1, touched=frozenset({key_of(0), key_of(1)}))
     arms = {"this run": arm(0.6), "no tools": arm(0.5), "no filter": arm(0.9)}
-    found = estimate_leakage(arms, QUESTIONS, OUTCOMES, exposure, FAST)
-    assert found.n == COUNT
-    assert found.lead.brier.diff == pytest.approx(-0.09)
-    assert found.gain.brier.diff == pytest.approx(-0.15)
-    assert found.future.brier.diff == pytest.approx(-0.24)
-    assert found.own_brier == pytest.approx(0.16)
-    assert found.bound.brier == pytest.approx(0.1 * 0.24, abs=1e-6)
-    assert found.bound.share_of_lead == pytest.approx(0.024 / 0.09, abs=1e-5)
-    assert found.bound.index == pytest.approx(100 * (0.184**0.5 - 0.4), abs=1e-4)
-    assert found.untouched.brier.n == COUNT - 2
-    assert found.untouched.brier.diff == pytest.approx(-0.09)
-    assert "at most 0.0240 of the score" in str(found)
-    assert "The lead is larger than that, even at the low end" in str(found)
+    estimate = estimate_leakage(arms, QUESTIONS, OUTCOMES, exposure, FAST)
+    assert estimate.n == COUNT
+    assert estimate.lead.brier.diff == pytest.approx(-0.09)
+    assert estimate.gain.brier.diff == pytest.approx(-0.15)
+    assert estimate.future.brier.diff == pytest.approx(-0.24)
+    assert estimate.own_brier == pytest.approx(0.16)
+    assert estimate.bound.brier == pytest.approx(0.1 * 0.24, abs=1e-6)
+    assert estimate.bound.share_of_lead == pytest.approx(0.024 / 0.09, abs=1e-5)
+    assert estimate.bound.index == pytest.approx(100 * (0.184**0.5 - 0.4), abs=1e-4)
+    assert estimate.untouched.brier.n == COUNT - 2
+    assert estimate.untouched.brier.diff == pytest.approx(-0.09)
+    assert "at most 0.0240 of the score" in str(estimate)
+    assert "The lead is larger than that, even at the low end" in str(estimate)
 
 
-def test_a_lead_earned_only_where_leaks_were_seen_is_gone_on_the_rest():
-    hit = {asked(n) for n in range(10)}
+def test_lead_from_leaked_questions_vanishes_on_the_others():
+    hit = {key_of(n) for n in range(10)}
     arms = {"this run": arm(lambda n: 0.95 if n < 10 else 0.5), "no tools": arm(0.5), "no filter": arm(0.95)}
-    found = estimate_leakage(
+    estimate = estimate_leakage(
         arms, QUESTIONS, OUTCOMES, LeakExposure(share=0.25, at_most=0.4, touched=frozenset(hit)), FAST
     )
-    assert found.lead.brier.diff < -0.05
-    assert found.untouched.brier.diff == pytest.approx(0)
-    assert found.bound.share_of_lead > 1
-    assert "does not clear it" in str(found)
-    assert str(found).startswith(found.lead.brier.sentence)
-    assert "Where no leak was seen: this run and no tools score the same on the 30 targets both answered." in str(found)
+    assert estimate.lead.brier.diff < -0.05
+    assert estimate.untouched.brier.diff == pytest.approx(0)
+    assert estimate.bound.share_of_lead > 1
+    assert "cannot rule out leakage" in str(estimate)
+    assert str(estimate).startswith(estimate.lead.brier.sentence)
+    assert "Where no leak was seen: this run and no tools score the same on the 30 targets both answered." in str(
+        estimate
+    )
 
 
-def test_without_a_lead_there_is_nothing_to_explain():
+def test_without_a_lead_the_bound_has_no_share_of_it():
     arms = {"this run": arm(0.4), "no tools": arm(0.5), "no filter": arm(0.9)}
-    found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.1), FAST)
-    assert found.bound.share_of_lead is None
-    assert "no lead" in str(found)
+    estimate = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.1), FAST)
+    assert estimate.bound.share_of_lead is None
+    assert "no lead" in str(estimate)
 
 
-def test_an_unfenced_run_that_gains_nothing_leaves_nothing_to_leak():
+def test_bound_is_zero_if_the_unfiltered_run_gains_nothing():
     arms = {"this run": arm(0.6), "no tools": arm(0.6), "no filter": arm(0.5)}
-    found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.5), FAST)
-    assert found.bound.brier == 0
+    estimate = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.5), FAST)
+    assert estimate.bound.brier == 0
 
 
-def test_an_unfenced_run_that_does_worse_does_not_shrink_the_bound():
+def test_an_unfiltered_run_that_does_worse_does_not_shrink_the_bound():
     arms = {"this run": arm(0.8), "no tools": arm(0.5), "no filter": arm(0.5)}
-    found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.5), FAST)
-    assert found.bound.brier == pytest.approx(0.5 * (0.25 - 0.04), abs=1e-6)
+    estimate = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.5), FAST)
+    assert estimate.bound.brier == pytest.approx(0.5 * (0.25 - 0.04), abs=1e-6)
 
 
 def test_only_targets_that_all_arms_answered_count_and_two_arms_give_no_bound():
     arms = {"this run": arm(0.6), "no tools": arm(0.5)[:30], "no filter": arm(0.9)[10:]}
-    found = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.1), FAST)
-    assert found.n == found.lead.brier.n == found.gain.brier.n == 20
+    estimate = estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0.1), FAST)
+    assert estimate.n == estimate.lead.brier.n == estimate.gain.brier.n == 20
     two = estimate_leakage(
         {"this run": arm(0.6), "no tools": arm(0.5)}, QUESTIONS, OUTCOMES, LeakExposure(share=0, at_most=0), FAST
     )
@@ -107,8 +113,8 @@ def test_only_targets_that_all_arms_answered_count_and_two_arms_give_no_bound():
         )
 
 
-def test_everything_touched_leaves_no_clean_lead():
-    touched = frozenset(asked(n) for n in range(COUNT))
+def test_no_clean_lead_if_every_question_saw_a_leak():
+    touched = frozenset(key_of(n) for n in range(COUNT))
     arms = {"this run": arm(0.6), "no tools": arm(0.5)}
     assert (
         estimate_leakage(arms, QUESTIONS, OUTCOMES, LeakExposure(share=1, at_most=1, touched=touched), FAST).untouched
@@ -117,10 +123,10 @@ def test_everything_touched_leaves_no_clean_lead():
 
 
 def judged(leaks, sample=None):
-    """One text per question, some of them leaks."""
+    """Return an audit with one text per question, some of them leaks."""
     passages = [
         AuditPassage(
-            asked=asked(n),
+            asked=key_of(n),
             decision="kept",
             tool="web_search",
             title=f"{n}",
@@ -137,17 +143,17 @@ def judged(leaks, sample=None):
         rows = [{"id": t["id"], "verdict": "leak" if "LEAK" in t["text"] else "clean"} for t in texts]
         return json.dumps({"verdicts": rows})
 
-    scope = AuditScope(questions={asked(n): replace(q, text="") for n, q in enumerate(QUESTIONS)})
+    scope = AuditScope(questions={key_of(n): replace(q, text="") for n, q in enumerate(QUESTIONS)})
     auditor = Auditor(model=ScriptedModel(reply), name="scripted:x")
     return asyncio.run(audit_material(ShownMaterial(passages=tuple(passages)), scope, auditor, sample=sample))
 
 
-def test_exposure_counts_questions_and_takes_the_careful_end():
-    found = leak_exposure(judged(4))
-    assert found.share == pytest.approx(0.1)
-    assert found.at_most == pytest.approx(judged(4).exposed.cluster_high)
-    assert found.touched == {asked(n) for n in range(4)}
-    assert leak_exposure(judged(0)).at_most > 0.05, "none seen in forty is not none"
+def test_exposure_counts_questions_and_uses_the_upper_end():
+    exposure = leak_exposure(judged(4))
+    assert exposure.share == pytest.approx(0.1)
+    assert exposure.at_most == pytest.approx(judged(4).exposed.cluster_high)
+    assert exposure.touched == {key_of(n) for n in range(4)}
+    assert leak_exposure(judged(0)).at_most > 0.05, "none in forty does not prove that there are none"
 
 
 def test_a_sample_gives_a_wider_exposure_and_no_clean_lead():

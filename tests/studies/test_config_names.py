@@ -1,4 +1,4 @@
-"""What the names of published configurations say."""
+"""Parsing of the names of published configurations."""
 
 import pytest
 from benchmarks.blf_study import config_families, parse_configs
@@ -21,9 +21,11 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_part_of_a_name_is_read(name: str):
-    found = parse_configs([name])[name]
-    told = f"{found.model}-{found.effort}-{found.search}-c{found.crowd:d}{'-p1' * found.prior}-t{found.tools:d}"
-    assert told + (f"-{found.variant}" if found.variant else "") == name
+    config = parse_configs([name])[name]
+    rebuilt = (
+        f"{config.model}-{config.effort}-{config.search}-c{config.crowd:d}{'-p1' * config.prior}-t{config.tools:d}"
+    )
+    assert rebuilt + (f"-{config.variant}" if config.variant else "") == name
 
 
 @pytest.mark.parametrize("name", ["my-bot", "pro-high-brave", "gpt", ""])
@@ -32,9 +34,9 @@ def test_other_names_are_left_alone(name: str):
 
 
 def test_families_prefer_the_configuration_that_shows_base_rates():
-    found = {family.name: family for family in config_families(parse_configs(NAMES))}
-    assert list(found) == ["kimi-k2.5 c=1", "pro c=0", "pro c=1"]
-    assert found["pro c=1"].belief == "pro-high-brave-c1-p1-t1"
-    assert found["pro c=1"].zero_shot == "pro-high-none-c1-p1-t0"
-    assert found["pro c=0"].no_belief == "pro-high-brave-c0-t1-nobelief"
-    assert found["kimi-k2.5 c=1"].zero_shot is None
+    families = {family.name: family for family in config_families(parse_configs(NAMES))}
+    assert list(families) == ["kimi-k2.5 c=1", "pro c=0", "pro c=1"]
+    assert families["pro c=1"].belief == "pro-high-brave-c1-p1-t1"
+    assert families["pro c=1"].zero_shot == "pro-high-none-c1-p1-t0"
+    assert families["pro c=0"].no_belief == "pro-high-brave-c0-t1-nobelief"
+    assert families["kimi-k2.5 c=1"].zero_shot is None

@@ -1,4 +1,4 @@
-"""Chains and exclusive sets: declared, read from the wording or found by a judge, and scored by hand."""
+"""Chains and exclusive sets: declared, read from the wording or found by a judge; scores match hand computations."""
 
 import asyncio
 import json
@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS
 
 from foretell.metrics import Resampling
-from foretell.models import ModelError, Reply, UnusableReply
-from foretell.models.providers import ScriptedModel
-from foretell.questions import Question, Target
-from foretell.report import markdown_study, study_page
-from foretell.studies import StatedForecast
+from foretell.models.model import ModelError, Reply
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.structured_output import UnusableReply
+from foretell.questions.question import Question, Target
+from foretell.report.document import markdown_study, study_page
+from foretell.studies.cases import StatedForecast
 from foretell.studies.consistency import (
     ChainLink,
     OutcomeStructure,
@@ -44,7 +45,7 @@ def names(structure: OutcomeStructure) -> list[list[str]]:
     return [[link.target for link in chain] for chain in structure.chains]
 
 
-def test_a_declared_set_and_a_worded_ladder_need_no_model() -> None:
+def test_declared_sets_and_worded_ladders_need_no_model() -> None:
     assert plain_structure(CUP) == OutcomeStructure(exclusive=("Red Team", "Blue Team"))
     assert names(plain_structure(GAS)) == [["Above 3.20", "Above 3.15", "Above 3.10"]]
     assert plain_structure(VISITS) == OutcomeStructure()
@@ -73,7 +74,7 @@ pairs = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"))
 
 
 @given(pairs)
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_maximal_chains_are_chains_and_maximal(implications: list[tuple[str, str]]) -> None:
     paths = maximal_paths(implications)
     assert len(paths) == len(set(paths))
@@ -87,7 +88,7 @@ def test_maximal_chains_are_chains_and_maximal(implications: list[tuple[str, str
         assert all(pair in reach for pair in pairwise(path))
         assert not any(b == path[0] for _, b in reach)
         assert not any(a == path[-1] for a, _ in reach)
-    assert {one for path in paths for one in path} == {one for pair in reach for one in pair}
+    assert {claim for path in paths for claim in path} == {claim for pair in reach for claim in pair}
 
 
 def answer(chains: Any, exclusive: Any) -> str:
@@ -96,39 +97,39 @@ def answer(chains: Any, exclusive: Any) -> str:
 
 def judged(script: Any, question: Question) -> tuple[OutcomeStructure, ScriptedModel]:
     model = ScriptedModel(script)
-    (found,) = asyncio.run(judge_structures([question], model, "scripted:judge"))
-    return found, model
+    (structure,) = asyncio.run(judge_structures([question], model, "scripted:judge"))
+    return structure, model
 
 
-def test_a_judge_finds_what_no_rule_reads() -> None:
-    found, model = judged([answer([], ["x", "Ms Y"])], VISITS)
-    assert found.exclusive == ("x", "y")
-    assert (found.exclusive_by, found.chains) == ("judge", ())
+def test_judge_finds_structure_that_no_rule_finds() -> None:
+    structure, model = judged([answer([], ["x", "Ms Y"])], VISITS)
+    assert structure.exclusive == ("x", "y")
+    assert (structure.exclusive_by, structure.chains) == ("judge", ())
     (request,) = model.requests
     assert request.settings.temperature == 0
-    told = request.messages[1].text
-    assert "`x`: Mr X" in told
-    assert "none, some or all" not in told, "the judge is not told what the question declares"
+    text = request.messages[1].text
+    assert "`x`: Mr X" in text
+    assert "none, some or all" not in text, "the judge does not see what the question declares"
 
 
 def test_a_judge_is_not_asked_about_what_is_declared_or_single() -> None:
     for question in (CUP, SNOW):
-        found, model = judged([], question)
-        assert found == plain_structure(question)
+        structure, model = judged([], question)
+        assert structure == plain_structure(question)
         assert model.requests == []
 
 
 def test_contradictions_are_left_out_and_noted() -> None:
-    found, _ = judged([answer([["x", "y"]], ["x", "y", "z"])], VISITS)
-    assert found.chains == ()
-    assert found.exclusive == ("x", "y", "z")
-    assert "exclude each other" in found.notes[0]
-    found, _ = judged([answer([["x", "y"], ["y", "x"]], [])], VISITS)
-    assert found.chains == ()
-    assert "circle" in found.notes[0]
-    found, _ = judged([answer([["x", "y", "z"], ["x", "z"]], ["z"])], VISITS)
-    assert names(found) == [["x", "y", "z"]]
-    assert found.exclusive == ()
+    structure, _ = judged([answer([["x", "y"]], ["x", "y", "z"])], VISITS)
+    assert structure.chains == ()
+    assert structure.exclusive == ("x", "y", "z")
+    assert "exclude each other" in structure.notes[0]
+    structure, _ = judged([answer([["x", "y"], ["y", "x"]], [])], VISITS)
+    assert structure.chains == ()
+    assert "circle" in structure.notes[0]
+    structure, _ = judged([answer([["x", "y", "z"], ["x", "z"]], ["z"])], VISITS)
+    assert names(structure) == [["x", "y", "z"]]
+    assert structure.exclusive == ()
 
 
 @pytest.mark.parametrize(
@@ -145,28 +146,28 @@ def test_contradictions_are_left_out_and_noted() -> None:
         Reply(finish="refusal", text="no"),
     ],
 )
-def test_where_the_judge_fails_the_wording_stands(bad: Any) -> None:
-    found, _ = judged([bad] * 3, GAS)
-    assert names(found) == [["Above 3.20", "Above 3.15", "Above 3.10"]]
-    assert found.notes[0].startswith("by wording alone")
+def test_wording_is_used_if_the_judge_fails(bad: Any) -> None:
+    structure, _ = judged([bad] * 3, GAS)
+    assert names(structure) == [["Above 3.20", "Above 3.15", "Above 3.10"]]
+    assert structure.notes[0].startswith("by wording alone")
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda x: st.lists(x, max_size=3), max_leaves=8))
-@settings(deadline=None, max_examples=60)
-def test_any_answer_is_read_or_refused(value: Any) -> None:
+@settings(max_examples=60)
+def test_every_reply_is_parsed_or_refused(value: Any) -> None:
     from contextlib import suppress
 
     with suppress(UnusableReply):
         read_structure({"chains": value, "exclusive": value}, VISITS)
 
 
-def test_scores_by_hand() -> None:
+def test_consistency_scores_match_hand_computation() -> None:
     p = {"Above 3.10": 0.5, "Above 3.15": 0.6, "Above 3.20": 0.2}
-    found = consistency_score(StatedForecast(forecaster="f", question=GAS, p=p), plain_structure(GAS))
-    assert found.logic == 0.5
-    assert found.fall == pytest.approx(0.1)
-    assert found.excess is None
-    assert not found.fits()
+    score = consistency_score(StatedForecast(forecaster="f", question=GAS, p=p), plain_structure(GAS))
+    assert score.logic == 0.5
+    assert score.fall == pytest.approx(0.1)
+    assert score.excess is None
+    assert not score.fits()
     cup = consistency_score(
         StatedForecast(forecaster="f", question=CUP, p={"Red Team": 0.7, "Blue Team": 0.32}), plain_structure(CUP)
     )
@@ -176,11 +177,11 @@ def test_scores_by_hand() -> None:
     assert not cup.fits(0.01)
 
 
-def test_outcomes_without_a_probability_shorten_chains_and_spoil_sets() -> None:
-    found = consistency_score(
+def test_missing_probabilities_shorten_chains_and_drop_exclusive_sets() -> None:
+    score = consistency_score(
         StatedForecast(forecaster="f", question=GAS, p={"Above 3.10": 0.5, "Above 3.20": 0.6}), plain_structure(GAS)
     )
-    assert found.logic == 0
+    assert score.logic == 0
     assert (
         consistency_score(
             StatedForecast(forecaster="f", question=GAS, p={"Above 3.10": 0.5}), plain_structure(GAS)
@@ -195,7 +196,7 @@ def test_outcomes_without_a_probability_shorten_chains_and_spoil_sets() -> None:
     )
 
 
-def test_the_study() -> None:
+def test_consistency_study_by_forecaster() -> None:
     gas = [replace(GAS, id=f"gas{n}", cluster=f"gas{n}") for n in range(4)]
     cups = [replace(CUP, id=f"cup{n}", cluster=f"cup{n}") for n in range(4)]
     logical = {"Above 3.10": 0.5, "Above 3.15": 0.4, "Above 3.20": 0.3}
@@ -221,7 +222,7 @@ def test_the_study() -> None:
     assert "logical-chain" in study_page(study)
 
 
-def test_where_none_may_come_true_only_too_much_is_inconsistent() -> None:
+def test_at_most_one_sets_are_inconsistent_only_above_one() -> None:
     cups = [replace(CUP, id=f"cup{n}", cluster=f"cup{n}", exclusivity="at most one") for n in range(4)]
     low, high = {"Red Team": 0.3, "Blue Team": 0.2}, {"Red Team": 0.9, "Blue Team": 0.5}
     structures = {q.id: plain_structure(q) for q in cups}
@@ -230,15 +231,15 @@ def test_where_none_may_come_true_only_too_much_is_inconsistent() -> None:
     statements += [StatedForecast(forecaster="bad", question=q, p=high) for q in cups]
     study = consistency_study(statements, structures, resampling=QUICK)
     rows = {entry.name: entry.values for entry in study.table("Consistency by forecaster").rows}
-    # No event counts for the published score, which is about sets of which exactly one comes true.
+    # No event counts for the published score, which uses sets of which exactly one comes true.
     assert {name: row[3:6] for name, row in rows.items()} == {name: (0, None, None) for name in rows}
     assert {name: (row[6], row[7].estimate) for name, row in rows.items()} == {"good": (4, 1.0), "bad": (4, 0.0)}
     assert study.text == "4 of 8 forecasts of outcomes of which at most one comes true sum to no more than one."
-    one = StatedForecast(forecaster="f", question=cups[0], p={"Red Team": 0.3})
-    assert consistency_score(one, structures["cup0"]).excess is None
+    stated_forecast = StatedForecast(forecaster="f", question=cups[0], p={"Red Team": 0.3})
+    assert consistency_score(stated_forecast, structures["cup0"]).excess is None
 
 
-def test_a_study_of_nothing_says_so() -> None:
+def test_study_without_structure_has_a_sentence() -> None:
     study = consistency_study([], {}, resampling=QUICK)
     assert study.text == "No question has chains or outcomes that exclude each other."
     study_page(study)
@@ -246,8 +247,8 @@ def test_a_study_of_nothing_says_so() -> None:
 
 @pytest.mark.shared_data
 def test_the_market_baseline_on_the_published_subset(shared_data: Any) -> None:
-    """Prices of ladders mostly fit each other, but for thin markets: a check of how chains are read on real events."""
-    from foretell.data.datasets import read_events_csv
+    """Prices of ladders are mostly consistent, except in thin markets; this checks chains on real events."""
+    from foretell.data.datasets.prophet_arena import read_events_csv
 
     (path,) = sorted((shared_data / "prophet_arena").glob("*.csv"))[:1]
     questions = read_events_csv(path).questions
@@ -264,10 +265,10 @@ def test_the_market_baseline_on_the_published_subset(shared_data: Any) -> None:
     assert fall.estimate < 0.2
 
 
-def test_over_http() -> None:
+def test_structures_are_judged_over_http() -> None:
     from fakes.models import FakeModels
-    from foretell.models import ModelRouter
-    from foretell.practice.models import arena_script
+    from foretell.models.router import ModelRouter
+    from foretell.practice.models.scripts import arena_script
 
     async def run(name: str) -> list[OutcomeStructure]:
         async with FakeModels(arena_script) as fake:

@@ -1,13 +1,18 @@
-"""A pushed belief: carried on by a model that reads it, ignored by one that does not."""
+"""A pushed belief: followed by a model that reads it, ignored by one that does not."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
-from foretell.forecasters.agent import NOBELIEF, AgentSettings, BeliefAgent
-from foretell.models import Journal, JournalReadingModel, JournalWritingModel, PriceList
-from foretell.models.providers import ScriptedModel
-from foretell.questions import BeliefRevised
+from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.forecasters.agent.settings import NO_BELIEF, AgentSettings
+from foretell.forecasters.prompt.adapter import ContextAdapter
+from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, StoredContexts
+from foretell.models.journal import Journal, JournalReadingModel, JournalWritingModel
+from foretell.models.prices import PriceList
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.trace import BeliefRevised
 from foretell.studies.intervention import intervention_study, measure_push, opposite, try_pushes
 
 AGENT = BeliefAgent(settings=AgentSettings(steps=4))
@@ -31,28 +36,28 @@ def run(model, questions, context_with, agent=AGENT):
 
 
 def left(pairs):
-    """What is left of the pushes, with their intervals, one and two beliefs later and in the forecast."""
-    found = intervention_study([(pair.untouched, pair) for pair in pairs], step=2)
-    return list(found.table("What is left of a push").column("left").values())
+    """Return the shares left of the pushes, with intervals, one and two beliefs later and in the forecast."""
+    result = intervention_study([(pair.untouched, pair) for pair in pairs], step=2)
+    return list(result.table("What is left of a push").column("left").values())
 
 
 def test_a_model_that_reads_its_belief_follows_a_push(say, last_belief, questions, context_with):
     pairs = run(model_that(say, last_belief, 1.0), questions, context_with)
     assert len(pairs) == 4
-    one = measure_push(pairs[0])
-    assert one.shares_left == pytest.approx((1.0, 1.0))
-    assert one.final == pytest.approx(1.0)
+    outcome = measure_push(pairs[0])
+    assert outcome.shares_left == pytest.approx((1.0, 1.0))
+    assert outcome.final == pytest.approx(1.0)
     final = left(pairs)[-1]
     assert (final.estimate, final.low, final.high) == pytest.approx((1.0, 1.0, 1.0))
 
 
-def test_a_model_that_ignores_it_does_not(say, last_belief, questions, context_with):
-    found = left(run(model_that(say, last_belief, 0.0), questions, context_with))
-    assert [one.estimate for one in found] == pytest.approx([0.0, 0.0, 0.0])
-    assert found[-1].n_clusters == 4
+def test_model_that_ignores_its_belief_does_not_follow_a_push(say, last_belief, questions, context_with):
+    intervals = left(run(model_that(say, last_belief, 0.0), questions, context_with))
+    assert [interval.estimate for interval in intervals] == pytest.approx([0.0, 0.0, 0.0])
+    assert intervals[-1].n_clusters == 4
 
 
-def test_a_push_can_fade(say, last_belief, questions, context_with):
+def test_push_fades_over_steps(say, last_belief, questions, context_with):
     first, second, _ = left(run(model_that(say, last_belief, 0.5), questions, context_with))
     assert 1 > first.estimate > second.estimate > 0
 
@@ -69,6 +74,23 @@ def test_the_push_is_in_the_trace_and_in_what_the_model_reads(say, last_belief, 
     assert last_belief(model.requests[-2]) == opposite(0.3)
 
 
+def test_both_trials_are_shown_what_was_gathered(say, last_belief, questions, context_with):
+    model = model_that(say, last_belief, 1.0)
+    source = RankedSource(url="https://news.example/1", title="Calm", summary="The water is calm.")
+
+    def context_of(question):
+        context = context_with(model)(question)
+        shown = PredictionContext(question=question, as_of=context.as_of, sources=(source,))
+        return replace(context, contexts=StoredContexts([shown]))
+
+    def shown(agent):
+        return ContextAdapter(forecaster=agent, view="sources")
+
+    ((_, pair),) = asyncio.run(try_pushes(AGENT, questions[:1], context_of, step=2, shown=shown))
+    assert pair is not None
+    assert all("The water is calm." in request.messages[1].text for request in model.requests)
+
+
 def test_with_a_journal_the_shared_steps_are_paid_once(say, last_belief, questions, context_with):
     inner = model_that(say, last_belief, 1.0)
     journal = Journal(":memory:")
@@ -83,5 +105,5 @@ def test_trials_that_ended_before_the_push_are_left_out(say, questions, context_
 
 
 def test_an_agent_without_belief_has_nothing_to_push(say, questions, context_with):
-    agent = BeliefAgent(variant=NOBELIEF)
+    agent = BeliefAgent(variant=NO_BELIEF)
     assert run(ScriptedModel(lambda request: say("submit", 0.4, p=0.4)), questions, context_with, agent) == []

@@ -1,4 +1,4 @@
-"""What a model remembers: asked outright, held against what happened, beside forecasts with and without sources."""
+"""What a model remembers: asked directly, compared with outcomes, and with forecasts with and without sources."""
 
 import asyncio
 import json
@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS, run_context, shared, words
 
-from foretell.forecasters.prompt import OutcomeNames
+from foretell.forecasters.prompt.elicitation import OutcomeNames
 from foretell.metrics import Resampling
-from foretell.models import ModelError, Reply, Request, UnusableReply
-from foretell.models.providers import ScriptedModel
-from foretell.questions import Question
-from foretell.report import markdown_study, study_page
+from foretell.models.model import ModelError, Reply, Request
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.structured_output import UnusableReply
+from foretell.questions.question import Question
+from foretell.report.document import markdown_study, study_page
 from foretell.studies.memorization import (
     PastEvent,
     RecallResult,
@@ -28,7 +29,7 @@ NAMES = OutcomeNames.of(CUP)
 WON = PastEvent(context=shared(), truth={"Red Team": 1, "Blue Team": 0})
 
 
-def said(recognised: Any, recalled: Any = None, p: Any = None, **more: Any) -> dict[str, Any]:
+def recollection_reply(recognised: Any, recalled: Any = None, p: Any = None, **more: Any) -> dict[str, Any]:
     usual = {"facts": ["2 to 1", "in Oslo"], "rationale": "r"}
     probabilities = {"target_1": 0.9, "target_2": 0.1} if p is None else p
     return {"recognised": recognised, "recalled": recalled, "probabilities": probabilities, **usual, **more}
@@ -48,36 +49,36 @@ def said(recognised: Any, recalled: Any = None, p: Any = None, **more: Any) -> d
         ("no", {}, "none"),
     ],
 )
-def test_memories_are_held_against_what_happened(recognised: Any, recalled: Any, expected: str) -> None:
-    assert read_recollection(said(recognised, recalled), NAMES).compared_with(WON.truth) == expected
+def test_memories_are_compared_with_outcomes(recognised: Any, recalled: Any, expected: str) -> None:
+    assert read_recollection(recollection_reply(recognised, recalled), NAMES).compared_with(WON.truth) == expected
 
 
 @pytest.mark.parametrize(
     "bad",
     [
-        said(None),
-        said("perhaps"),
-        said(3),
+        recollection_reply(None),
+        recollection_reply("perhaps"),
+        recollection_reply(3),
         {"recognised": True},
-        said(True, p={"target_1": 2.5, "target_2": 0}),
-        said(True, p="<b>"),
-        said(True, p={"target_1": 0.5}),
+        recollection_reply(True, p={"target_1": 2.5, "target_2": 0}),
+        recollection_reply(True, p="<b>"),
+        recollection_reply(True, p={"target_1": 0.5}),
     ],
 )
-def test_answers_that_cannot_be_read_are_refused(bad: dict[str, Any]) -> None:
+def test_unusable_replies_are_refused(bad: dict[str, Any]) -> None:
     with pytest.raises(UnusableReply):
         read_recollection(bad, NAMES)
 
 
-def test_odd_parts_of_a_usable_answer_do_no_harm() -> None:
-    odd = said(True, ["yes"], facts=[1, None, "x" * 5000, {"a": 1}, " "], rationale={"a": 1})
-    found = read_recollection(odd, NAMES)
-    assert found.recalled == {}
-    assert [len(fact) for fact in found.facts] == [300]
-    assert read_recollection(said(False, {"target_1": "yes"}, facts="none"), NAMES).facts == ()
+def test_odd_parts_of_a_usable_reply_are_ignored() -> None:
+    odd = recollection_reply(True, ["yes"], facts=[1, None, "x" * 5000, {"a": 1}, " "], rationale={"a": 1})
+    recollection = read_recollection(odd, NAMES)
+    assert recollection.recalled == {}
+    assert [len(fact) for fact in recollection.facts] == [300]
+    assert read_recollection(recollection_reply(False, {"target_1": "yes"}, facts="none"), NAMES).facts == ()
 
 
-def test_an_event_without_a_known_outcome_is_no_past_event() -> None:
+def test_event_without_a_known_outcome_is_refused() -> None:
     for truth in ({}, {"Green": 1}):
         with pytest.raises(ValueError, match="no known outcome"):
             PastEvent(context=shared(), truth=truth)
@@ -93,7 +94,7 @@ def speak(request: Request) -> Any:
     if "recognised" in fields:
         recalled = {key: "yes" if n == 0 else "no" for n, key in enumerate(fields["probabilities"]["properties"])}
         p = {key: 0.9 if n == 0 else 0.05 for n, key in enumerate(recalled)}
-        return Reply(text=json.dumps(said(True, recalled, p)))
+        return Reply(text=json.dumps(recollection_reply(True, recalled, p)))
     sources = "news.example" in words(request)
     p = {
         key: (0.8 if sources else 0.6) if n == 0 else 0.3 for n, key in enumerate(fields["probabilities"]["properties"])
@@ -102,29 +103,29 @@ def speak(request: Request) -> Any:
 
 
 def test_each_event_is_asked_three_ways_and_never_with_the_market() -> None:
-    (found,), model = remember(speak, [WON])
-    assert found.memory == "right"
-    assert found.without is not None
-    assert found.with_sources is not None
-    assert found.with_sources.p["Red Team"] > found.without.p["Red Team"]
+    (result,), model = remember(speak, [WON])
+    assert result.memory == "right"
+    assert result.without is not None
+    assert result.with_sources is not None
+    assert result.with_sources.p["Red Team"] > result.without.p["Red Team"]
     assert len(model.requests) == 3
     assert all("0.613" not in words(request) for request in model.requests)
-    (asked,) = [words(request) for request in model.requests if "recognised" in request.schema["properties"]]
+    (request,) = [words(request) for request in model.requests if "recognised" in request.schema["properties"]]
     for wanted in ("Who wins the cup?", "Sports", "It ended at 2026-01-20 20:00 UTC", "named by the association"):
-        assert wanted in asked
+        assert wanted in request
 
 
 @pytest.mark.parametrize("bad", ["<html>" * 100_000, "{}", ModelError("down")])
-def test_a_model_that_says_nothing_usable_is_counted(bad: Any) -> None:
-    found, _ = remember(lambda request: bad, [WON])
-    assert found[0].memory is None
-    assert len(found[0].problems) == 3
-    study = memorization_study({"scripted:x": found}, QUICK)
+def test_unusable_answers_are_counted(bad: Any) -> None:
+    results, _ = remember(lambda request: bad, [WON])
+    assert results[0].memory is None
+    assert len(results[0].problems) == 3
+    study = memorization_study({"scripted:x": results}, QUICK)
     assert study.table("Recall by model").rows[0].values[:2] == (0, None)
-    assert any("came to nothing" in note for note in study.notes)
+    assert any("were not usable" in note for note in study.notes)
 
 
-def made(question: Question, memory: str, n: int, *, p: float = 0.5) -> RecallResult:
+def recall_result(question: Question, memory: str, n: int, *, p: float = 0.5) -> RecallResult:
     question = replace(question, id=f"{question.id}{n}", cluster=f"{question.id}{n}")
     context = shared(question)
     truth = {target.id: int(place == 0) for place, target in enumerate(question.targets)}
@@ -137,18 +138,18 @@ def made(question: Question, memory: str, n: int, *, p: float = 0.5) -> RecallRe
     )
 
 
-def test_the_report_by_model_and_category() -> None:
+def test_report_by_model_and_category() -> None:
     group = [
-        *(made(CUP, "right", n) for n in range(6)),
-        *(made(CUP, "none", n) for n in range(6, 8)),
-        *(made(replace(VISITS, category="Politics"), "wrong", n) for n in range(3)),
-        made(replace(VISITS, category="Politics"), "right", 3),
-        made(SNOW, "vague", 1),
+        *(recall_result(CUP, "right", n) for n in range(6)),
+        *(recall_result(CUP, "none", n) for n in range(6, 8)),
+        *(recall_result(replace(VISITS, category="Politics"), "wrong", n) for n in range(3)),
+        recall_result(replace(VISITS, category="Politics"), "right", 3),
+        recall_result(SNOW, "vague", 1),
     ]
     study = memorization_study({"openai:gpt-5.4": group, "scripted:other": group[:1]}, QUICK)
     first = study.table("Recall by model").rows[0].values
     assert first[0] == 13
-    assert [round(cell.estimate, 4) for cell in first[1:6]] == [
+    assert [round(interval.estimate, 4) for interval in first[1:6]] == [
         round(x, 4) for x in (11 / 13, 7 / 13, 3 / 13, 1 / 13, 3 / 10)
     ]
     assert first[6] == 1.0
@@ -169,16 +170,18 @@ def test_the_report_by_model_and_category() -> None:
     assert scores["openai:gpt-5.4 · all events"][4] is None
     notes = " ".join(study.notes)
     assert "11 claims to remember come with fewer than 2 details" in notes
-    assert "13 events ended after 2025-08-31" in notes
-    assert "not known when its knowledge ends" in notes
+    assert "13 events ended after its knowledge cutoff, 2025-08-31" in notes
+    assert "knowledge cutoff is not known" in notes
     assert "Recall by category" in markdown_study(study)
     assert "mis-recall" in study_page(study)
 
 
 def test_the_gain_from_sources_is_paired() -> None:
     questions = [replace(CUP, id=f"c{n}", cluster=f"c{n}") for n in range(12)]
-    found, _ = remember(speak, [PastEvent(context=shared(q), truth={"Red Team": 1, "Blue Team": 0}) for q in questions])
-    study = memorization_study({"scripted:x": found}, QUICK)
+    results, _ = remember(
+        speak, [PastEvent(context=shared(q), truth={"Red Team": 1, "Blue Team": 0}) for q in questions]
+    )
+    study = memorization_study({"scripted:x": results}, QUICK)
     row = study.table("Brier score by way of asking").rows[0].values
     without, with_sources, gain = row[2].estimate, row[3].estimate, row[4]
     assert gain.diff == pytest.approx(without - with_sources)
@@ -186,10 +189,10 @@ def test_the_gain_from_sources_is_paired() -> None:
     assert row[1].estimate == pytest.approx((0.1**2 + 0.05**2) / 2)
 
 
-def test_over_http(tmp_path) -> None:
+def test_events_are_recalled_over_http(tmp_path) -> None:
     from fakes.models import FakeModels
-    from foretell.models import ModelRouter
-    from foretell.practice.models import arena_script
+    from foretell.models.router import ModelRouter
+    from foretell.practice.models.scripts import arena_script
 
     async def run(name: str) -> list[RecallResult]:
         async with FakeModels(arena_script) as fake:

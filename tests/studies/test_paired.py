@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.studies.made_trials import made
 
-from foretell.forecasters.combine import Examples
-from foretell.forecasters.combine.rows import UNKNOWN_DAY
+from foretell.forecasters.combine.rows import UNKNOWN_DAY, Examples
 from foretell.metrics import Resampling
-from foretell.scoring import OVERALL, Verdict
-from foretell.studies import (
+from foretell.scoring.table import OVERALL
+from foretell.scoring.verdict import Verdict
+from foretell.studies.scores import (
     brier_of,
     groups_of,
     index_of,
@@ -26,9 +26,9 @@ QUICK = Resampling(draws=200)
 
 
 def gap(first: np.ndarray, second: np.ndarray, examples: Examples, group: str = OVERALL) -> Verdict:
-    found = paired_verdict(first, second, examples, ("first", "second"), group, QUICK)
-    assert found is not None
-    return found
+    verdict = paired_verdict(first, second, examples, ("first", "second"), group, QUICK)
+    assert verdict is not None
+    return verdict
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def examples() -> Examples:
 
 
 def test_overall_is_the_mean_of_the_kinds_and_not_of_the_targets():
-    one = made(rounds=1, size=4)
-    score = np.where(one.rows.kind == "market", 0.04, 0.25)
-    assert index_of(score, one, "market") == pytest.approx(80)
-    assert index_of(score, one, "dataset") == pytest.approx(50)
-    assert index_of(score, one) == pytest.approx(65), "six targets, four of them dataset: their mean would be 57.7"
+    examples = made(rounds=1, size=4)
+    score = np.where(examples.rows.kind == "market", 0.04, 0.25)
+    assert index_of(score, examples, "market") == pytest.approx(80)
+    assert index_of(score, examples, "dataset") == pytest.approx(50)
+    assert index_of(score, examples) == pytest.approx(65), "six targets, four of them dataset: their mean would be 57.7"
 
 
 def test_scores_hold_indices_and_verdicts_against_the_reference(examples: Examples):
@@ -62,41 +62,45 @@ def test_scores_hold_indices_and_verdicts_against_the_reference(examples: Exampl
 
 def test_a_question_asked_again_is_one_cluster(examples: Examples):
     apart = replace(examples, known_on=np.datetime64("2025-06-01") + np.arange(len(examples)))
-    found = rule_scores({"raw": brier_of(apart.rows.raw, apart)}, apart, "raw", QUICK)[0]
-    assert found.index["market"].n_clusters == len(np.unique(examples.rows.question[examples.rows.kind == "market"]))
-    assert found.index["market"].n_clusters == 3 * 20 - 2, "the first market of each of three rounds is the same"
+    rule_score = rule_scores({"raw": brier_of(apart.rows.raw, apart)}, apart, "raw", QUICK)[0]
+    assert rule_score.index["market"].n_clusters == len(
+        np.unique(examples.rows.question[examples.rows.kind == "market"])
+    )
+    assert rule_score.index["market"].n_clusters == 3 * 20 - 2, "the first market of each of three rounds is the same"
 
 
 def test_days_that_questions_share_are_resampled_too(examples: Examples):
     market = examples.take(examples.rows.kind == "market")
-    found = rule_scores({"raw": brier_of(market.rows.raw, market)}, market, "raw", QUICK)[0]
-    assert found.index[OVERALL].n_clusters == len(np.unique(market.known_on)) == 3 * 5, "days on which it was known"
+    rule_score = rule_scores({"raw": brier_of(market.rows.raw, market)}, market, "raw", QUICK)[0]
+    assert rule_score.index[OVERALL].n_clusters == len(np.unique(market.known_on)) == 3 * 5, (
+        "days on which it was known"
+    )
 
 
-def test_an_unknown_day_is_no_day_that_questions_share(examples: Examples):
+def test_unknown_days_are_not_shared_days(examples: Examples):
     market = examples.take(examples.rows.kind == "market")
     some = replace(market, known_on=np.where(np.arange(len(market)) == 0, UNKNOWN_DAY, market.known_on))
-    found = rule_scores({"raw": brier_of(some.rows.raw, some)}, some, "raw", QUICK)[0]
-    assert found.index[OVERALL].n_clusters == len(np.unique(some.rows.question)), "as on a board"
+    rule_score = rule_scores({"raw": brier_of(some.rows.raw, some)}, some, "raw", QUICK)[0]
+    assert rule_score.index[OVERALL].n_clusters == len(np.unique(some.rows.question)), "as on a board"
 
 
-def test_what_left_a_kind_out_has_no_overall_index(examples: Examples):
+def test_rule_that_leaves_a_kind_out_has_no_overall_index(examples: Examples):
     scores = {"raw": brier_of(examples.rows.raw, examples), "crowd": brier_of(examples.rows.price, examples)}
-    crowd = rule_scores(scores, examples, "raw", QUICK)[1]
-    assert set(crowd.index) == {"market"}
-    assert crowd.completion == pytest.approx(np.mean(examples.rows.kind == "market"))
-    entry = rule_score_table("t", [crowd], groups_of(examples)).rows[0]
+    market_rule = rule_scores(scores, examples, "raw", QUICK)[1]
+    assert set(market_rule.index) == {"market"}
+    assert market_rule.completion == pytest.approx(np.mean(examples.rows.kind == "market"))
+    entry = rule_score_table("t", [market_rule], groups_of(examples)).rows[0]
     assert entry.values[2:5] == (None, None, None)
 
 
-def test_one_kind_is_overall_alone(examples: Examples):
+def test_single_kind_has_only_the_overall_group(examples: Examples):
     market = examples.take(examples.rows.kind == "market")
     assert groups_of(market) == (OVERALL,)
-    found = rule_scores({"raw": brier_of(market.rows.raw, market)}, market, "raw", QUICK)[0]
-    assert found.index[OVERALL].estimate == pytest.approx(index_of(brier_of(market.rows.raw, market), market))
+    rule_score = rule_scores({"raw": brier_of(market.rows.raw, market)}, market, "raw", QUICK)[0]
+    assert rule_score.index[OVERALL].estimate == pytest.approx(index_of(brier_of(market.rows.raw, market), market))
 
 
-def test_weights_count(examples: Examples):
+def test_weights_change_scores(examples: Examples):
     score = brier_of(examples.rows.raw, examples)
     doubled = replace(examples, weight=np.where(score > 0.25, 2.0, 1.0))
     assert index_of(score, doubled) < index_of(score, examples)
@@ -123,27 +127,27 @@ def test_mean_gain_compares_each_pair_on_what_both_answered(examples: Examples):
         mean_gain([a, c], [b], examples, QUICK)
 
 
-def test_mean_index_by_hand():
+def test_mean_index_matches_hand_computation():
     assert mean_index(np.array([[1.0, 4.0, 4.0, 4.0], [0.0, 1.0, 4.0, 4.0]])).tolist() == [25.0, 75.0]
     assert mean_index(np.array([1.0, 0.0, 4.0, 0.0])) == 50.0, "a rule without weight does not count"
 
 
-def test_turning_a_difference_around(examples: Examples):
+def test_swapped_difference_changes_sign(examples: Examples):
     rng = np.random.default_rng(1)
     a, b = rng.random(len(examples)), rng.random(len(examples))
-    one, other = gap(a, b, examples), gap(b, a, examples)
-    turned = other.swapped()
-    assert (one.diff, one.low, one.high) == pytest.approx((turned.diff, turned.low, turned.high))
+    first, second = gap(a, b, examples), gap(b, a, examples)
+    turned = second.swapped()
+    assert (first.diff, first.low, first.high) == pytest.approx((turned.diff, turned.low, turned.high))
     assert (turned.first, turned.second) == ("second", "first")
-    assert turned.says == one.says
+    assert turned.says == first.says
 
 
 def test_gains_over_configurations(examples: Examples):
     before = {"x": np.full(len(examples), 0.25), "y": np.full(len(examples), 0.25)}
     after = {"x": np.full(len(examples), 0.16), "y": np.full(len(examples), 0.36)}
-    found = paired_gains(after, before, {"x": examples, "y": examples}, QUICK)
-    assert found.mean.diff == pytest.approx(0)
-    assert found.worst[0] == "y"
-    assert found.worst[1].diff == pytest.approx(-10)
-    assert (found.better, found.clearly_worse) == (1, 1)
-    assert "1 of 2 lose by more than chance" in str(found)
+    gains = paired_gains(after, before, {"x": examples, "y": examples}, QUICK)
+    assert gains.mean.diff == pytest.approx(0)
+    assert gains.worst[0] == "y"
+    assert gains.worst[1].diff == pytest.approx(-10)
+    assert (gains.better, gains.clearly_worse) == (1, 1)
+    assert "1 of 2 lose by more than chance" in str(gains)

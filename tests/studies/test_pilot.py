@@ -4,13 +4,14 @@ import asyncio
 
 import pytest
 
-from foretell.forecasters.agent import BeliefAgent
-from foretell.models import Reply
-from foretell.models.providers import ScriptedModel
-from foretell.questions import InputError
-from foretell.report import StudyResult
+from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.models.model import Reply
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.errors import InputError
+from foretell.report.study_result import StudyResult
+from foretell.studies.cases import TracedTrial
 from foretell.studies.pilot import judge_pilot
-from foretell.studies.trajectories import TracedTrial, run_trial
+from foretell.studies.trace_summary import run_trial
 
 
 def pilot(model, questions, context_with) -> StudyResult:
@@ -38,7 +39,7 @@ def test_a_model_that_never_answers_fails_with_the_reason(questions, context_wit
     assert "0% of 4 trials completed" in result.text
 
 
-def test_answers_that_had_to_be_salvaged_are_no_pass(questions, context_with):
+def test_pilot_fails_if_answers_come_from_the_last_belief(questions, context_with):
     result = pilot(ScriptedModel(lambda request: Reply(text="Probability: 40%")), questions, context_with)
     assert not result.passed
     assert "only 0% of trials submitted" in result.text

@@ -1,4 +1,4 @@
-"""What a rule may have seen: changing what it must not know may not change what it says."""
+"""Data leakage under each protocol: changing data that a rule must not use does not change its forecasts."""
 
 from dataclasses import replace
 
@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 from tests.studies.made_trials import grown, made
 
-from foretell.forecasters.combine import Examples
+from foretell.forecasters.combine.rows import Examples
 from foretell.operations.requests.scoring import CALIBRATION_METHODS
-from foretell.questions import InputError
-from foretell.studies import build_method
-from foretell.studies.configurations import METHODS, PROTOCOLS, REFITS, baseline_forecasts, fit_under_protocol
+from foretell.questions.errors import InputError
+from foretell.studies.configurations import (
+    METHODS,
+    PROTOCOLS,
+    REFITS,
+    baseline_forecasts,
+    build_method,
+    fit_under_protocol,
+)
 
 ROUNDS = 4
 
@@ -31,14 +37,14 @@ def test_the_command_offers_all_methods():
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_method_answers_under_every_protocol(name: str, protocol, examples: Examples):
-    found = fit_under_protocol(build_method(name), examples, protocol)
-    assert np.isfinite(found.p).all()
-    assert ((found.p >= 0) & (found.p <= 1)).all()
-    assert (found.past <= len(examples)).all()
+    under_protocol = fit_under_protocol(build_method(name), examples, protocol)
+    assert np.isfinite(under_protocol.p).all()
+    assert ((under_protocol.p >= 0) & (under_protocol.p <= 1)).all()
+    assert (under_protocol.past <= len(examples)).all()
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_past_only_knows_no_outcome_that_came_later(name: str, examples: Examples):
+def test_later_outcomes_do_not_change_past_only_forecasts(name: str, examples: Examples):
     days = np.unique(examples.rows.due)
     for day in days:
         early = examples.rows.due <= day
@@ -48,7 +54,7 @@ def test_past_only_knows_no_outcome_that_came_later(name: str, examples: Example
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_question_left_out_does_not_teach_its_own_rule(name: str, examples: Examples):
+def test_left_out_question_does_not_change_its_own_rule(name: str, examples: Examples):
     mine = examples.rows.question == examples.rows.question[7]
     before, after = (
         fit_under_protocol(build_method(name), e, "question out").p for e in (examples, flipped(examples, mine))
@@ -56,8 +62,8 @@ def test_a_question_left_out_does_not_teach_its_own_rule(name: str, examples: Ex
     np.testing.assert_allclose(before[mine], after[mine], atol=1e-8)
 
 
-def test_leaving_single_events_out_lets_other_dates_of_the_question_teach(examples: Examples):
-    """What the paper does: the other date of the same series is in the training set."""
+def test_event_out_still_learns_from_other_dates_of_the_question(examples: Examples):
+    """As in the paper, the other date of the same series is in the training set."""
     at = int(np.flatnonzero(examples.rows.kind == "dataset")[0])
     other = (examples.rows.question == examples.rows.question[at]) & (np.arange(len(examples)) != at)
     before, after = (
@@ -66,15 +72,15 @@ def test_leaving_single_events_out_lets_other_dates_of_the_question_teach(exampl
     assert before != after
 
 
-def test_past_counts(examples: Examples):
-    found = fit_under_protocol(build_method("platt"), examples, "past only").past
+def test_past_counts_earlier_examples(examples: Examples):
+    past = fit_under_protocol(build_method("platt"), examples, "past only").past
     first = examples.rows.due == examples.rows.due.min()
-    assert (found[first] == 0).all()
+    assert (past[first] == 0).all()
     due = examples.rows.due[-1]
-    assert found[-1] == np.sum((examples.known_on < due) & (examples.rows.due < due))
+    assert past[-1] == np.sum((examples.known_on < due) & (examples.rows.due < due))
 
 
-def test_many_rounds_are_refitted_a_few_times_and_still_know_only_the_past():
+def test_rare_refits_over_many_rounds_use_only_the_past():
     examples = made(rounds=REFITS + 6, size=4)
     later = flipped(examples, examples.known_on >= np.median(examples.rows.due.astype(int)).astype("M8[D]"))
     early = examples.rows.due <= np.median(examples.rows.due.astype(int)).astype("M8[D]")
@@ -83,8 +89,8 @@ def test_many_rounds_are_refitted_a_few_times_and_still_know_only_the_past():
     assert len(np.unique(before.past)) <= REFITS
 
 
-def test_before_there_is_a_past(examples: Examples):
-    """Learnt rules leave the first round as it is; the default already leans on the price."""
+def test_first_round_without_a_past(examples: Examples):
+    """Learned rules leave the first round unchanged; the default already uses the price."""
     first = examples.rows.due == examples.rows.due.min()
     raw = examples.rows.raw[first]
     for name in ("platt", "hierarchical", "isotonic", "beta", "shrink", "bayes-shrink", "paper"):
@@ -95,20 +101,20 @@ def test_before_there_is_a_past(examples: Examples):
     assert apart.all()
 
 
-def test_yardsticks(examples: Examples):
-    found = baseline_forecasts(examples)
-    assert list(found) == ["crowd price", "base rate", "crowd, else base rate", "always 0.5"]
-    np.testing.assert_array_equal(found["crowd price"], examples.rows.price)
+def test_baseline_forecasts(examples: Examples):
+    baselines = baseline_forecasts(examples)
+    assert list(baselines) == ["market price", "base rate", "market price, else base rate", "always 0.5"]
+    np.testing.assert_array_equal(baselines["market price"], examples.rows.price)
     dataset = examples.rows.kind == "dataset"
-    np.testing.assert_array_equal(found["base rate"][dataset], 0.45)
+    np.testing.assert_array_equal(baselines["base rate"][dataset], 0.45)
     market = examples.take(~dataset)
-    assert list(baseline_forecasts(market)) == ["crowd price", "base rate", "always 0.5"]
+    assert list(baseline_forecasts(market)) == ["market price", "base rate", "always 0.5"]
     first = market.rows.due == market.rows.due.min()
     assert (baseline_forecasts(market)["base rate"][first] == 0.5).all(), (
         "counted from the past, of which there is none yet"
     )
 
 
-def test_an_unknown_method():
+def test_unknown_method_is_refused():
     with pytest.raises(InputError, match="no combiner is called 'plat'"):
         build_method("plat")

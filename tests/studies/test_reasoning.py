@@ -1,4 +1,4 @@
-"""The reasoning judge: a fixed rubric at temperature 0, blind to who wrote, patient with marks, open about losses."""
+"""The reasoning judge: a fixed rubric at temperature 0, anonymous forecasts, retries, and reported failures."""
 
 import asyncio
 import json
@@ -8,11 +8,14 @@ import pytest
 from tests.forecasters.context.doubles import BACK, CUP, SNOW, VISITS, shared
 
 from foretell.metrics import Resampling
-from foretell.models import ModelError, Reply, UnusableReply
-from foretell.models.providers import ScriptedModel
-from foretell.questions import Forecast, InputError, Question
-from foretell.report import markdown_study, study_page
-from foretell.studies import ReasoningCase
+from foretell.models.model import ModelError, Reply
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.structured_output import UnusableReply
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question
+from foretell.report.document import markdown_study, study_page
+from foretell.studies.cases import ReasoningCase
 from foretell.studies.reasoning import (
     DIMENSIONS,
     MARKED_EXAMPLE,
@@ -32,7 +35,7 @@ QUICK = Resampling(draws=200)
 def case(
     question: Question = CUP, forecaster: str = "gpt-x", rationale: str = "Report 1 leads.", trial: int = 0
 ) -> ReasoningCase:
-    made = Forecast(
+    forecast = Forecast(
         question_id=question.id,
         forecaster=forecaster,
         as_of=BACK,
@@ -40,7 +43,7 @@ def case(
         trial=trial,
         rationale=f"Forecast: 0.5 (default).\n\n{rationale}",
     )
-    return ReasoningCase(context=shared(question), forecast=made)
+    return ReasoningCase(context=shared(question), forecast=forecast)
 
 
 def marks(*scores: Any) -> str:
@@ -52,43 +55,43 @@ def judge(script: Any, cases: list[ReasoningCase]) -> tuple[list[MarkedCase], Sc
     return asyncio.run(mark_cases(cases, model, "scripted:judge")), model
 
 
-def test_it_sees_context_numbers_and_reasons_but_not_who_wrote_them() -> None:
+def test_judge_sees_context_numbers_and_reasons_but_not_the_forecaster() -> None:
     (marked,), model = judge([marks(1, 2, 3, 4, 5)], [case()])
     assert marked.scores == dict(zip(DIMENSIONS, (1, 2, 3, 4, 5), strict=True))
     assert marked.mean == 3
     (request,) = model.requests
     assert request.settings.temperature == 0
-    told = request.messages[1].text
+    text = request.messages[1].text
     for wanted in ("Who wins the cup?", "Report 1", "0.613", "leads", '"Red Team": 0.5'):
-        assert wanted in told
-    assert "gpt-x" not in request.messages[0].text + told
-    assert "Forecast: 0.5" not in told
+        assert wanted in text
+    assert "gpt-x" not in request.messages[0].text + text
+    assert "Forecast: 0.5" not in text
 
 
-def test_the_rubric_has_five_sides_with_five_marks_and_a_marked_example() -> None:
-    told = judge_instruction()
+def test_rubric_has_five_dimensions_with_five_marks_and_an_example() -> None:
+    instruction = judge_instruction()
     assert len(DIMENSIONS) == 5
-    for one in DIMENSIONS.values():
-        assert len(set(one.marks)) == 5
-        assert one.asks in told
-    assert MARKED_EXAMPLE in told
+    for dimension in DIMENSIONS.values():
+        assert len(set(dimension.marks)) == 5
+        assert dimension.asks in instruction
+    assert MARKED_EXAMPLE in instruction
     for name in DIMENSIONS:
         assert f"\n- {name}: " in MARKED_EXAMPLE
 
 
 @pytest.mark.parametrize("score", [0, 6, 3.5, "four", None, True, "4", [3], {"a": 1}, -1])
-def test_marks_that_are_none_are_refused(score: Any) -> None:
+def test_invalid_marks_are_refused(score: Any) -> None:
     with pytest.raises(UnusableReply, match="evidence"):
         read_marks({name: {"reason": "so", "score": score if name == "evidence" else 3} for name in DIMENSIONS})
 
 
 @pytest.mark.parametrize("bad", ["<html>" * 200_000, "[]", "{}", marks(9, 9, 9, 9, 9), ModelError("down"), Reply()])
 def test_a_judge_that_gives_no_marks_is_asked_again_and_then_left_out(bad: Any) -> None:
-    found, model = judge([bad, bad, bad, marks(3, 3, 3, 3, 3)], [case()])
-    assert found[0].scores == {}
-    assert found[0].problem
+    marked, model = judge([bad, bad, bad, marks(3, 3, 3, 3, 3)], [case()])
+    assert marked[0].scores == {}
+    assert marked[0].problem
     assert len(model.requests) <= 3
-    study = reasoning_study(found, resampling=QUICK)
+    study = reasoning_study(marked, resampling=QUICK)
     assert study.text == "No forecast was marked."
     assert any("could not be marked" in note for note in study.notes)
 
@@ -101,16 +104,16 @@ def test_the_report_has_means_with_intervals_and_agreement_with_people(tmp_path)
     cases = [
         case(q, f, f"{f} on {q.id}", trial=t) for q in (CUP, SNOW, VISITS) for f in ("weak", "strong") for t in (0, 1)
     ]
-    found = [
-        MarkedCase(case=one, scores=dict.fromkeys(DIMENSIONS, 4 if one.forecast.forecaster == "strong" else 2))
-        for one in cases
+    marked_cases = [
+        MarkedCase(case=item, scores=dict.fromkeys(DIMENSIONS, 4 if item.forecast.forecaster == "strong" else 2))
+        for item in cases
     ]
     rows = [
-        f"{one.item},{who},{4 if one.forecast.forecaster == 'strong' else 2},3,4,,2" for one in cases for who in "ab"
+        f"{item.item},{who},{4 if item.forecast.forecaster == 'strong' else 2},3,4,,2" for item in cases for who in "ab"
     ]
     path = tmp_path / "people.csv"
     path.write_text(sheet([*rows, "unknown,a,1,1,1,1,1"]), encoding="utf-8")
-    study = reasoning_study(found, read_ratings(path), QUICK)
+    study = reasoning_study(marked_cases, read_ratings(path), QUICK)
     by_name = {entry.name: entry.values for entry in study.table("Marks by forecaster").rows}
     assert list(by_name) == ["strong", "weak"]
     assert by_name["strong"][0] == 6
@@ -133,15 +136,15 @@ def test_the_report_has_means_with_intervals_and_agreement_with_people(tmp_path)
 
 
 def test_hostile_names_and_notes_stay_text() -> None:
-    found = [MarkedCase(case=case(forecaster="<script>alert(1)</script>|x"), scores=dict.fromkeys(DIMENSIONS, 3))]
-    study = reasoning_study([*found, MarkedCase(case=case(), problem="<img src=x>")], resampling=QUICK)
+    marked = [MarkedCase(case=case(forecaster="<script>alert(1)</script>|x"), scores=dict.fromkeys(DIMENSIONS, 3))]
+    study = reasoning_study([*marked, MarkedCase(case=case(), problem="<img src=x>")], resampling=QUICK)
     assert "<script>alert" not in study_page(study)
     assert "<img" not in study_page(study)
     assert "\\|x" in markdown_study(study)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("item,sources\nx,3", "column evidence: the column is missing"),
         (sheet(["x,a,3,3,6,3,3"]), "row 1, column synthesis: '6' is not a whole mark"),
@@ -151,15 +154,15 @@ def test_hostile_names_and_notes_stay_text() -> None:
         (sheet(["x,a,3,3,3,3,3", "x,a,3,3,3,3,3"]), "row 2"),
     ],
 )
-def test_a_bad_sheet_is_told_by_row_and_column(text: str, told: str, tmp_path) -> None:
+def test_errors_in_a_rating_sheet_name_row_and_column(text: str, message: str, tmp_path) -> None:
     path = tmp_path / "people.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"people\.csv") as error:
         read_ratings(path)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_missing_or_broken_file_is_told(tmp_path) -> None:
+def test_missing_or_damaged_rating_file_is_reported(tmp_path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_ratings(tmp_path / "nowhere.csv")
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\x00")
@@ -167,7 +170,7 @@ def test_a_missing_or_broken_file_is_told(tmp_path) -> None:
         read_ratings(tmp_path / "bytes.csv")
 
 
-def test_an_empty_sheet_for_raters_comes_back_without_marks(tmp_path) -> None:
+def test_empty_rating_sheet_has_no_marks(tmp_path) -> None:
     path = tmp_path / "sheet.csv"
     sheet = rating_sheet([("a1", "=HYPERLINK(1)"), ("b2", "A rationale,\nwith a line.")])
     path.write_text(sheet, encoding="utf-8", newline="")
@@ -176,17 +179,18 @@ def test_an_empty_sheet_for_raters_comes_back_without_marks(tmp_path) -> None:
     assert ",=H" not in path.read_text(encoding="utf-8")
 
 
-def test_items_are_named_without_saying_whose_they_are() -> None:
+def test_item_ids_do_not_reveal_the_forecaster() -> None:
     items = {case(forecaster=f, trial=t).item for f in ("a", "b") for t in (0, 1)}
     assert len(items) == 4
     assert case().item == case().item
     assert "gpt" not in case().item
 
 
-def test_over_http(tmp_path) -> None:
+def test_cases_are_marked_over_http(tmp_path) -> None:
     from fakes.models import FakeModels
-    from foretell.models import Journal, ModelRouter
-    from foretell.practice.models import arena_script
+    from foretell.models.journal import Journal
+    from foretell.models.router import ModelRouter
+    from foretell.practice.models.scripts import arena_script
 
     async def run() -> tuple[list[MarkedCase], int]:
         journal = Journal(tmp_path / "journal.db")
@@ -194,15 +198,15 @@ def test_over_http(tmp_path) -> None:
             addresses = {"openai": f"{fake.url}/v1"}
             async with ModelRouter({"OPENAI_API_KEY": "k"}, journal=journal, addresses=addresses) as exchange:
                 cases = [case(rationale="short"), case(SNOW, rationale="long " * 60)]
-                found = await mark_cases(cases, exchange, "openai:judge")
+                marked = await mark_cases(cases, exchange, "openai:judge")
                 again = await mark_cases(cases, exchange, "openai:judge")
-                assert [one.scores for one in again] == [one.scores for one in found]
+                assert [entry.scores for entry in again] == [entry.scores for entry in marked]
                 wild = await mark_cases(cases[:1], exchange, "openai:wild")
                 paid = sum(fake.billed.values())
         journal.close()
-        return [*found, *wild], paid
+        return [*marked, *wild], paid
 
-    found, paid = asyncio.run(run())
-    assert [round(one.mean) for one in found[:2]] == [1, 3]
-    assert found[2].problem
+    marked, paid = asyncio.run(run())
+    assert [round(entry.mean) for entry in marked[:2]] == [1, 3]
+    assert marked[2].problem
     assert paid == 2 + 3

@@ -1,4 +1,4 @@
-"""Traces as tables and pictures: trajectories by run, pushes, pilots; and cases asked side by side."""
+"""Traces as tables and charts: trajectories by run, pushes and pilots; and bounded concurrency of cases."""
 
 import asyncio
 from math import nan
@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.metrics import Interval, Resampling, rate_interval
-from foretell.questions import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
-from foretell.report import study_page
-from foretell.report.charts import MOST_LINES, mean_course, paths_plot
-from foretell.studies import AT_ONCE, TracedTrial, gather_bounded
+from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
+from foretell.report.charts.timelines import MOST_LINES, mean_course, paths_plot
+from foretell.report.document import study_page
+from foretell.studies.cases import TracedTrial
+from foretell.studies.inputs import AT_ONCE, gather_bounded
 from foretell.studies.intervention import PushPair, intervention_study
 from foretell.studies.pilot import judge_pilot
 from foretell.studies.trajectories import trajectory_study
@@ -25,7 +26,7 @@ def believe(step: int, p: float) -> BeliefRevised:
 
 
 def trial(*beliefs: float, answer: float | None = None, dollars: float | None = 0.5) -> list[TraceEvent]:
-    """A search after every belief but the last, and an answer."""
+    """Return a trace with a search after every belief but the last, and an answer."""
     events: list[TraceEvent] = []
     for step, p in enumerate(beliefs):
         events += [ModelCalled(role="agent", model="m", key="k", input_tokens=9, output_tokens=1, dollars=dollars)]
@@ -43,7 +44,7 @@ def estimate(value: object) -> float:
     return value.estimate
 
 
-def test_trajectories_by_hand():
+def test_trajectories_match_hand_computation():
     trials = [
         TracedTrial(question="a", trace=trial(0.2, 0.5, 0.4, answer=0.4)),
         TracedTrial(question="a", trace=trial(0.2, 0.3, answer=0.6)),
@@ -70,7 +71,7 @@ def test_trajectories_by_hand():
         "one prompt": (1,),
     }
     assert study.notes == ("mine: 1 × broken",)
-    assert study.text.startswith("3 of 4 trials ended in a forecast, 2 of them handed in")
+    assert study.text.startswith("3 of 4 trials ended in a forecast, 2 of them submitted")
     assert "1 of 2 answers agree" in study.text
 
 
@@ -90,8 +91,8 @@ def pair(question: str, untouched: tuple[float, ...], pushed: tuple[float, ...],
     return PushPair(question_id=question, target="yes", step=1, to=to, untouched=first, pushed=second)
 
 
-def test_pushes_by_hand():
-    """One push is carried on whole, the other is forgotten at once."""
+def test_pushes_match_hand_computation():
+    """One push is kept completely, the other is lost at once."""
     whole = pair("a", (0.2, 0.2, 0.2), (0.8, 0.8, 0.8), 0.8)
     nothing = pair("b", (0.7, 0.6), (0.2, 0.6), 0.2)
     tried = [(whole.untouched, whole), (nothing.untouched, nothing), (trial(0.4), None)]
@@ -109,13 +110,13 @@ def test_pushes_by_hand():
     assert {picture.name for picture in study.charts} == {"left", "followed"}
 
 
-def test_no_push_at_all():
+def test_intervention_study_without_pushes():
     study = intervention_study([(trial(0.4), None)], step=2, resampling=QUICK)
     assert study.text == "No pair of trials could be compared."
     ElementTree.fromstring(study_page(study).removeprefix("<!DOCTYPE html>"))
 
 
-def test_a_pilot_passes_and_fails():
+def test_pilot_verdict():
     good = [TracedTrial(question=str(n), trace=trial(0.3, 0.4, answer=0.4)) for n in range(10)]
     study = judge_pilot("m", good, planned=1000, resampling=QUICK)
     assert study.passed is True
@@ -130,27 +131,27 @@ def test_a_pilot_passes_and_fails():
         "replies asked for again, per trial": "yes",
     }
     unpriced = [TracedTrial(question="a", trace=trial(0.3, answer=0.3, dollars=None))]
-    told = judge_pilot("m", unpriced, planned=10, resampling=QUICK)
-    assert told.table("What the run will cost").rows[0].values[1:] == (None, None, None)
-    assert told.notes == ("1 calls have no known price: dollars leave them out",)
+    result = judge_pilot("m", unpriced, planned=10, resampling=QUICK)
+    assert result.table("What the run will cost").rows[0].values[1:] == (None, None, None)
+    assert result.notes == ("1 calls have no known price and are not included in the dollars",)
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=30), st.integers(1, 5))
-@settings(deadline=None, max_examples=40)
-def test_rates_are_never_too_sure(values: list[float], size: int):
-    found = rate_interval(values, [str(n // size) for n in range(len(values))], QUICK)
-    assert found is not None
-    assert 0 <= found.low <= found.estimate <= found.high <= 1
-    assert found.estimate == pytest.approx(sum(values) / len(values))
+@settings(max_examples=40)
+def test_rate_intervals_are_never_degenerate(values: list[float], size: int):
+    interval = rate_interval(values, [str(n // size) for n in range(len(values))], QUICK)
+    assert interval is not None
+    assert 0 <= interval.low <= interval.estimate <= interval.high <= 1
+    assert interval.estimate == pytest.approx(sum(values) / len(values))
     if len(set(values)) == 1:
-        assert found.low < found.high
+        assert interval.low < interval.high
 
 
-def test_no_rate_of_nothing():
+def test_rate_of_no_values_is_none():
     assert rate_interval([], []) is None
 
 
-def test_many_courses_are_thinned_and_their_mean_is_not():
+def test_many_paths_are_thinned_but_their_mean_is_not():
     courses = [[(0, n / 200), (1, 1 - n / 200)] for n in range(200)]
     picture = paths_plot(courses, "Many")
     assert picture.svg.count("soft") == MOST_LINES
@@ -161,15 +162,15 @@ def test_many_courses_are_thinned_and_their_mean_is_not():
 
 
 @pytest.mark.parametrize("courses", [[[(3, 0.5)]], [[(0, -4.0), (1, 9.0)]], [[(0, 0.0)], [(1, 1.0)]]])
-def test_odd_courses_are_drawn(courses: list[list[tuple[int, float]]]):
+def test_paths_with_few_points_are_drawn(courses: list[list[tuple[int, float]]]):
     for unit in (True, False):
         svg = paths_plot(courses, "<odd>", level=0.0, unit=unit).svg
         ElementTree.fromstring(svg)
         assert str(nan) not in svg
 
 
-def test_side_by_side_keeps_order_and_bounds():
-    now, peak, told = 0, 0, list[tuple[int, int]]()
+def test_gather_bounded_keeps_order_and_limits_concurrency():
+    now, peak, progress = 0, 0, list[tuple[int, int]]()
 
     async def work(n: int) -> int:
         nonlocal now, peak
@@ -179,13 +180,13 @@ def test_side_by_side_keeps_order_and_bounds():
         now -= 1
         return n * n
 
-    found = asyncio.run(gather_bounded(range(60), work, lambda done, total: told.append((done, total))))
-    assert found == [n * n for n in range(60)]
+    results = asyncio.run(gather_bounded(range(60), work, lambda done, total: progress.append((done, total))))
+    assert results == [n * n for n in range(60)]
     assert peak == AT_ONCE == 50
-    assert told == [(done, 60) for done in range(61)]
+    assert progress == [(done, 60) for done in range(61)]
 
 
-def test_side_by_side_stops_at_the_first_error():
+def test_gather_bounded_stops_at_the_first_error():
     finished: list[int] = []
 
     async def work(n: int) -> None:

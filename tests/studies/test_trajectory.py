@@ -4,9 +4,10 @@ from math import isnan
 
 import pytest
 
-from foretell.questions import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed
-from foretell.studies import TracedTrial
-from foretell.studies.trajectories import failure_counts, summarise_trace, trajectory_study
+from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed
+from foretell.studies.cases import TracedTrial
+from foretell.studies.trace_summary import failure_counts, summarise_trace
+from foretell.studies.trajectories import trajectory_study
 
 
 def believed(step, p):
@@ -34,18 +35,18 @@ TORN = [ASKED, believed(0, 0.2), used(1, "submit", p={"yes": 0.4}), ForecastMade
 BROKEN = [ASKED, used(1, "(unusable reply)", failed=True), Failed(error="no probability was stated")]
 
 
-def test_one_trial():
-    one = summarise_trace(GOOD)
-    assert [(step, p["yes"]) for step, p in one.path.items()] == [(0, 0.5), (1, 0.8), (2, 0.6)]
-    assert dict(one.tools) == {"web_search": 1, "lookup_url": 1}
-    assert (one.steps, one.failed_uses, one.unusable, one.calls) == (2, 1, 0, 3)
-    assert one.moved == pytest.approx(0.1)
-    assert one.travelled == pytest.approx(0.5)
-    assert one.gap == pytest.approx(0.0)
-    assert one.dollars == pytest.approx(0.06)
+def test_summary_of_one_trial():
+    summary = summarise_trace(GOOD)
+    assert [(step, p["yes"]) for step, p in summary.path.items()] == [(0, 0.5), (1, 0.8), (2, 0.6)]
+    assert dict(summary.tools) == {"web_search": 1, "lookup_url": 1}
+    assert (summary.steps, summary.failed_uses, summary.unusable, summary.calls) == (2, 1, 0, 3)
+    assert summary.moved == pytest.approx(0.1)
+    assert summary.travelled == pytest.approx(0.5)
+    assert summary.gap == pytest.approx(0.0)
+    assert summary.dollars == pytest.approx(0.06)
 
 
-def test_many_trials():
+def test_summaries_of_many_trials():
     trials = [TracedTrial(question=str(i), trace=trace) for i, trace in enumerate([GOOD, TORN, BROKEN])]
     study = trajectory_study({"mine": trials})
     goes = {label: study.table("How trials go").numbers(label)["mine"] for label in ("n", "submitted", "again")}
@@ -61,6 +62,6 @@ def test_many_trials():
     assert failure_counts([GOOD, BROKEN]) == {"no probability was stated": 1}
 
 
-def test_consistency_is_not_made_up_where_no_belief_is_kept():
+def test_consistency_is_missing_without_beliefs():
     plain = [used(1, "submit", p={"yes": 0.4}), ForecastMade(p={"yes": 0.4}, how="submitted")]
     assert isnan(summarise_trace(plain).gap)

@@ -1,4 +1,4 @@
-"""The studies on made-up trials: what was put in comes out, and every number carries what it must."""
+"""Studies on synthetic trials recover known effects, and every number has its interval."""
 
 import json
 from dataclasses import replace
@@ -12,45 +12,39 @@ from markupsafe import escape
 from rich.console import Console
 from tests.studies.made_trials import OF_TABLES, grown, made, write_long
 
-from foretell.forecasters.combine import Examples
+from foretell.forecasters.combine.rows import Examples
 from foretell.metrics import Interval, Resampling
-from foretell.operations import study as run_study
-from foretell.questions import InputError
-from foretell.report import (
-    StudyColumn,
-    StudyResult,
-    StudyRow,
-    StudyTable,
-    markdown_study,
-    print_study,
-    study_page,
-    value_text,
-)
-from foretell.scoring import Verdict
-from foretell.studies import StudyData
+from foretell.operations.studies import study as run_study
+from foretell.questions.errors import InputError
+from foretell.report.document import markdown_study, print_study, study_page
+from foretell.report.numbers import value_text
+from foretell.report.study import StudyColumn, StudyRow, StudyTable
+from foretell.report.study_result import StudyResult
+from foretell.scoring.verdict import Verdict
+from foretell.studies.inputs import StudyData
 
 QUICK = Resampling(draws=50)
 PARTIAL = "pro-high-brave-c1-t1"
-"""A configuration that answered a part of the targets only."""
+"""Return a configuration that answered only a part of the targets."""
 
 
 def tables() -> dict[str, Examples]:
-    """Two models; belief reads the truth with less noise than no belief, and zero-shot with most."""
-    found: dict[str, Examples] = {}
+    """Return two models, each with belief (least noise), no belief, and zero-shot (most noise)."""
+    tables: dict[str, Examples] = {}
     for i, model in enumerate(("pro", "kimi-k2.5")):
         for regime, bonus in (("c0", 0.0), ("c1-p1", 0.4)):
             for name, noise in (("none-{}-t0", 4.0), ("brave-{}-t1-nobelief", 2.0), ("brave-{}-t1", 0.8)):
-                examples = made(size=24, noise=noise - bonus, method_seed=len(found) + 1 + 100 * i)
-                found[f"{model}-high-{name.format(regime)}"] = examples
-    gappy = found["pro-high-brave-c0-t1"]
+                examples = made(size=24, noise=noise - bonus, method_seed=len(tables) + 1 + 100 * i)
+                tables[f"{model}-high-{name.format(regime)}"] = examples
+    gappy = tables["pro-high-brave-c0-t1"]
     trials = gappy.rows.trials.copy()
     trials[0, :3] = np.nan
-    found["pro-high-brave-c0-t1"] = replace(gappy, rows=gappy.rows.with_trials(trials))
-    half = found["pro-high-none-c0-t0"]
-    found[PARTIAL] = replace(
+    tables["pro-high-brave-c0-t1"] = replace(gappy, rows=gappy.rows.with_trials(trials))
+    half = tables["pro-high-none-c0-t0"]
+    tables[PARTIAL] = replace(
         half, rows=half.rows.with_trials(np.where(np.arange(len(half)) < 30, half.rows.trials, np.nan))
     )
-    return found
+    return tables
 
 
 FACTORS = {
@@ -77,13 +71,13 @@ def studies() -> dict[str, StudyResult]:
 def gap_of(study: StudyResult, title: str, entry: str, label: str) -> Verdict:
     grid = study.table(title)
     values = next(e.values for e in grid.rows if e.name == entry)
-    found = values[[c.label for c in grid.columns].index(label)]
-    assert isinstance(found, Verdict)
-    return found
+    gap = values[[c.label for c in grid.columns].index(label)]
+    assert isinstance(gap, Verdict)
+    return gap
 
 
 @pytest.mark.parametrize("name", OF_TABLES)
-def test_every_study_can_be_told_in_every_form(name: str, studies: dict[str, StudyResult]):
+def test_every_study_renders_in_every_format(name: str, studies: dict[str, StudyResult]):
     study = studies[name]
     assert study.text.endswith(".")
     assert study.tables
@@ -112,19 +106,19 @@ def test_the_same_seed_gives_the_same_study(name: str, studies: dict[str, StudyR
 
 
 @pytest.mark.parametrize("name", OF_TABLES)
-def test_what_was_left_out_and_what_failed_is_told(name: str, studies: dict[str, StudyResult]):
+def test_left_out_and_failed_configurations_are_noted(name: str, studies: dict[str, StudyResult]):
     notes = " ".join(studies[name].notes)
     if PARTIAL in studies[name].settings["configurations"]:
         done = studies[name].table("Completion").numbers("done")
         assert done[PARTIAL] < 100 == max(done.values())
-        assert f"{PARTIAL}, which" not in notes, "answered a part of the targets only, and stays in"
+        assert f"{PARTIAL}, which" not in notes, "answered only a part of the targets, and stays in"
     else:
         assert PARTIAL in notes
     assert "Trials failed in" in notes
     assert "one cluster" in notes
 
 
-def test_more_trials_are_better(studies: dict[str, StudyResult]):
+def test_more_trials_improve_the_score(studies: dict[str, StudyResult]):
     grid = studies["trials"].table("Logit mean of k trials")
     assert {entry.name for entry in grid.rows} == tables().keys()
     for entry in grid.rows:
@@ -135,7 +129,7 @@ def test_more_trials_are_better(studies: dict[str, StudyResult]):
         assert entry.values[3].diff == pytest.approx(curve[-1] - curve[0])
 
 
-def test_aggregation_labels_what_was_tuned_on_itself(studies: dict[str, StudyResult]):
+def test_rules_tuned_in_sample_are_labelled(studies: dict[str, StudyResult]):
     title = "Mean gain over the logit mean of all trials"
     names = [e.name for e in studies["trials"].table(title).rows]
     assert {"shrink · in-sample", "shrink · question out", "shrink · past only", "mean, all trials"} <= set(names)
@@ -144,7 +138,7 @@ def test_aggregation_labels_what_was_tuned_on_itself(studies: dict[str, StudyRes
     assert flattered.diff >= strict.diff
 
 
-def test_ablation_finds_what_was_built_in(studies: dict[str, StudyResult]):
+def test_ablation_recovers_known_effects(studies: dict[str, StudyResult]):
     gain = gap_of(studies["ablation"], "One factor at a time", "agent: zero-shot → belief", "Δ")
     assert gain.diff > 0
     factorial = studies["ablation"].table("Factorial: two factors at a time")
@@ -175,24 +169,24 @@ def test_few_configurations_are_all_shown_in_detail():
 
 
 def test_missing_factors_and_too_few_methods_are_refused():
-    one = StudyData(tables={"bot": made(rounds=1, size=8)}, resampling=QUICK)
-    with pytest.raises(InputError, match="no factor tells the forecasters apart"):
-        run_study("ablation", one)
+    study_data = StudyData(tables={"bot": made(rounds=1, size=8)}, resampling=QUICK)
+    with pytest.raises(InputError, match="the forecasters do not differ in any factor"):
+        run_study("ablation", study_data)
     with pytest.raises(InputError, match="at least two"):
-        run_study("variance", one)
+        run_study("variance", study_data)
     with pytest.raises(InputError, match="no study is called 'trial'"):
-        run_study("trial", one)
-    with pytest.raises(InputError, match="has no effect beside inputs"):
-        run_study("trials", one, forecasts="f.csv")
+        run_study("trial", study_data)
+    with pytest.raises(InputError, match="has no effect together with inputs"):
+        run_study("trials", study_data, forecasts="f.csv")
     with pytest.raises(InputError, match="a study chooses its own clusters"):
-        run_study("trials", one, bootstrap="cluster=day")
+        run_study("trials", study_data, bootstrap="cluster=day")
 
 
-def test_one_trial_only():
+def test_single_trial_gives_a_sentence_without_a_gain():
     study = run_study(
         "trials", StudyData(tables={"bot": made(rounds=1, size=8, trials=1)}, resampling=QUICK), section="number"
     )
-    assert "one trial only" in study.text
+    assert "only one trial" in study.text
 
 
 def test_a_report_on_an_overconfident_forecaster(tmp_path: Path):
@@ -208,9 +202,9 @@ def test_a_report_on_an_overconfident_forecaster(tmp_path: Path):
     grid = study.table("bot: protocols side by side")
     assert [e.name for e in grid.rows] == [
         "raw (logit mean)",
-        "crowd price",
+        "market price",
         "base rate",
-        "crowd, else base rate",
+        "market price, else base rate",
         "always 0.5",
         "platt",
         "default",
@@ -227,12 +221,12 @@ def test_a_report_on_an_overconfident_forecaster(tmp_path: Path):
     assert (gain.first, gain.second) == ("platt · past only", "raw (logit mean)")
 
 
-def test_a_grid_refuses_lines_of_another_length():
+def test_table_refuses_rows_of_another_length():
     with pytest.raises(ValueError, match="2 values for 1 columns"):
         StudyTable(title="t", columns=(StudyColumn(label="a"),), rows=(StudyRow(name="x", values=(1, 2)),))
 
 
-def test_values_as_text():
+def test_values_are_formatted_as_text():
     interval = Interval(estimate=-1.0, low=-2.0, high=0.5, se=1.0, n_clusters=3, draws=10)
     assert value_text(interval, 1) == "−1.0 [−2.0, 0.5]"
     assert value_text(interval, 1, brief=True) == "−1.0"

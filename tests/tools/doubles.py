@@ -1,4 +1,4 @@
-"""Small stand-ins for everything outside, for tests of the tools and the fence."""
+"""Small fakes of external services, for tests of the tools and the leakage filter."""
 
 import asyncio
 import json
@@ -9,26 +9,32 @@ from typing import Any
 
 import numpy as np
 
-from foretell.data import ArticleRevision, Page
-from foretell.data.markets import MarketRef, PricePoint
-from foretell.data.search import SearchHit
-from foretell.data.series import FetchedSeries, Series
-from foretell.models import ModelError, Reply, Request, ToolSpec
-from foretell.questions import AsOf, Question, SeriesRef, Target, TraceEvent
-from foretell.tools import FencedTools, FenceRules, LeakFilter, Observation, SourceItem, ToolMaterial
+from foretell.data.markets.market import MarketRef, PricePoint
+from foretell.data.pages import Page
+from foretell.data.search.engine import SearchHit
+from foretell.data.series.series import FetchedSeries, Series
+from foretell.data.wikipedia import ArticleRevision
+from foretell.models.model import ModelError, Reply, Request, ToolSpec
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, SeriesRef, Target
+from foretell.questions.trace import TraceEvent
+from foretell.tools.content_filter import ModelContentFilter
+from foretell.tools.leakage_filter import FilteredTools, Observation
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.tool import SourceItem, ToolMaterial
 
 CUTOFF = AsOf.day("2025-10-26")
 
 
 def question(**fields: Any) -> Question:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "id": "infer/1",
         "source": "infer",
         "text": "Will the bill pass by 31 December 2025?",
         "due": "2025-10-26",
         "targets": (Target(id="yes"),),
     }
-    return Question(**{**given, **fields})
+    return Question(**{**defaults, **fields})
 
 
 def at(text: str) -> datetime:
@@ -37,7 +43,7 @@ def at(text: str) -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """Answers every search with the same hits, whatever it promised about dates."""
+    """Answers every search with the same hits, regardless of the cutoff."""
 
     hits: Sequence[SearchHit]
     filters_dates: bool = True
@@ -97,7 +103,7 @@ class Articles:
 
 @dataclass(frozen=True, kw_only=True)
 class Plugin:
-    """A stranger's tool that hands over whatever it likes."""
+    """A plugin tool that returns any material."""
 
     items: tuple[SourceItem, ...]
     heading: str = ""
@@ -115,23 +121,23 @@ class Plugin:
 
 @dataclass
 class Judge:
-    """A filter model that rules by a function of (title, text, cutoff day), and remembers what it was asked."""
+    """A filter model that judges by a function of (title, text, cutoff day) and records its requests."""
 
     rule: Callable[[str, str, str], bool]
-    asked: list[Request] = field(default_factory=list[Request])
+    requests: list[Request] = field(default_factory=list[Request])
 
     async def complete(self, request: Request) -> Reply:
-        self.asked.append(request)
+        self.requests.append(request)
         task = request.messages[-1].text
         cutoff = task.split("(", 1)[1][:10]
         texts = json.loads(task.split("Texts:\n", 1)[1])
         verdicts = [
             {
-                "id": one["id"],
-                "verdict": "KEEP" if self.rule(one["title"], one["text"], cutoff) else "DROP",
+                "id": text["id"],
+                "verdict": "KEEP" if self.rule(text["title"], text["text"], cutoff) else "DROP",
                 "reason": "by rule",
             }
-            for one in texts
+            for text in texts
         ]
         return Reply(text=json.dumps({"verdicts": verdicts}))
 
@@ -151,15 +157,15 @@ def drops_all() -> Judge:
     return Judge(lambda title, text, cutoff: False)
 
 
-def fenced(
-    *tools: Any, asked: Question | None = None, as_of: AsOf = CUTOFF, model: Any = None, **options: Any
-) -> tuple[FencedTools, list[TraceEvent]]:
-    """Tools behind a fence with a filter that keeps everything, and the list its events go to."""
+def filtered(
+    *tools: Any, about: Question | None = None, as_of: AsOf = CUTOFF, model: Any = None, **options: Any
+) -> tuple[FilteredTools, list[TraceEvent]]:
+    """Return filtered tools, by default with a content filter that keeps everything, and their list of events."""
     events: list[TraceEvent] = []
-    fence = FenceRules(as_of=as_of, question=asked or question(), emit=events.append, **options)
-    leak_filter = LeakFilter(model=model or keeps_all(), name="scripted:filter", seconds=5.0)
-    return FencedTools.around(tools, fence, leak_filter), events
+    rules = LeakageRules(as_of=as_of, question=about or question(), emit=events.append, **options)
+    content_filter = ModelContentFilter(model=model or keeps_all(), name="scripted:filter", seconds=5.0)
+    return FilteredTools.around(tools, rules, content_filter), events
 
 
-def use(toolbox: FencedTools, name: str, **arguments: Any) -> Observation:
+def use(toolbox: FilteredTools, name: str, **arguments: Any) -> Observation:
     return asyncio.run(toolbox.use(name, arguments))

@@ -1,8 +1,8 @@
 import pytest
 from tests.tools.doubles import question
 
-from foretell.questions import Target
-from foretell.tools import Blocklist, is_encyclopedia, is_living
+from foretell.questions.question import Target
+from foretell.tools.addresses import Blocklist, is_encyclopedia, is_living
 
 
 def closed(address: str, **fields: object) -> bool:
@@ -15,7 +15,7 @@ def test_platforms_are_closed_to_every_question() -> None:
     assert not closed("https://notpolymarket.com/event/x")
 
 
-def test_a_named_page_closes_itself_and_what_lies_below_but_not_its_neighbours() -> None:
+def test_named_page_closes_itself_and_pages_below_it() -> None:
     criteria = "By https://stats.example/a/table?year=2025 in the end."
     assert closed("https://stats.example/a/table?x=1&year=2025", criteria=criteria)
     assert closed("https://stats.example/a/table/more?year=2025", criteria=criteria)
@@ -23,7 +23,7 @@ def test_a_named_page_closes_itself_and_what_lies_below_but_not_its_neighbours()
     assert not closed("https://stats.example/a/table?year=2024", criteria=criteria)
 
 
-def test_a_named_home_page_closes_the_site_but_only_the_front_of_a_large_publisher() -> None:
+def test_named_home_page_closes_the_site_or_a_publishers_front_page() -> None:
     background = "See https://lmboard.example and https://www.reuters.com/."
     assert closed("https://lmboard.example/any/page", background=background)
     assert closed("https://www.reuters.com", background=background)
@@ -31,16 +31,16 @@ def test_a_named_home_page_closes_the_site_but_only_the_front_of_a_large_publish
 
 
 @pytest.mark.parametrize("field", ["text", "criteria", "background", "url"])
-def test_every_part_of_a_question_is_read_for_addresses(field: str) -> None:
+def test_all_fields_of_a_question_are_searched_for_addresses(field: str) -> None:
     assert closed("https://answer.example/x", **{field: "Look: https://answer.example/x"})
 
 
-def test_labels_of_targets_are_read_too() -> None:
+def test_target_labels_are_searched_for_addresses() -> None:
     target = Target(id="a", label="As on https://answer.example/x")
     assert closed("https://answer.example/x", targets=(target,))
 
 
-def test_a_page_that_is_only_closed_today_may_be_read_in_an_old_version() -> None:
+def test_stored_version_of_a_named_page_may_be_read() -> None:
     blocked = Blocklist.of(question(source="fred")).check("https://fred.stlouisfed.org/series/X")
     assert blocked is not None
     assert blocked.unless_stored
@@ -49,7 +49,7 @@ def test_a_page_that_is_only_closed_today_may_be_read_in_an_old_version() -> Non
     assert not platform.unless_stored
 
 
-def test_living_pages_and_encyclopedias() -> None:
+def test_continually_rewritten_pages_and_encyclopedias_are_recognized() -> None:
     assert is_living("https://en.wikipedia.org/wiki/X")
     assert is_living("https://chess.fandom.com/wiki/X")
     assert not is_living("https://wikileaks.example/x")

@@ -1,8 +1,8 @@
 import pytest
 
-from foretell.tools import ANY_SOURCE, HINTS, PREFIXES, SUBMIT, TOOLS, offered_tools, tool_hint
+from foretell.tools.tool import ANY_SOURCE, COMPUTING, HINTS, PREFIXES, SUBMIT, TOOLS, offered_tools, tool_hint
 
-ALL = frozenset(PREFIXES) | {SUBMIT}
+ALL = (frozenset(PREFIXES) - {*COMPUTING}) | {SUBMIT}
 SEARCH = ("web_search", "summarize_results", "lookup_url", "submit")
 
 
@@ -17,13 +17,13 @@ SEARCH = ("web_search", "summarize_results", "lookup_url", "submit")
         ("wikipedia", ("fetch_wikipedia", "fetch_series")),
     ],
 )
-def test_sources_with_data_of_their_own_add_it_to_searching(source: str, first: tuple[str, ...]) -> None:
+def test_sources_with_their_own_data_offer_it_besides_search(source: str, first: tuple[str, ...]) -> None:
     assert offered_tools(source, 1, ALL) == (*first, *SEARCH)
     assert offered_tools(source, 7, ALL) == (*first, *SEARCH)
 
 
 @pytest.mark.parametrize("source", ["infer", "metaculus"])
-def test_other_sources_only_search(source: str) -> None:
+def test_other_sources_offer_only_search(source: str) -> None:
     assert offered_tools(source, 1, ALL) == SEARCH
 
 
@@ -33,14 +33,19 @@ def test_dbnomics_reads_its_series_and_submits() -> None:
     assert offered_tools("dbnomics", 1, ALL - {"fetch_series"}) == ("lookup_url", "submit")
 
 
-def test_an_unknown_source_is_offered_all_there_is() -> None:
+def test_unknown_source_offers_all_tools() -> None:
     assert offered_tools("my-questions", 1, ALL) == ANY_SOURCE
     assert set(ANY_SOURCE) == ALL
 
 
 @pytest.mark.parametrize("source", [*TOOLS, "else"])
+def test_computing_suits_every_source(source: str) -> None:
+    assert offered_tools(source, 1, {*ALL, *COMPUTING}, fixed=False)[-3:] == (*COMPUTING, SUBMIT)
+
+
+@pytest.mark.parametrize("source", [*TOOLS, "else"])
 @pytest.mark.parametrize("missing", sorted(ALL))
-def test_neither_offer_nor_hint_names_a_tool_that_is_not_there(source: str, missing: str) -> None:
+def test_unavailable_tools_are_neither_offered_nor_named_in_hints(source: str, missing: str) -> None:
     """The public system told a model to begin with a tool it had switched off; the model gave up."""
     tools = offered_tools(source, 1, ALL - {missing})
     assert missing not in tools
@@ -48,7 +53,7 @@ def test_neither_offer_nor_hint_names_a_tool_that_is_not_there(source: str, miss
     assert all(tool in tools for tool in HINTS if tool in tool_hint(tools, source))
 
 
-def test_only_questions_of_wikipedia_are_said_to_be_decided_there() -> None:
+def test_wikipedia_hint_is_only_for_wikipedia_questions() -> None:
     assert "fetch_wikipedia" in tool_hint(offered_tools("wikipedia", 1, ALL), "wikipedia")
     assert "fetch_wikipedia" not in tool_hint(["fetch_wikipedia", "web_search"], "asked")
 

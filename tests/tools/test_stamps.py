@@ -5,21 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tools.doubles import CUTOFF
 
-from foretell.questions import AsOf
+from foretell.questions.as_of import AsOf
 from foretell.studies.audit.leaks import ASKED
-from foretell.tools import FenceRules, SourceItem
-from foretell.tools.dates import (
-    age_stamp,
-    find_dates,
-    late_address,
-    late_entry,
-    late_row,
-    late_stamp,
-    told_state,
-    without_age,
-)
+from foretell.tools.dates.addresses import late_address
+from foretell.tools.dates.ages import age_stamp, without_age
+from foretell.tools.dates.find import find_dates
+from foretell.tools.dates.records import late_entry, late_row, stated_outcome
+from foretell.tools.dates.stamps import late_stamp
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.tool import SourceItem
 
-WRITTEN = (
+DATE_FORMATS = (
     "{0:%Y-%m-%d}",
     "{0:%B} {0.day}, {0.year}",
     "{0.day} {0:%b} {0.year}",
@@ -28,17 +24,19 @@ WRITTEN = (
 )
 
 
-@given(st.dates(date(2001, 1, 1), date(2060, 12, 31)), st.sampled_from(WRITTEN))
-@settings(max_examples=150, deadline=None)
-def test_every_way_to_write_a_date_is_read(day: date, written: str) -> None:
-    found = [one.readings for one in find_dates(f"It was said on {written.format(day)} that all is well.")]
-    assert len(found) == 1
-    assert day in found[0]
+@given(st.dates(date(2001, 1, 1), date(2060, 12, 31)), st.sampled_from(DATE_FORMATS))
+@settings(max_examples=150)
+def test_all_date_formats_are_read(day: date, template: str) -> None:
+    readings = [
+        found_date.readings for found_date in find_dates(f"It was said on {template.format(day)} that all is well.")
+    ]
+    assert len(readings) == 1
+    assert day in readings[0]
 
 
 @given(st.dates(date(2001, 1, 1), date(2060, 12, 31)), st.dates(date(2001, 1, 1), date(2060, 12, 31)))
-@settings(max_examples=100, deadline=None)
-def test_a_stamp_is_late_exactly_if_its_day_begins_after_the_cutoff(day: date, cutoff: date) -> None:
+@settings(max_examples=100)
+def test_stamp_is_late_if_and_only_if_its_day_begins_after_the_cutoff(day: date, cutoff: date) -> None:
     text = f"A story.\nUpdated {day:%B} {day.day}, {day.year}\nMore of it."
     assert (late_stamp(text, AsOf.day(cutoff)) is not None) == (day > cutoff)
 
@@ -54,7 +52,7 @@ def test_a_stamp_is_late_exactly_if_its_day_begins_after_the_cutoff(day: date, c
         "We publish on March 5, 2026.",
     ],
 )
-def test_plans_to_publish_are_no_stamps(text: str) -> None:
+def test_plans_to_publish_are_not_stamps(text: str) -> None:
     assert late_stamp(text, CUTOFF) is None
 
 
@@ -91,7 +89,7 @@ def test_only_live_reports_have_entries() -> None:
         "Good morning, it is Tuesday, 3 March 2026. The ferry is back.",
     ],
 )
-def test_what_is_dated_by_its_day_is_found_within_a_paragraph_too(text: str) -> None:
+def test_dated_documents_are_found_within_a_paragraph(text: str) -> None:
     assert late_stamp(text, CUTOFF) is not None
 
 
@@ -110,7 +108,7 @@ def test_what_is_dated_by_its_day_is_found_within_a_paragraph_too(text: str) -> 
         "提出期限:2026年3月3日",
     ],
 )
-def test_days_to_come_beside_words_of_documents_are_plans(text: str) -> None:
+def test_future_days_next_to_document_words_are_plans(text: str) -> None:
     assert late_stamp(text, CUTOFF) is None
 
 
@@ -121,28 +119,28 @@ def test_dates_in_addresses_of_agendas_are_plans() -> None:
     assert late_address("https://a.org/2026/99/99/x", CUTOFF) is None
 
 
-def test_a_leading_age_is_taken_off_and_nothing_else() -> None:
+def test_without_age_removes_only_a_leading_age() -> None:
     assert without_age("2 months ago · Ten days ago it rained.") == "Ten days ago it rained."
     assert without_age("It rained 2 days ago.") == "It rained 2 days ago."
 
 
 @pytest.mark.shared_data
-def test_on_thousands_of_real_texts_the_only_late_stamps_are_real_leaks(shared_data) -> None:
+def test_late_stamps_in_real_texts_are_real_leaks(shared_data) -> None:
     """Question texts of ForecastBench: one in five names a day after its due date, four were rewritten after it."""
     import duckdb
 
-    found = duckdb.connect().execute(
-        # In order, so that a text asked in several rounds is read once.
+    execute = duckdb.connect().execute(
+        # In order, so that a text of several rounds is read once.
         "SELECT forecast_due_date, concat_ws(chr(10), question, background, resolution_criteria) FROM read_parquet(?)"
         " ORDER BY 2",
         [str(shared_data / "tables" / "questions.parquet")],
     )
-    late = [late_stamp(text, AsOf.day(str(due)[:10])) for due, text in found.fetchall()]
+    late = [late_stamp(text, AsOf.day(str(due)[:10])) for due, text in execute.fetchall()]
     assert len(late) > 8_000
     assert {stamp[-17:] for stamp in late if stamp} == {"Update 2025-07-01"}
 
 
-def test_a_day_after_the_cutoff_is_told_to_the_hour() -> None:
+def test_only_days_that_begin_after_the_cutoff_are_late() -> None:
     morning = AsOf(at=CUTOFF.at - timedelta(hours=15))
     assert late_stamp("Updated 26 October 2025", morning) is None
     assert late_stamp("Updated 27 October 2025", morning) is not None
@@ -164,12 +162,12 @@ def test_a_day_after_the_cutoff_is_told_to_the_hour() -> None:
         "2025年",
     ],
 )
-def test_endless_lines_of_strangers_cost_no_more_than_their_length(piece: str) -> None:
-    """Anything worse than proportional would keep this test from ending."""
+def test_endless_lines_take_linear_time(piece: str) -> None:
+    """With more than linear time this test would not end."""
     text = piece * (200_000 // len(piece)) + ": 5 June 2026"
     late_stamp(text, CUTOFF)
     late_row("Rates", text, CUTOFF)
-    told_state(text)
+    stated_outcome(text)
     age_stamp(text)
 
 
@@ -182,7 +180,7 @@ def test_endless_lines_of_strangers_cost_no_more_than_their_length(piece: str) -
         "On the fifth of June, two thousand and twenty-six, the bank cut its rate.",
     ],
 )
-def test_what_is_told_is_found_where_it_was_written_in_long_lines_too(text: str) -> None:
+def test_past_events_are_found_in_long_lines(text: str) -> None:
     """Places of the folded form are found again in the text itself, also behind many accents and entities."""
     assert late_stamp(text, CUTOFF) is not None
     assert late_stamp("Ñandú &amp; señor: más allá. " * 200 + text, CUTOFF) is not None
@@ -199,8 +197,8 @@ def test_what_is_told_is_found_where_it_was_written_in_long_lines_too(text: str)
         ("Parts list: M6x2026 threaded rod, hinge no. 4.", False),
     ],
 )
-def test_months_in_any_case_seasons_feasts_and_headings_are_dates(text: str, late: bool) -> None:
+def test_inflected_months_seasons_holidays_and_headings_are_dates(text: str, late: bool) -> None:
     published = CUTOFF.at - timedelta(days=20)
     item = SourceItem(title="", url="https://a.example/b", text=text, published=published, dating="published")
-    admitted = FenceRules(as_of=CUTOFF, question=ASKED).admit(item, "web_search")
+    admitted = LeakageRules(as_of=CUTOFF, question=ASKED).admit(item, "web_search")
     assert isinstance(admitted, SourceItem) != late

@@ -1,4 +1,4 @@
-"""Reading further: what the summariser is given, and that its words pass the fence."""
+"""Summaries of results: the prompt of the summariser, and the leakage filter on its output."""
 
 import asyncio
 from typing import Any
@@ -7,26 +7,22 @@ import pytest
 from tests.tools.doubles import CUTOFF, Engine, Numbers, at, keeps_all, question, use
 from tests.tools.planted.stand_in import stand_in
 
-from foretell.data.search import SearchHit
-from foretell.models import ModelError
-from foretell.models.providers import ScriptedModel
-from foretell.questions import SeriesRef, Target
-from foretell.tools import (
-    FencedTools,
-    FenceRules,
-    FetchSeries,
-    LeakFilter,
-    SourceStore,
-    SummarizeResults,
-    ToolFailed,
-    WebSearch,
-)
+from foretell.data.search.engine import SearchHit
+from foretell.models.model import ModelError
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.question import SeriesRef, Target
+from foretell.tools.content_filter import ModelContentFilter
+from foretell.tools.leakage_filter import FilteredTools, SourceStore
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.series import FetchSeries
+from foretell.tools.tool import ToolFailed
+from foretell.tools.web import SummarizeResults, WebSearch
 
 YIELD = question(source="fred", targets=(Target(id="2025-11-02"),), series=SeriesRef(provider="fred", id="DGS10"))
 ROWS = {"2025-10-20": 4.0, "2025-10-24": 4.25}
 
 
-def reading(model: Any, filter_model: Any = None, seconds: float = 300.0) -> FencedTools:
+def reading(model: Any, filter_model: Any = None, seconds: float = 300.0) -> FilteredTools:
     """A search and a summariser with one store of sources."""
     sources = SourceStore()
     hits = tuple(
@@ -39,20 +35,24 @@ def reading(model: Any, filter_model: Any = None, seconds: float = 300.0) -> Fen
         )
         for n in (1, 2)
     )
-    asked = question(criteria="By the gazette.")
-    summarizer = SummarizeResults(sources=sources, model=model, name="m:sum", question=asked, seconds=seconds)
-    fence = FenceRules(as_of=CUTOFF, question=asked)
-    leak_filter = LeakFilter(model=filter_model or keeps_all(), name="m:filter")
-    return FencedTools.around((WebSearch(engine=Engine(hits=hits)), summarizer), fence, leak_filter, sources=sources)
+    gazette_question = question(criteria="By the gazette.")
+    summarizer = SummarizeResults(
+        sources=sources, model=model, name="m:sum", question=gazette_question, seconds=seconds
+    )
+    rules = LeakageRules(as_of=CUTOFF, question=gazette_question)
+    content_filter = ModelContentFilter(model=filter_model or keeps_all(), name="m:filter")
+    return FilteredTools.around(
+        (WebSearch(engine=Engine(hits=hits)), summarizer), rules, content_filter, sources=sources
+    )
 
 
-def test_a_summary_is_made_of_admitted_full_texts_and_told_what_decides() -> None:
+def test_summary_prompt_has_the_chosen_full_texts_and_the_criteria() -> None:
     model = ScriptedModel(["Talks go on [search_1_result_2]."])
     toolbox = reading(model)
     use(toolbox, "web_search", query="q")
-    seen = use(toolbox, "summarize_results", ids=["search_1_result_2"], question="Where do talks stand?")
-    assert "Talks go on" in seen.text
-    assert seen.source_ids == ("summary_1",)
+    observation = use(toolbox, "summarize_results", ids=["search_1_result_2"], question="Where do talks stand?")
+    assert "Talks go on" in observation.text
+    assert observation.source_ids == ("summary_1",)
     assert toolbox.sources["summary_1"].published == at("2025-10-02")
     task = model.requests[0].messages[-1].text
     assert "full text 2" in task
@@ -61,14 +61,14 @@ def test_a_summary_is_made_of_admitted_full_texts_and_told_what_decides() -> Non
     assert "Where do talks stand?" in task
 
 
-def test_a_summariser_that_knows_the_future_is_stopped_by_the_filter() -> None:
+def test_summary_with_later_events_is_dropped() -> None:
     model = ScriptedModel(["The bill was rejected on 3 December 2025."])
     toolbox = reading(model, stand_in())
     use(toolbox, "web_search", query="q")
     assert "rejected" not in use(toolbox, "summarize_results", ids=["search_1_result_1"], question="?").text
 
 
-def test_unknown_ids_and_a_failing_summariser_are_told() -> None:
+def test_unknown_ids_and_summariser_failures_are_reported() -> None:
     toolbox = reading(ScriptedModel([ModelError("down"), ""]))
     assert "none yet" in use(toolbox, "summarize_results", ids=["search_9_result_9"], question="?").text
     use(toolbox, "web_search", query="q")
@@ -78,18 +78,22 @@ def test_unknown_ids_and_a_failing_summariser_are_told() -> None:
     assert "at least one" in use(toolbox, "summarize_results", ids=[], question="?").text
 
 
-def test_a_summariser_that_says_nothing_names_the_setting_that_allows_more_time() -> None:
+def test_summariser_timeout_names_the_setting_for_more_time() -> None:
     class Silent:
         async def complete(self, request: Any) -> Any:
             await asyncio.sleep(60)
 
     toolbox = reading(Silent(), seconds=0.05)
     use(toolbox, "web_search", query="q")
-    seen = use(toolbox, "summarize_results", ids=["search_1_result_2"], question="?")
-    assert (seen.failed, "0.05 s" in seen.text, "sampling.reply_seconds" in seen.text) == (True, True, True)
+    observation = use(toolbox, "summarize_results", ids=["search_1_result_2"], question="?")
+    assert (observation.failed, "0.05 s" in observation.text, "sampling.reply_seconds" in observation.text) == (
+        True,
+        True,
+        True,
+    )
 
 
-def test_a_shelf_without_a_fence_gives_nothing() -> None:
+def test_source_store_without_a_leakage_filter_returns_nothing() -> None:
     sources = SourceStore()
     tool = SummarizeResults(sources=sources, model=keeps_all(), name="m:x", question=question())
     with pytest.raises(ToolFailed):
@@ -103,7 +107,7 @@ def test_numbers_can_be_summarised_too() -> None:
         FetchSeries(question=YIELD, source=Numbers(rows=ROWS)),
         SummarizeResults(sources=sources, model=model, name="m:s", question=YIELD),
     )
-    leak_filter = LeakFilter(model=keeps_all(), name="m:f")
-    toolbox = FencedTools.around(tools, FenceRules(as_of=CUTOFF, question=YIELD), leak_filter, sources=sources)
+    content_filter = ModelContentFilter(model=keeps_all(), name="m:f")
+    toolbox = FilteredTools.around(tools, LeakageRules(as_of=CUTOFF, question=YIELD), content_filter, sources=sources)
     assert use(toolbox, "fetch_series").source_ids == ("series_1",)
     assert "quarter point" in use(toolbox, "summarize_results", ids=["series_1"], question="trend?").text

@@ -1,4 +1,4 @@
-"""The fence around real sources that talk to fake servers over sockets."""
+"""The leakage filter around real sources with fake servers."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,48 +11,28 @@ from tests.tools.planted.stand_in import stand_in
 
 from fakes.markets import FakeFred
 from fakes.web import strange_web_server
-from foretell.data import (
-    AsyncHttpClient,
-    Corpus,
-    CorpusDocument,
-    HttpLimits,
-    ServiceAccess,
-    ServiceConfig,
-    WaybackPages,
-    WebPages,
-    Wikipedia,
-)
-from foretell.data.search import (
-    BraveSearch,
-    CorpusSearch,
-    ExaSearch,
-    GdeltSearch,
-    SearchEngine,
-    SerperSearch,
-    TavilySearch,
-)
-from foretell.data.series import FredSeries
-from foretell.practice import (
-    PracticeServer,
-    SampleFredSeries,
-    SampleFredValue,
-    search_server,
-    small_world,
-    wayback_server,
-    wikipedia_server,
-)
-from foretell.questions import AsOf, LeakBlocked, SeriesRef, TraceEvent, instant
-from foretell.tools import (
-    FencedTools,
-    FenceRules,
-    FetchSeries,
-    FetchWikipedia,
-    LeakFilter,
-    LookupUrl,
-    Observation,
-    Tool,
-    WebSearch,
-)
+from foretell.data.corpus import Corpus, CorpusDocument, CorpusSearch
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.pages import WaybackPages, WebPages
+from foretell.data.search.engine import SearchEngine
+from foretell.data.search.news import GdeltSearch
+from foretell.data.search.web import BraveSearch, ExaSearch, SerperSearch, TavilySearch
+from foretell.data.series.fred import FredSeries
+from foretell.data.service import ServiceConfig
+from foretell.data.service_limits import ServiceAccess
+from foretell.data.wikipedia import Wikipedia
+from foretell.practice.series import SampleFredSeries, SampleFredValue
+from foretell.practice.server import PracticeServer
+from foretell.practice.web import search_server, small_world, wayback_server, wikipedia_server
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import SeriesRef
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.content_filter import ModelContentFilter
+from foretell.tools.leakage_filter import FilteredTools, Observation
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.series import FetchSeries
+from foretell.tools.tool import Tool
+from foretell.tools.web import FetchWikipedia, LookupUrl, WebSearch
 
 KEY = "k"
 JULY = AsOf(at=instant("2026-07-01T12:00:00Z"))
@@ -72,11 +52,11 @@ ENGINES: dict[str, Callable[[AsyncHttpClient, str], SearchEngine]] = {
 }
 
 
-def around(tool: Tool, *, model: object = None, as_of: AsOf = JULY) -> tuple[FencedTools, list[TraceEvent]]:
+def around(tool: Tool, *, model: object = None, as_of: AsOf = JULY) -> tuple[FilteredTools, list[TraceEvent]]:
     events: list[TraceEvent] = []
-    fence = FenceRules(as_of=as_of, question=question(due="2026-07-01"), emit=events.append)
-    leak_filter = LeakFilter(model=model or keeps_all(), name="scripted:filter")  # pyright: ignore
-    return FencedTools.around((tool,), fence, leak_filter), events
+    rules = LeakageRules(as_of=as_of, question=question(due="2026-07-01"), emit=events.append)
+    content_filter = ModelContentFilter(model=model or keeps_all(), name="scripted:filter")  # pyright: ignore
+    return FilteredTools.around((tool,), rules, content_filter), events
 
 
 def searched(name: str, *, as_of: AsOf = JULY) -> tuple[Observation, list[TraceEvent]]:
@@ -89,11 +69,11 @@ def searched(name: str, *, as_of: AsOf = JULY) -> tuple[Observation, list[TraceE
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_no_engine_brings_what_came_after_or_has_no_date(name: str) -> None:
-    seen, _ = searched(name)
-    assert "Norges Bank holds rates" in seen.text
+def test_engines_show_no_later_or_undated_results(name: str) -> None:
+    observation, _ = searched(name)
+    assert "Norges Bank holds rates" in observation.text
     for later in ("cut its rate to three and a half", "Nobody dated this page", "has since cut"):
-        assert later not in seen.text
+        assert later not in observation.text
 
 
 def test_ages_and_missing_dates_are_recorded() -> None:
@@ -102,7 +82,7 @@ def test_ages_and_missing_dates_are_recorded() -> None:
     assert any("no date" in reason for reason in reasons)
 
 
-def test_live_the_same_search_brings_everything() -> None:
+def test_live_search_shows_everything() -> None:
     live = AsOf(at=instant("2026-10-01"), mode="live")
     assert "Nobody dated this page" in searched("brave", as_of=live)[0].text
 
@@ -113,60 +93,60 @@ def opened(
     async def run() -> tuple[Observation, list[TraceEvent]]:
         async with server as started, AsyncHttpClient(limits=QUICK, access=ACCESS) as client:
             toolbox, events = around(make(client, started.url))
-            told = {
+            filled = {
                 key: value.format(numbered=started.url, site=started.url.replace("127.0.0.1", "localhost"))
                 for key, value in arguments.items()
             }
             name = toolbox.specs()[0].name
-            return await toolbox.use(name, told), events
+            return await toolbox.use(name, filled), events
 
     return asyncio.run(run())
 
 
-def test_the_archive_gives_the_version_before_the_cutoff() -> None:
-    seen, _ = opened(
+def test_archive_returns_the_version_before_the_cutoff() -> None:
+    observation, _ = opened(
         lambda client, url: LookupUrl(pages=WaybackPages(client, url)),
         wayback_server(small_world()),
         url="https://news.example/rates-held",
     )
-    assert "First version." in seen.text
-    assert "has since cut" not in seen.text
+    assert "First version." in observation.text
+    assert "has since cut" not in observation.text
 
 
 @pytest.mark.parametrize("path", ["/rates-cut", "/rates-undated", "/moved/rates-cut", "/pdf", "/nowhere"])
-def test_a_page_that_must_not_or_cannot_be_read_gives_the_same_words(path: str) -> None:
-    seen, events = opened(
+def test_blocked_and_missing_pages_give_the_same_message(path: str) -> None:
+    observation, events = opened(
         lambda client, url: LookupUrl(pages=WebPages(client, allow_private=True)),
         strange_web_server(small_world()),
         url="{site}" + path,
     )
-    assert seen.text.startswith("lookup_url: nothing could be admitted as of 2026-07-01.")
+    assert observation.text.startswith("lookup_url: nothing could be admitted as of 2026-07-01.")
     assert any(isinstance(event, LeakBlocked) for event in events)
 
 
-def test_a_redirect_is_followed_but_not_to_a_machine_without_a_name() -> None:
+def test_redirects_to_ip_addresses_are_refused() -> None:
     def pages(client: AsyncHttpClient, url: str) -> Tool:
         return LookupUrl(pages=WebPages(client, allow_private=True))
 
-    seen, events = opened(pages, strange_web_server(small_world()), url="{site}/away?to=/rates-held")
-    assert "kept its rate" in seen.text
+    observation, events = opened(pages, strange_web_server(small_world()), url="{site}/away?to=/rates-held")
+    assert "kept its rate" in observation.text
     assert not events
-    seen, events = opened(pages, strange_web_server(small_world()), url="{site}/away?to={numbered}/rates-held")
-    assert "kept its rate" not in seen.text
+    observation, events = opened(pages, strange_web_server(small_world()), url="{site}/away?to={numbered}/rates-held")
+    assert "kept its rate" not in observation.text
     assert [event.layer for event in events if isinstance(event, LeakBlocked)] == ["address"]
 
 
 def test_an_article_is_read_as_of_the_cutoff() -> None:
     world = small_world()
     title, versions = next((title, versions) for title, versions in world.articles.items() if len(versions) > 1)
-    seen, _ = opened(
+    observation, _ = opened(
         lambda client, url: FetchWikipedia(wikipedia=Wikipedia(client, url)), wikipedia_server(world), title=title
     )
-    assert seen.source_ids == ("wikipedia_1",)
-    assert f"version of {max(one.at for one in versions if one.at <= JULY.at):%Y-%m-%d}" in seen.text
+    assert observation.source_ids == ("wikipedia_1",)
+    assert f"version of {max(version.at for version in versions if version.at <= JULY.at):%Y-%m-%d}" in observation.text
 
 
-def test_a_local_corpus_is_fenced_like_the_web() -> None:
+def test_a_local_corpus_is_filtered_like_the_web() -> None:
     corpus = Corpus(":memory:")
     corpus.add(
         CorpusDocument(url=url, title=title, text=text, published=published)
@@ -191,9 +171,9 @@ def test_a_local_corpus_is_fenced_like_the_web() -> None:
     corpus.close()
 
 
-def series_through_the_fence(day: str, **options: Any) -> Observation:
+def filtered_series(day: str, **options: Any) -> Observation:
     """One figure of FRED, first 3.8 and corrected to 3.7 in January 2024."""
-    asked = question(source="fred", due=day, series=SeriesRef(provider="fred", id="UNRATE"))
+    series_question = question(source="fred", due=day, series=SeriesRef(provider="fred", id="UNRATE"))
     first = SampleFredValue(day=date(2023, 8, 1), value=3.8, since=date(2023, 9, 1), until=date(2024, 1, 5))
     rows = (first, SampleFredValue(day=date(2023, 8, 1), value=3.7, since=date(2024, 1, 5)))
     archived_since = options.pop("archived_since", date(2000, 1, 1))
@@ -203,21 +183,23 @@ def series_through_the_fence(day: str, **options: Any) -> Observation:
         fake = FakeFred({"UNRATE": unrate}, key="canary", today=date(2026, 11, 1))
         async with fake.server() as server, AsyncHttpClient(limits=QUICK) as http:
             source = FredSeries(ServiceConfig(http=http, key="canary", address=f"{server.url}/fred"), **options)
-            tool = FetchSeries(question=asked, source=source)
-            fence = FenceRules(as_of=asked.as_of, question=asked)
-            toolbox = FencedTools.around((tool,), fence, LeakFilter(model=keeps_all(), name="scripted:filter"))
+            tool = FetchSeries(question=series_question, source=source)
+            rules = LeakageRules(as_of=series_question.as_of, question=series_question)
+            toolbox = FilteredTools.around(
+                (tool,), rules, ModelContentFilter(model=keeps_all(), name="scripted:filter")
+            )
             return await toolbox.use("fetch_series", {})
 
     return asyncio.run(run())
 
 
-def test_a_series_is_shown_as_it_was_first_published_and_corrected_later() -> None:
-    assert "2023-08-01, 3.8" in series_through_the_fence("2023-10-01").text
-    assert "2023-08-01, 3.7" in series_through_the_fence("2024-02-01").text
+def test_series_shows_the_vintage_of_the_cutoff() -> None:
+    assert "2023-08-01, 3.8" in filtered_series("2023-10-01").text
+    assert "2023-08-01, 3.7" in filtered_series("2024-02-01").text
 
 
-def test_a_series_without_vintages_is_refused_even_if_its_source_would_allow_it() -> None:
+def test_series_without_vintages_is_refused() -> None:
     for allow in (False, True):
-        seen = series_through_the_fence("2023-10-01", archived_since=None, allow_revised=allow)
-        assert "3.7" not in seen.text
-        assert seen.failed
+        observation = filtered_series("2023-10-01", archived_since=None, allow_revised=allow)
+        assert "3.7" not in observation.text
+        assert observation.failed

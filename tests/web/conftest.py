@@ -1,4 +1,4 @@
-"""A server on a free port, and a real Chromium in which nothing may go wrong unnoticed."""
+"""A server on a free port, and a real Chromium whose errors fail the test."""
 
 import asyncio
 import os
@@ -17,19 +17,20 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from foretell.data import server_config
-from foretell.runs import RunStore, Settings
-from foretell.web import create_app
+from foretell.data.connections import server_config
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
 
 FAILED = pytest.StashKey[bool]()
 PATIENCE = 60_000
-"""Milliseconds for a page to become what is expected, on a machine that is busy with other things."""
+"""Milliseconds until a page must show what is expected, on a busy machine."""
 TALLEST = 12_000
-"""Pixels of a page that is kept as a picture from top to bottom."""
+"""Maximum height in pixels of a page that is saved as one picture."""
 TOKEN = "test-token-0123456789-canary"
 SHELL, BROWSER = "/usr/bin/chromium-headless-shell", "/usr/bin/chromium"
 CHROMIUM = os.environ.get("FORETELL_CHROMIUM") or (SHELL if Path(SHELL).exists() else BROWSER)
-"""The shell is the same browser without windows: a new page takes it a quarter of the processor time."""
+"""The headless shell is the same browser, but a new page takes a quarter of the CPU time."""
 ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -41,19 +42,19 @@ ARGUMENTS = (
 
 @pytest.fixture
 def token() -> str:
-    """What spending needs here."""
+    """Return the token that is needed to spend."""
     return TOKEN
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """A home of its own, without any key."""
+    """Return the settings of a temporary home without any key."""
     return Settings(home=tmp_path / "home")
 
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[RunStore]:
-    """The store that the pages read: tests put runs into it."""
+    """Yield the store that the pages read; tests put runs into it."""
     opened = RunStore(settings.store)
     yield opened
     opened.close()
@@ -61,15 +62,15 @@ def store(settings: Settings) -> Iterator[RunStore]:
 
 @pytest.fixture
 def app(settings: Settings) -> FastAPI:
-    """The application over that home."""
+    """Return the application for that home."""
     return create_app(settings, token=TOKEN)
 
 
 @pytest.fixture
 def client(app: FastAPI) -> Iterator[TestClient]:
-    """Requests without a network, from somebody who knows no token."""
-    with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as made:
-        yield made
+    """Yield a client without network and token."""
+    with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as client:
+        yield client
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,7 @@ class Site:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[FastAPI], Site]]:
-    """Starts applications in threads; all of them end with the test."""
+    """Yield a function that starts applications in threads; all of them end with the test."""
     running: list[tuple[uvicorn.Server, threading.Thread, socket.socket]] = []
 
     def start(app: FastAPI) -> Site:
@@ -108,13 +109,13 @@ def serve() -> Iterator[Callable[[FastAPI], Site]]:
 
 @pytest.fixture
 def site(app: FastAPI, serve: Callable[[FastAPI], Site]) -> Site:
-    """The application over the test's home, listening."""
+    """Return the application for the test's home, listening on a port."""
     return serve(app)
 
 
 @pytest.fixture(scope="session")
 def _launched() -> Iterator[tuple[Any, asyncio.AbstractEventLoop]]:
-    """One browser for all tests of a worker, and the event loop that it keeps in this thread."""
+    """Yield one browser for all tests of a worker, and the event loop that it runs in this thread."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if not Path(CHROMIUM).exists():
         pytest.skip(f"no Chromium at {CHROMIUM}: install it or set FORETELL_CHROMIUM")
@@ -129,7 +130,7 @@ def _launched() -> Iterator[tuple[Any, asyncio.AbstractEventLoop]]:
 
 @pytest.fixture(scope="module")
 def chromium(_launched: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
-    """The browser, for the tests of a module; between modules its loop stands still, so that others can run theirs."""
+    """Yield the browser for the tests of a module; its loop is paused between modules, so that others can run."""
     from playwright.sync_api import expect
 
     expect.set_options(timeout=PATIENCE)
@@ -141,23 +142,23 @@ def chromium(_launched: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
 
 @dataclass
 class Watched:
-    """What a page did besides being shown."""
+    """Console messages and requests of a page."""
 
     console: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     allowed: list[str] = field(default_factory=list)
-    """Parts of console messages that a test expects, such as that of a page that is not found."""
+    """Parts of console messages that a test expects, for example of a missing page."""
 
     def check(self) -> None:
-        """Nothing went wrong and nothing was asked of anybody else."""
+        """Check that there were no errors and no requests to other machines."""
         assert not self.left, f"requests left this machine: {self.left}"
-        bad = [told for told in self.console if not any(part in told for part in self.allowed)]
+        bad = [message for message in self.console if not any(part in message for part in self.allowed)]
         assert not bad, f"the console says: {bad}"
 
 
 @pytest.fixture
 def watched() -> Watched:
-    """For tests that must allow a message."""
+    """Yield the record of the page, for tests that must allow a message."""
     return Watched()
 
 
@@ -165,9 +166,9 @@ def watched() -> Watched:
 def open_page(
     chromium: Any, watched: Watched, serve: object, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Any]]:
-    """Opens pages in a fresh profile; fails the test for console errors and for requests that leave localhost.
+    """Yield a function that opens pages in a fresh profile; console errors and remote requests fail the test.
 
-    Asks for `serve` so that pages are closed before their server goes away.
+    Depends on `serve` so that pages are closed before their server stops.
     """
     contexts: list[Any] = []
 
@@ -177,10 +178,11 @@ def open_page(
         page = context.new_page()
         page.set_default_timeout(PATIENCE)
         page.on(
-            "console", lambda told: watched.console.append(told.text) if told.type in ("error", "warning") else None
+            "console",
+            lambda message: watched.console.append(message.text) if message.type in ("error", "warning") else None,
         )
         page.on("pageerror", lambda error: watched.console.append(str(error)))
-        page.on("request", lambda asked: None if _local(asked.url) else watched.left.append(asked.url))
+        page.on("request", lambda request: None if _local(request.url) else watched.left.append(request.url))
         return page
 
     yield opened
@@ -193,7 +195,7 @@ def open_page(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):
-    """What failed is pictured as it stood."""
+    """Save a picture of the page if the test failed."""
     item.stash[FAILED] = item.stash.get(FAILED, False) or call.excinfo is not None
     return (yield)
 
@@ -207,18 +209,18 @@ def _keep(context: Any, name: str) -> None:
     if folder:
         for page in context.pages:
             safe = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)
-            # A page of ten megabytes is a picture that no browser draws.
+            # No browser draws a picture of a page of ten megabytes.
             whole = page.evaluate("document.documentElement.scrollHeight") < TALLEST
             page.screenshot(path=str(Path(folder) / f"{safe}.png"), full_page=whole)
 
 
 @pytest.fixture
 def page(open_page: Callable[..., Any]) -> Any:
-    """A page in a window of the usual size."""
+    """Yield a page in a window of the usual size."""
     return open_page(viewport={"width": 1280, "height": 900})
 
 
 @pytest.fixture
 def phone(open_page: Callable[..., Any]) -> Any:
-    """A page on a phone."""
+    """Yield a page on a phone."""
     return open_page(viewport={"width": 375, "height": 740}, device_scale_factor=2, is_mobile=True, has_touch=True)

@@ -1,15 +1,19 @@
 import contextlib
 import itertools
+import re
 from typing import Any
 
 import httpx2
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs import RunStore, Settings
-from foretell.web import create_app
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
+from foretell.web.moved import MOVED
 
 PROBLEM = "application/problem+json"
 
@@ -20,14 +24,14 @@ PROBLEM = "application/problem+json"
         ("GET", "/api/nowhere", 404),
         ("GET", "/api/runs/none", 404),
         ("GET", "/api/runs/none/stream", 404),
-        ("GET", "/api/runs/none/questions/a/b/stream", 404),
+        ("GET", "/api/runs/none/stream?question=a/b", 404),
         ("PUT", "/api/runs", 405),
-        ("DELETE", "/api/home", 405),
+        ("DELETE", "/api/trees", 405),
         ("GET", "/api/runs?offset=-1", 422),
         ("GET", "/api/runs?limit=many", 422),
-        ("GET", "/api/ask/outside", 422),
-        ("GET", "/api/ask/outside?text=", 422),
-        ("GET", "/api/ask/outside?text=x&surprise=1", 422),
+        ("GET", "/api/ask", 422),
+        ("GET", "/api/ask?text=", 422),
+        ("GET", "/api/ask?text=x&surprise=1", 422),
         ("GET", "/static/..%2Fserver.py", 404),
         ("GET", "/static/nothing.css", 404),
     ],
@@ -41,7 +45,7 @@ def test_errors_say_what_is_wrong(client: TestClient, method: str, path: str, st
     assert problem["detail"]
 
 
-def test_a_body_that_is_no_text_is_refused_as_described(client: TestClient, token: str) -> None:
+def test_body_that_is_not_text_is_refused_as_documented(client: TestClient, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     answer = client.post("/api/trees", content=b"\xff\xfe{", headers=headers)
     assert answer.headers["content-type"] == PROBLEM
@@ -59,7 +63,7 @@ def test_errors_of_pages_are_pages(client: TestClient) -> None:
     assert client.post("/", headers={"content-length": "0"}).status_code == 405
 
 
-def test_what_breaks_tells_no_secrets(settings: Settings, token: str) -> None:
+def test_internal_errors_reveal_no_secrets(settings: Settings, token: str) -> None:
     app = create_app(settings, token=token)
 
     @app.get("/api/broken")
@@ -74,30 +78,54 @@ def test_what_breaks_tells_no_secrets(settings: Settings, token: str) -> None:
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-def test_everything_that_is_shown_is_described(client: TestClient) -> None:
+def test_every_route_is_in_the_openapi_document(client: TestClient) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     for path in (
-        "/api/home",
         "/api/ask",
-        "/api/ask/outside",
         "/api/runs",
         "/api/runs/{run}",
         "/api/runs/{run}/stream",
         "/api/runs/{run}/questions/{question}",
-        "/api/runs/{run}/questions/{question}/stream",
         "/api/runs/{run}/events",
     ):
         assert path in paths
     for methods in paths.values():
         for method, operation in methods.items():
             assert operation["description"]
-            assert (method == "post") == ("security" in operation)
+            free = "whatif" in operation["operationId"] or "play" in operation["operationId"]
+            assert (method == "post") == ("security" in operation) or free
             assert PROBLEM in operation["responses"]["404"]["content"]
-    told = client.get("/api").text
-    assert "/api/runs/{run}/stream" in told
+    routes = [(method, path) for path, methods in paths.items() for method in methods]
+    assert len(routes) <= 26
 
 
-def test_the_site_asks_nobody_else_for_its_documents(client: TestClient) -> None:
+def test_there_are_sixteen_pages(full: FastAPI) -> None:
+    helpers = {"/login", "/openapi.json", "/static/{name}", "/api/ask/estimate", "/trees/update/{name:path}"}
+    routes = [route for route in full.routes if isinstance(route, APIRoute) and "GET" in route.methods]
+    pages = {route.path for route in routes if not route.include_in_schema} - set(MOVED) - helpers
+    assert len(pages) == 16
+
+
+def test_old_addresses_redirect_to_new_ones(client: TestClient) -> None:
+    for old, new in {
+        "/find?words=oslo+snow": "/runs?find=oslo+snow",
+        "/board?run=a&run=b": "/compare?run=a&run=b",
+        "/grids/my%2Fgrid": "/runs?grid=my%2Fgrid",
+        "/arena/spring/events?find=x": "/arena/spring?view=events&find=x",
+        "/arena/spring/part/table-1": "/arena/spring?view=table-1",
+        "/trees/do/expand/run/tree?claim=P1": "/trees/update/run%2Ftree?claims=P1",
+        "/tournaments": "/#tournaments",
+        "/studies/trials": "/",
+        "/models?find=gpt": "/setup?find=gpt",
+        "/board?//evil.example": "/compare?%2F%2Fevil.example=",
+    }.items():
+        answer = client.get(old, follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (301, new)
+    for old in MOVED:
+        assert client.get(re.sub(r"\{\w+(:path)?\}", "x", old), follow_redirects=False).status_code == 301
+
+
+def test_interactive_api_documentation_is_off(client: TestClient) -> None:
     assert client.get("/docs").status_code == 404
     assert client.get("/redoc").status_code == 404
 
@@ -110,15 +138,15 @@ def full(settings: Settings, store: RunStore, token: str) -> FastAPI:
 
 
 def can_be_asked_wrongly(method: str, described: dict[str, Any]) -> bool:
-    """Whether there is more to an operation than words in its address: any word is one, and a GET has no body."""
+    """Return whether a request to an operation can be invalid: it has a body or parameters other than plain text."""
     words = {"type", "title", "description"}
     return method != "get" or any(
-        given["in"] != "path" or given["schema"].get("type") != "string" or given["schema"].keys() - words
-        for given in described.get("parameters", ())
+        parameter["in"] != "path" or parameter["schema"].get("type") != "string" or parameter["schema"].keys() - words
+        for parameter in described.get("parameters", ())
     )
 
 
-# Bodies that are no JSON are sent by the generator of cases in a way that its client calls old.
+# The case generator sends bodies that are not JSON in a way that its client calls deprecated.
 @pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 def test_no_request_breaks_the_server(full: FastAPI, store: RunStore, token: str) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
@@ -137,7 +165,7 @@ def test_no_request_breaks_the_server(full: FastAPI, store: RunStore, token: str
         described = client.get("/openapi.json").json()
         schema = schemathesis.openapi.from_dict(described)
         tried = 0
-        operations = [found.ok() for found in schema.get_all_operations()]
+        operations = [result.ok() for result in schema.get_all_operations()]
         for operation, mode in itertools.product(operations, schemathesis.GenerationMode):
             of_it = described["paths"][operation.path][operation.method]
             if mode.is_negative and not can_be_asked_wrongly(operation.method, of_it):
@@ -146,7 +174,6 @@ def test_no_request_breaks_the_server(full: FastAPI, store: RunStore, token: str
             @seed(7)
             @bounded(
                 max_examples=6,
-                deadline=None,
                 database=None,
                 derandomize=False,
                 phases=[Phase.generate],
@@ -160,12 +187,12 @@ def test_no_request_breaks_the_server(full: FastAPI, store: RunStore, token: str
                     case.path_parameters["run"] = runs[tried % len(runs)]
                     if "question" in case.path_parameters and tried % 3:
                         case.path_parameters["question"] = "own/0000"
-                asked = case.as_transport_kwargs(base_url="http://127.0.0.1")
-                headers = {**asked.pop("headers", {}), "Authorization": f"Bearer {token}"}
-                asked.pop("cookies", None)
+                arguments = case.as_transport_kwargs(base_url="http://127.0.0.1")
+                headers = {**arguments.pop("headers", {}), "Authorization": f"Bearer {token}"}
+                arguments.pop("cookies", None)
                 try:
-                    answer = client.request(headers=headers, **asked)
-                except httpx2.InvalidURL:  # Longer than the client itself would send.
+                    answer = client.request(headers=headers, **arguments)
+                except httpx2.InvalidURL:  # Longer than the client sends.
                     return
                 checks = (
                     not_a_server_error,
@@ -175,7 +202,7 @@ def test_no_request_breaks_the_server(full: FastAPI, store: RunStore, token: str
                 )
                 case.validate_response(schemathesis.Response.from_any(answer), checks=checks)
 
-            with contextlib.suppress(Unsatisfiable):  # Some can be asked in no wrong way.
+            with contextlib.suppress(Unsatisfiable):  # Some operations accept every request.
                 attempt()
     assert tried > 100
-    # Bounded by the number of examples; far beyond this something hangs.
+    # Limited by the number of examples; a longer time means that something hangs.

@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 from tests.web.made_arena import fill
 
-from foretell.runs import RunStore
+from foretell.runs.store import RunStore
 
 
 @pytest.fixture
@@ -16,18 +16,18 @@ def arena(store: RunStore) -> str:
     return "made"
 
 
-def test_board_data(arena: str, client: TestClient):
+def test_board_api_returns_scores_with_intervals(arena: str, client: TestClient):
     assert client.get("/api/arenas").json()["arenas"][0] | {"created": ""} == {
         "name": "made",
         "created": "",
         "events": 12,
         "settled": 10,
     }
-    found = client.get("/api/arena/made/board").json()
-    rows = {line["entry"]["name"]: line["scores"]["brier"]["estimate"] for line in found["lines"]}
+    board = client.get("/api/arena/made/board").json()
+    rows = {line["entry"]["name"]: line["scores"]["brier"]["estimate"] for line in board["lines"]}
     assert rows["sharp"] == pytest.approx(0.15**2)
     assert rows["shy"] == pytest.approx(0.35**2)
-    assert rows["crowd price"] == pytest.approx(0.3**2)
+    assert rows["market price"] == pytest.approx(0.3**2)
     assert rows["always 0.5"] == 0.25
     sports = client.get("/api/arena/made/board", params={"category": "Sports"}).json()
     assert sports["counts"]["resolved"] == 4
@@ -43,16 +43,16 @@ def test_board_data(arena: str, client: TestClient):
         ("/api/arena/made/board?category=Nothing", 422),
         ("/api/arena/made/board?since=yesterday", 422),
         ("/api/arena/made/event/nobody", 404),
-        ("/api/compare?arena=made&first=sharp&second=sharp", 422),
-        ("/api/compare?arena=made&first=sharp&second=nobody", 404),
+        ("/api/compare?arena=made&entry=sharp&entry=sharp", 422),
+        ("/api/compare?arena=made&entry=sharp&entry=nobody", 404),
         ("/arena/made?category=Nothing", 200),
     ],
 )
-def test_what_cannot_be_shown(arena: str, client: TestClient, path: str, status: int):
+def test_unknown_arenas_and_filters_are_refused(arena: str, client: TestClient, path: str, status: int):
     assert client.get(path).status_code == status
 
 
-def test_pages(arena: str, site: Any, page: Any):
+def test_arena_pages_show_board_events_and_escaped_names(arena: str, site: Any, page: Any):
     page.goto(f"{site.url}/arena")
     page.get_by_role("link", name="made").click()
     expect(page.locator(".lead")).to_contain_text("sharp is the best entry", use_inner_text=True)
@@ -77,8 +77,8 @@ def test_pages(arena: str, site: Any, page: Any):
 
 def test_comparing_two_entries(arena: str, site: Any, page: Any):
     page.goto(f"{site.url}/compare?arena=made")
-    page.locator("#first").select_option("sharp")
-    page.locator("#second").select_option("shy")
+    page.get_by_label("First").select_option("sharp")
+    page.get_by_label("Second").select_option("shy")
     page.get_by_role("button", name="Compare").click()
     expect(page.locator(".lead")).to_contain_text(
         "sharp is better than shy by 0.1000 in Brier score", use_inner_text=True
@@ -87,11 +87,11 @@ def test_comparing_two_entries(arena: str, site: Any, page: Any):
 
 
 def test_a_phone_needs_no_sideways_scrolling(arena: str, site: Any, phone: Any):
-    for path in ("/arena/made", "/arena/made/event/kalshi%2FKX-1", "/compare?arena=made&first=sharp&second=shy"):
+    for path in ("/arena/made", "/arena/made/event/kalshi%2FKX-1", "/compare?arena=made&entry=sharp&entry=shy"):
         phone.goto(f"{site.url}{path}")
         assert phone.evaluate("document.documentElement.scrollWidth") <= 375, path
 
 
-def test_no_arena_yet(client: TestClient):
+def test_page_without_arenas(client: TestClient):
     assert "foretell init arena" in client.get("/arena").text
     assert client.get("/api/arenas").json() == {"arenas": []}

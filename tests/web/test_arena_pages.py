@@ -1,9 +1,10 @@
-"""The pages that a host of an arena publishes: board, events, one event, one entry; served and as files."""
+"""The pages of an arena: board, events, one event, one entry; served and as files."""
 
 import asyncio
 import re
 import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -17,12 +18,19 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 from tests.web.made_arena import START, fill
+from tests.web.written_pages import page_text
 
-from foretell.arena import ArenaStore
-from foretell.runs import RunStore, Settings
-from foretell.web import boards, write_site
+from foretell.arena.score_data import read_arena_table
+from foretell.arena.store import ArenaStore
+from foretell.number_text import percent
+from foretell.report.arena_report import ARENA_COLUMNS, arena_report
+from foretell.report.numbers import column_heading
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web import boards
 from foretell.web.arena_board import BoardChoice
 from foretell.web.boards import ArenaFilters, LeaderboardCache
+from foretell.web.site import write_site
 
 BOARD, EVENT, ENTRY = "/arena/made", "/arena/made/event/kalshi%2FKX-3", "/arena/made/entry/sharp"
 
@@ -43,28 +51,30 @@ def arena(filled: Path, settings: Settings, request: pytest.FixtureRequest) -> R
 
 
 def test_events_are_found_by_their_titles(arena: RunStore, client: TestClient):
-    found = client.get("/api/arena/made/events", params={"find": "EVENT 23"}).json()
-    assert [one["title"] for one in found["events"]] == ["Event 23?"]
-    assert client.get("/api/arena/made/events", params={"state": "open"}).json()["total"] == 2
-    sports = client.get("/api/arena/made/events", params={"category": "Sports"}).json()
-    assert (sports["total"], sports["of"]) == (8, 24)
-    assert "No event matches" in client.get("/arena/made/events", params={"find": "nothing"}).text
+    def listed(**wanted: str) -> str:
+        return client.get("/arena/made", params={"view": "events", **wanted}).text
+
+    events = listed(find="EVENT 23")
+    assert re.findall(r'href="/arena/made/event/[^"]*">(.*?)</a>', events) == ["Event 23?"]
+    assert "2 of 2 events, of 24 in all" in listed(state="open")
+    assert "8 of 8 events, of 24 in all" in listed(category="Sports")
+    assert "No event matches" in listed(find="nothing")
 
 
-def test_an_event_tells_what_everybody_saw_and_why_they_said_so(arena: RunStore, client: TestClient):
+def test_event_page_shows_shared_context_and_reasons(arena: RunStore, client: TestClient):
     page = client.get(EVENT).text
     for part in ("A poll &lt;i&gt;of&lt;/i&gt; polls", "It is close.", "<strong>sharp</strong> holds", "1 Mar 2026"):
         assert part in page, part
-    assert page.index('entry/sharp">') < page.index('entry/shy">'), "the best stands first"
-    found = client.get("/api/arena/made/event/kalshi/KX-3").json()
-    assert found["moments"][-1]["reasons"]["shy"] == "**shy** holds the first source to be right."
+    assert page.index('entry/sharp">') < page.index('entry/shy">'), "the best comes first"
+    event = client.get("/api/arena/made/event/kalshi/KX-3").json()
+    assert event["forecast_times"][-1]["reasons"]["shy"] == "**shy** holds the first source to be right."
 
 
-def test_an_event_tells_what_happened_when(arena: RunStore, client: TestClient):
+def test_event_page_shows_its_steps_with_times(arena: RunStore, client: TestClient):
     page = client.get(EVENT).text
     steps = page[page.index('class="stations"') : page.index("What everybody said last")]
     for part in (
-        "Taken up",
+        "Selected",
         "4 Mar 2026",
         "Forecast twice",
         "Closed",
@@ -78,14 +88,14 @@ def test_an_event_tells_what_happened_when(arena: RunStore, client: TestClient):
     assert "Closes" in still[still.index('class="stations"') :]
     body = arena.database.read("select body from listed where event = 'kalshi/KX-3'")[0][0]
     renamed = body.replace("Event 3?", "Event three, as amended?")
-    moment = "select max(id) from moment where event = 'kalshi/KX-3'"
-    arena.database.write(f"insert into asked values (({moment}), ?)", (renamed,))
+    last_time = "select max(id) from moment where event = 'kalshi/KX-3'"
+    arena.database.write(f"insert into asked values (({last_time}), ?)", (renamed,))
     page = client.get(EVENT).text
     assert "changed the title" in page
     assert "Event three, as amended?" in page
 
 
-def test_the_board_tells_what_comes_next(arena: RunStore, client: TestClient):
+def test_board_shows_open_events_and_next_forecasts(arena: RunStore, client: TestClient):
     page = client.get("/arena/made").text
     assert "22 settled" in page
     assert "2 open" in page
@@ -98,38 +108,54 @@ def test_an_entry_has_a_page(arena: RunStore, client: TestClient):
     page = client.get(ENTRY).text
     for part in (
         "Rank 1",
-        "sharp is better than crowd price by 0.0675 in Brier score",
+        "sharp is better than market price by 0.0675 in Brier score",
         "which is more than chance",
         "Where it was best",
         "Event 1?",
     ):
         assert part in page, part
-    found = client.get("/api/arena/made/entry/sharp").json()
-    assert found["best"][0]["gap"] == pytest.approx(0.0675)
-    assert found["worst"] == []
+    gaps = [float(text) for text in re.findall(r'<td class="n">([+-]\d\.\d{3})</td>', page)]
+    assert gaps[0] == pytest.approx(0.0675, abs=0.0006)
+    assert "Where it was worst" not in page
     assert "Where it was worst" in client.get("/arena/made/entry/shy").text
     assert client.get("/arena/made/entry/nobody").status_code == 404
 
 
 def test_columns_and_calibration_are_chosen_in_the_address(arena: RunStore, client: TestClient):
     page = client.get(BOARD, params={"columns": ["brier_index", "nonsense"], "entry": "shy"}).text
-    board = page[page.index('<table class="sort board">') : page.index("</tbody>")]
+    board = page[page.index('<table class="sort board rows">') : page.index("</tbody>")]
     assert ">Brier index</th>" in board
     assert "Completion" not in board
     assert "Reliability of shy" in page
     usual = client.get(BOARD).text
     assert "Reliability of sharp" in usual
-    assert "the yardstick" in usual
+    assert '<span class="tag">baseline</span>' in usual
 
 
-def test_one_who_knows_the_truth_is_no_entry(arena: RunStore, client: TestClient):
+def test_terminal_page_and_file_have_the_same_columns(arena: RunStore, client: TestClient):
+    report = arena_report(read_arena_table(arena.database, "made"))
+    page = client.get(BOARD, params={"columns": list(ARENA_COLUMNS)}).text
+    table = unescape(page[page.index('<table class="sort board rows">') : page.index("</tbody>")])
+    printed = {column.label for grid in report.study().tables for column in grid.columns}
+    for name, column in ARENA_COLUMNS.items():
+        assert f'title="{column.shown.tip}">{column_heading(column.shown.label)}</th>' in table, name
+        assert column.shown.label in printed, name
+    rows = {row["entry"]: row for row in report.rows()}
+    assert [{"entry", "rank", *ARENA_COLUMNS} - row.keys() for row in rows.values()] == [set()] * len(rows)
+    for name, row in rows.items():
+        cells = table[table.index(f"<bdi>{name}</bdi>") :]
+        assert percent(row["completion"]) in cells[: cells.index("</tr>")]
+        assert f"{row['brier']:.3f}" in cells[: cells.index("</tr>")]
+
+
+def test_oracle_is_not_ranked(arena: RunStore, client: TestClient):
     arena.database.write("update entry set spec = ? where name = 'sharp'", ('{"forecaster": "oracle"}',))
     page = client.get(BOARD).text
     assert "shy is the best entry" in page
 
 
 def held_up(monkeypatch: pytest.MonkeyPatch, function: str) -> threading.Event:
-    """Make a step of the boards wait until the event is set."""
+    """Make a step of the board computation wait until the event is set."""
     go_on, real = threading.Event(), getattr(boards, function)
 
     def wait(*args: Any, **options: Any) -> Any:
@@ -140,10 +166,10 @@ def held_up(monkeypatch: pytest.MonkeyPatch, function: str) -> threading.Event:
     return go_on
 
 
-def test_the_last_board_is_shown_until_the_new_one_is_made(
+def test_last_board_is_shown_while_the_new_one_is_computed(
     arena: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Right after new forecasts came in nobody waits; a new server begins with what the last one showed."""
+    """Visitors do not wait after new forecasts; a new server starts with the board of the last one."""
     held = LeaderboardCache(arena, tmp_path)
     first = held.page("made", ArenaFilters(), BoardChoice())
     assert not first.note
@@ -162,7 +188,7 @@ def test_the_last_board_is_shown_until_the_new_one_is_made(
     later.close()
 
 
-def test_nobody_waits_while_many_forecasts_are_read_for_the_first_time(
+def test_first_visit_of_a_large_arena_does_not_wait(
     arena: RunStore, app: FastAPI, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ):
     slow = held_up(monkeypatch, "read_arena_table")
@@ -180,25 +206,27 @@ def test_a_large_board_ranks_at_once_and_its_intervals_come_after(
     slow = held_up(monkeypatch, "arena_report")
     monkeypatch.setattr(boards, "LARGE", 0)
     held: LeaderboardCache = app.state.serving.boards
-    asked = {"category": "Sports", "columns": ["brier", "events", "market"]}
-    first = client.get(BOARD, params=asked).text
+    parameters = {"category": "Sports", "columns": ["brier", "events", "market"]}
+    first = client.get(BOARD, params=parameters).text
     assert "being computed" in first
     assert "Against the market</th>" not in first
     slow.set()
-    whole = held.page("made", ArenaFilters(category="Sports"), BoardChoice(columns=tuple(asked["columns"])), whole=True)
+    whole = held.page(
+        "made", ArenaFilters(category="Sports"), BoardChoice(columns=tuple(parameters["columns"])), whole=True
+    )
     assert not whole.note
     ranked = [re.findall(r'data-v="([\d.]+)"', text) for text in (first, whole.body)]
     assert ranked[0]
     assert set(ranked[0]) <= set(ranked[1])
-    # The further tables are fetched when they are opened, of the same events.
-    link = re.search(r'href="(/arena/made/part/table-1[^"]*)"', whole.body)
+    # Further tables are fetched when they are opened, with the same filters.
+    link = re.search(r'href="(/arena/made\?[^"]*view=table-1[^"]*)"', whole.body)
     assert link
     assert "category=Sports" in link[1]
     assert "<table" in client.get(unescape(link[1])).text
-    assert client.get("/arena/made/part/nowhere").status_code == 404
+    assert client.get("/arena/made?view=nowhere").status_code == 404
 
 
-def test_who_is_best_and_is_it_more_than_noise_in_two_clicks(arena: RunStore, site: Any, page: Any):
+def test_comparison_of_two_entries_takes_two_clicks(arena: RunStore, site: Any, page: Any):
     page.goto(site.url)
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Arenas", exact=True).click()
     page.get_by_role("link", name="made").click()
@@ -212,7 +240,7 @@ def test_who_is_best_and_is_it_more_than_noise_in_two_clicks(arena: RunStore, si
 @pytest.mark.parametrize("width", [390, 1024, 1440])
 def test_pages_fit_every_screen_in_light_and_dark(arena: RunStore, site: Any, open_page: Any, width: int):
     shown = open_page(viewport={"width": width, "height": 900})
-    for path in (BOARD, EVENT, ENTRY, "/arena/made/events"):
+    for path in (BOARD, EVENT, ENTRY, "/arena/made?view=events"):
         shown.goto(f"{site.url}{path}")
         for scheme in ("light", "dark"):
             shown.emulate_media(color_scheme=scheme)
@@ -228,9 +256,9 @@ def test_the_files_have_the_same_pages_and_name_no_key(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
     out = tmp_path / "site"
     with ThreadPoolExecutor(1) as aside:
-        told = aside.submit(lambda: asyncio.run(write_site(out, settings))).result()
-    assert told.broken == ()
-    pages = {path.relative_to(out).as_posix(): path.read_text(encoding="utf-8") for path in out.rglob("*.html")}
+        site = aside.submit(lambda: asyncio.run(write_site(out, settings))).result()
+    assert site.broken == ()
+    pages = {path.relative_to(out).as_posix(): page_text(path) for path in out.rglob("*.html")}
     assert any(name.startswith("arena/made/entry/sharp") for name in pages)
     assert any("KX-3" in name for name in pages)
     for name, text in pages.items():
@@ -239,20 +267,48 @@ def test_the_files_have_the_same_pages_and_name_no_key(
         assert "canary" not in text, name
 
 
-def test_a_book_without_a_result_has_pages_too(store: RunStore, client: TestClient):
+def test_arena_without_results_has_pages(store: RunStore, client: TestClient):
     ArenaStore(store.database, "new").begin("{}", START)
     assert "No leaderboard yet" in client.get("/arena/new").text
-    assert "Events of new" in client.get("/arena/new/events").text
+    assert "Events of new" in client.get("/arena/new?view=events").text
 
 
-def test_an_entry_stands_on_its_page_as_on_the_board_also_where_it_missed_some(arena: RunStore, tmp_path: Path):
+def test_entry_page_and_board_agree_for_incomplete_entries(arena: RunStore, tmp_path: Path):
     arena.database.write("delete from said where entry = (select id from entry where name = 'shy') and moment < 6")
     held = LeaderboardCache(arena, tmp_path)
     whole = {line.entry.name: line for line in held.board("made", ArenaFilters()).lines}
     for name in ("sharp", "shy"):
         alone = held.entry("made", (name,)).view
         assert next(line for line in alone.lines if line.entry.name == name) == whole[name]
-        verdict = held.board("made", ArenaFilters()).versus_crowd[name]
-        # On its own page an entry is not one of several comparisons.
-        assert alone.versus_crowd[name] == replace(verdict, comparisons=1, p_corrected=ANY)
+        verdict = held.board("made", ArenaFilters()).versus_market[name]
+        # On its own page, an entry is not corrected for several comparisons.
+        assert alone.versus_market[name] == replace(verdict, comparisons=1, p_corrected=ANY)
     held.close()
+
+
+SMALL_LABELS = """() => [...document.querySelectorAll('svg text, td, .ci, .tag, summary')]
+  .filter(one => one.checkVisibility() && one.textContent.trim())
+  .map(one => [parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM?.().d ?? 1), one.textContent])
+  .filter(([size]) => size < 11)"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_first_screen_of_an_arena_says_who_is_best_by_how_much_and_whether_it_is_sure(
+    arena: RunStore, site: Any, open_page: Callable[..., Any], width: int
+):
+    page = open_page(viewport={"width": width, "height": 900})
+    page.goto(f"{site.url}/arena/made")
+    row = page.locator("table.board tbody tr", has=page.get_by_text("sharp", exact=True))
+    for cell, text in (("td.rank", "1"), ("td.score", "0.0"), ('td[data-label^="Against"]', "[")):
+        expect(row.locator(cell)).to_contain_text(text)
+        box = row.locator(cell).bounding_box()
+        assert box["x"] >= 0, (cell, box)
+        assert box["x"] + box["width"] <= width, (cell, box)
+        assert box["y"] + box["height"] <= 900, (cell, box)
+    expect(page.locator("h1")).to_contain_text("sharp")
+    assert page.locator("#where").is_visible() == (width > 640)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.evaluate("document.querySelectorAll('.more details').forEach(part => { part.open = true; })")
+    expect(page.locator("#more ~ h3").first).to_have_text("All events")
+    expect(page.locator(".more a.part")).to_have_count(0)
+    assert page.evaluate(SMALL_LABELS) == []

@@ -12,10 +12,12 @@ from playwright.sync_api import expect
 
 from fakes.models import BackgroundModels
 from fakes.stored_run import StoredRunBuilder
-from foretell.data import Corpus, CorpusDocument
-from foretell.questions import instant
-from foretell.runs import RunStore, Settings, cells_of
-from foretell.web import BackgroundRuns, create_app
+from foretell.data.corpus import Corpus, CorpusDocument
+from foretell.questions.as_of import instant
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore, trials_of
+from foretell.web.app import create_app
+from foretell.web.background_runs import BackgroundRuns
 
 BRAIN = "foretell.practice.models.scripts:agent_script"
 KEY = "sk-canary-0123456789-do-not-leak"
@@ -30,7 +32,7 @@ def provider() -> Iterator[BackgroundModels]:
 
 @pytest.fixture
 def keyed(tmp_path: Path, provider: BackgroundModels) -> Settings:
-    """A machine with a key, whose provider is next door."""
+    """Return the application with a key and a local fake provider."""
     home = tmp_path / "home"
     home.mkdir()
     corpus = Corpus(home / "corpus.db")
@@ -48,26 +50,27 @@ def keyed_app(keyed: Settings, token: str) -> FastAPI:
     return create_app(keyed, token=token)
 
 
-def test_without_a_key_the_outside_view_answers(client: TestClient) -> None:
-    found = client.get("/api/ask/outside", params={"question": TEXT, "closes": "2027-03-01"}).json()
-    assert 0 < found["p"]["yes"] < 1
-    told = client.get("/ask", params={"question": TEXT, "closes": "2027-03-01"}).text
-    assert "This is the outside view" in told
-    assert "let an agent research" in told
-    assert "OPENAI_API_KEY" in told
+def test_without_a_key_the_outside_view_answers(client: TestClient, token: str) -> None:
+    client.get("/login", params={"token": token})
+    answer = client.get("/api/ask", params={"question": TEXT, "closes": "2027-03-01"}).json()
+    assert 0 < answer["p"]["yes"] < 1
+    text = client.get("/ask", params={"question": TEXT, "closes": "2027-03-01"}).text
+    assert "This is the outside view" in text
+    assert "let an agent research" in text
+    assert "OPENAI_API_KEY" in text
 
 
-def test_several_outcomes_and_a_price(client: TestClient) -> None:
-    several = client.get("/api/ask/outside", params={"question": "Who wins?", "options": ["a", "b", "c"]}).json()
+def test_outside_view_of_several_outcomes_and_of_a_price(client: TestClient) -> None:
+    several = client.get("/api/ask", params={"question": "Who wins?", "options": ["a", "b", "c"]}).json()
     assert sum(several["p"].values()) == pytest.approx(1)
-    priced = client.get("/api/ask/outside", params={"question": TEXT, "price": 0.3}).json()
+    priced = client.get("/api/ask", params={"question": TEXT, "price": 0.3}).json()
     assert priced["p"] == {"yes": pytest.approx(0.3)}
-    told = client.get("/ask", params={"question": "Who wins?", "options": "red\ngreen\nblue"}).text
-    assert len(re.findall(r"<strong>\d+ %</strong> (?:red|green|blue)<", told)) == 3
+    text = client.get("/ask", params={"question": "Who wins?", "options": "red\ngreen\nblue"}).text
+    assert len(re.findall(r"<strong>\d+ %</strong> (?:red|green|blue)<", text)) == 3
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("parameters", "message"),
     [
         ({"question": TEXT, "closes": "soon"}, "not an ISO date"),
         ({"question": TEXT, "closes": "2001-01-01"}, "Answer known by: 2001-01-01 is not after the day of asking"),
@@ -77,33 +80,33 @@ def test_several_outcomes_and_a_price(client: TestClient) -> None:
         ({"question": "x" * 6000}, "5000"),
     ],
 )
-def test_what_cannot_be_asked_is_said_beside_the_form(client: TestClient, given: dict[str, str], told: str) -> None:
-    answer = client.get("/ask", params=given)
+def test_invalid_questions_are_explained_beside_the_form(
+    client: TestClient, parameters: dict[str, str], message: str
+) -> None:
+    answer = client.get("/ask", params=parameters)
     assert answer.status_code == 422
-    assert told in answer.text
+    assert message in answer.text
     assert 'id="ask"' in answer.text
 
 
-def test_errors_name_the_fields_of_the_form_and_for_programs_those_of_the_request(
-    keyed_app: FastAPI, token: str
-) -> None:
+def test_errors_name_form_labels_on_pages_and_request_fields_in_the_api(keyed_app: FastAPI, token: str) -> None:
     wish = {"question": TEXT, "model": "openai:x", "price": "0.5"}
     with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
         client.get("/login", params={"token": token})
         csrf = re.findall(r'name="csrf" value="([^"]+)"', client.get("/ask").text)[0]
         shown = client.post("/ask", data={**wish, "options": "a\nb", "csrf": csrf}).text
         several = {**wish, "options": ["a", "b"]}
-        said = client.post("/api/ask", json=several, headers={"Authorization": f"Bearer {token}"}).json()
+        problem = client.post("/api/ask", json=several, headers={"Authorization": f"Bearer {token}"}).json()
         closes = {"question": TEXT, "model": "openai:x", "closes": "2001-01-01"}
         late = client.post("/api/ask", json=closes, headers={"Authorization": f"Bearer {token}"}).json()
     assert "Market price (0 to 1): is for a question with the answer yes or no" in shown
     assert "--price" not in shown
-    assert (said["field"], "is for a question with the answer" in said["detail"]) == ("price", True)
+    assert (problem["field"], "is for a question with the answer" in problem["detail"]) == ("price", True)
     assert (late["field"], "--closes" in late["detail"]) == ("closes", False)
 
 
 @pytest.mark.parametrize(
-    ("wish", "told"),
+    ("wish", "message"),
     [
         ({"model": "nonsense"}, "cannot read the model name"),
         ({"model": "anthropic:x"}, "ANTHROPIC_API_KEY"),
@@ -113,13 +116,13 @@ def test_errors_name_the_fields_of_the_form_and_for_programs_those_of_the_reques
         ({"model": "openai:x", "surprise": 1}, "surprise"),
     ],
 )
-def test_a_wish_that_cannot_be_met_costs_nothing(
-    keyed_app: FastAPI, token: str, wish: dict[str, Any], told: str, provider: BackgroundModels
+def test_invalid_requests_cost_nothing(
+    keyed_app: FastAPI, token: str, wish: dict[str, Any], message: str, provider: BackgroundModels
 ) -> None:
     with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
         answer = client.post("/api/ask", json={"question": TEXT, **wish}, headers={"Authorization": f"Bearer {token}"})
         assert answer.status_code == 422
-        assert told in answer.json()["detail"]
+        assert message in answer.json()["detail"]
         assert client.get("/api/runs").json()["total"] == 0
 
 
@@ -131,7 +134,7 @@ def test_a_wish_that_cannot_be_met_costs_nothing(
         ("runs", {"spec": "questions: demo\nmodels: {agent: 'compat:unheard@http://203.0.113.1/v1'}"}),
     ],
 )
-def test_a_form_asks_for_a_price_that_nobody_knows(
+def test_form_asks_for_an_unknown_price(
     keyed_app: FastAPI, token: str, page: str, fields: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = {} if page == "runs" else {"model": "compat:unheard@http://203.0.113.1/v1"}
@@ -146,27 +149,29 @@ def test_a_form_asks_for_a_price_that_nobody_knows(
             refused = client.post(f"/{page}", data={**sent, "budget": "1"})
             assert refused.status_code == 422
             assert "needs a known price" in refused.text
-        asked = client.post(f"/{page}", data=sent)
-        assert asked.status_code == 422
-        assert "no price is known for compat:unheard@http://203.0.113.1/v1" in asked.text
-        assert 'name="unpriced"' in asked.text
+        page_again = client.post(f"/{page}", data=sent)
+        assert page_again.status_code == 422
+        assert "no price is known for compat:unheard@http://203.0.113.1/v1" in page_again.text
+        assert 'name="unpriced"' in page_again.text
         assert client.get("/api/runs").json()["total"] == 0
         assert not started
         if page != "runs":
-            price = {"model_price": "1/2"} if page == "ask" else {"set": "prices.agent=1/2"}
-            assert client.post(f"/{page}", data={**sent, **price}).status_code == 303
+            assert client.post(f"/{page}", data={**sent, "set": "prices.agent=1/2"}).status_code == 303
+        if page == "ask":
+            assert client.post(f"/{page}", data={**sent, "model_price": "1/2"}).status_code == 303
         assert client.post(f"/{page}", data={**sent, "unpriced": "yes"}).status_code == 303
         assert started
 
 
 def test_a_question_is_researched_in_the_background(keyed_app: FastAPI, token: str, keyed: Settings) -> None:
     with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
+        client.get("/login", params={"token": token})
         model = {"model": "openai:gpt-5-mini", "search": ["local"], "trials": 2}
         wish = {"question": TEXT, "closes": "2027-03-01", **model}
         begun = client.post("/api/ask", json=wish, headers={"Authorization": f"Bearer {token}"})
         assert begun.status_code == 202, begun.text
         run = begun.json()["run"]
-        client.get(f"/api/runs/{run}/stream")  # Ends when the run does.
+        client.get(f"/api/runs/{run}/stream")  # The stream ends with the run.
         view = client.get(f"/api/runs/{run}/questions/{begun.json()['question']}").json()
         assert view["finished"]
         assert view["background"]["state"] == "ended"
@@ -177,21 +182,19 @@ def test_a_question_is_researched_in_the_background(keyed_app: FastAPI, token: s
     assert KEY.encode() not in b"".join(path.read_bytes() for path in keyed.home.rglob("*") if path.is_file())
 
 
-def test_a_run_that_breaks_says_so_on_its_page(keyed: Settings, token: str) -> None:
-    # A corpus that is named and not there is found out only when the run begins.
+def test_failed_run_shows_its_error_on_its_page(keyed: Settings, token: str) -> None:
+    # A missing corpus is only noticed when the run begins.
     (keyed.home / "corpus.db").unlink()
     with TestClient(create_app(keyed, token=token), base_url="http://127.0.0.1") as client:
         wish = {"question": TEXT, "model": "openai:gpt-5-mini", "search": ["local"]}
         begun = client.post("/api/ask", json=wish, headers={"Authorization": f"Bearer {token}"}).json()
         client.get(f"/api/runs/{begun['run']}/stream")
-        told = client.get(f"/runs/{begun['run']}").text
-        assert "The run ended with an error" in told
-        assert "corpus" in told
+        text = client.get(f"/runs/{begun['run']}").text
+        assert "The run ended with an error" in text
+        assert "corpus" in text
 
 
-def test_a_run_is_paused_and_goes_on_without_paying_twice(
-    keyed: Settings, token: str, provider: BackgroundModels
-) -> None:
+def test_paused_run_resumes_without_paying_twice(keyed: Settings, token: str, provider: BackgroundModels) -> None:
     app = create_app(keyed, token=token)
     headers = {"Authorization": f"Bearer {token}"}
     with TestClient(app, base_url="http://127.0.0.1") as client:
@@ -200,21 +203,21 @@ def test_a_run_is_paused_and_goes_on_without_paying_twice(
         run = client.post("/api/ask", json=wish, headers=headers).json()["run"]
         while client.get(f"/api/runs/{run}").json()["spending"]["calls"] < 2:
             time.sleep(0.05)
-        again = client.post(f"/api/runs/{run}/resume", headers=headers)
+        again = client.post("/api/runs", json={"run": run}, headers=headers)
         assert again.status_code == 409
         paused = client.post(f"/api/runs/{run}/stop", json={"discard": True}, headers=headers)
         assert paused.json()["state"] == "stopped"
         assert client.get(f"/api/runs/{run}").json()["background"]["state"] == "stopped"
-        assert client.post(f"/api/runs/{run}/resume", headers=headers).status_code == 202
+        assert client.post("/api/runs", json={"run": run}, headers=headers).status_code == 202
         client.get(f"/api/runs/{run}/stream")
         view = client.get(f"/api/runs/{run}").json()
         assert (view["run"]["done"], view["run"]["failed"]) == (1, 0)
         calls = view["spending"]["calls"]
-    # One request may have been on the wire when it was stopped.
+    # One request may have been in flight when the run was stopped.
     assert calls <= provider.stats()["arrived"] <= calls + 1
 
 
-def test_a_question_is_stopped_early_and_answered_with_what_there_is(
+def test_stopped_question_is_answered_with_current_estimates(
     page: Any, keyed: Settings, token: str, serve: Callable[[FastAPI], Any]
 ) -> None:
     with BackgroundModels(script=BRAIN, latency=2.0) as slow:
@@ -230,7 +233,8 @@ def _stop_early(page: Any, site: Any, token: str) -> None:
     page.goto(f"{site.url}/runs/{begun['run']}/questions/{begun['question']}")
     expect(page.locator("#now")).to_contain_text("Time")
     expect(page.locator("#answer")).to_contain_text("so far, not final")
-    expect(page.locator("#reading blockquote").first).to_be_visible()
+    expect(page.locator("#lanes")).to_contain_text("Asking openai:searcher-9 for its estimate and the next step")
+    expect(page.locator("#lanes")).to_contain_text(re.compile(r"Step \d of at most \d"))
     page.get_by_role("button", name="Stop and use what there is").click()
     expect(page.locator("#answer")).to_contain_text("Stopped early")
     view = page.request.get(address).json()
@@ -243,35 +247,44 @@ def _stop_early(page: Any, site: Any, token: str) -> None:
     assert max(steps) < 9
 
 
-def test_the_estimate_says_what_nine_in_ten_cost_from_twenty_answers_on(client: TestClient, store: RunStore) -> None:
-    made = StoredRunBuilder(questions=10, trials=2, steps=1)
-    run, (last, *cells) = made.begin(store), list(cells_of(made.spec.id, made.asked(), made.trials))
-    for cell in cells:
-        made.tell(store, cell.key)
-    spec = made.spec
-    chosen = {"model": spec.models["agent"], "search": list(spec.search) or "none", **dict(spec.options)}
+def test_estimate_includes_the_ninth_decile_from_twenty_answers_on(
+    client: TestClient, store: RunStore, token: str
+) -> None:
+    client.get("/login", params={"token": token})
+    builder = StoredRunBuilder(questions=10, trials=2, steps=1)
+    run, (last, *rest) = builder.begin(store), list(trials_of(builder.spec.id, builder.asked(), builder.trials))
+    for trial in rest:
+        builder.tell(store, trial.key)
+    spec = builder.spec
+    chosen = {"model": spec.models["agent"], "search": list(spec.search) or "none"}
+    chosen["set"] = [f"options.{name}={value}" for name, value in spec.options.items()] + ["forecaster=agent"]
 
     def basis(trials: int) -> str:
         return client.get("/api/ask/estimate", params={**chosen, "trials": trials}).json()["basis"]
 
     assert basis(1) == "measured on 19 trials like this one on this machine", run
-    made.tell(store, last.key)
-    assert basis(3) == "measured on 20 trials like this one on this machine: 9 in 10 cost under $0.03"
+    builder.tell(store, last.key)
+    assert basis(3) == "measured on 20 trials like this one on this machine: 9 in 10 cost under $0.030"
 
 
-def test_the_estimate_follows_every_choice(client: TestClient) -> None:
+def test_the_estimate_follows_every_choice(client: TestClient, token: str) -> None:
+    client.get("/login", params={"token": token})
+
     def estimate(**chosen: Any) -> dict[str, Any]:
         return client.get("/api/ask/estimate", params={"model": "openai:gpt-5.4", "search": "none", **chosen}).json()
 
-    one = estimate()
-    assert one["text"].startswith("About $")
-    assert one["basis"].startswith("a rough guess")
-    assert estimate(trials=3)["dollars"] == pytest.approx(3 * one["dollars"])
-    assert estimate(trials=3)["seconds"] == one["seconds"], "trials work side by side"
-    assert estimate(trials=3, set="concurrency=1")["seconds"] == pytest.approx(3 * one["seconds"])
-    assert estimate(set="options.steps=20")["dollars"] == pytest.approx(2 * one["dollars"])
-    assert estimate(set=["options.variant=zero-shot", "sampling.temperature=0"])["dollars"] < one["dollars"] / 2
-    assert ", at most $0.01," in estimate(trials=5, budget=0.01)["text"]
+    first = estimate()
+    assert first["text"].startswith("About $")
+    assert first["basis"].startswith("a rough guess")
+    assert estimate(trials=3)["dollars"] == pytest.approx(3 * first["dollars"])
+    assert estimate(trials=3)["seconds"] == first["seconds"], "trials run concurrently"
+    assert estimate(trials=3, set="concurrency=1")["seconds"] == pytest.approx(3 * first["seconds"])
+    assert estimate(set="options.take_apart=never")["dollars"] < first["dollars"]
+    assert estimate(set="options.take_apart=always")["dollars"] > first["dollars"]
+    agent = estimate(set="forecaster=agent")
+    assert estimate(set="options.steps=20")["dollars"] == pytest.approx(2 * agent["dollars"])
+    assert estimate(set=["options.variant=zero-shot", "sampling.temperature=0"])["dollars"] < agent["dollars"] / 2
+    assert ", at most $0.010," in estimate(trials=5, budget=0.01)["text"]
     unheard = "compat:unheard@http://203.0.113.1/v1"
     assert estimate(model=unheard)["text"].startswith("Price not known")
     assert estimate(model=unheard, set="prices.agent=1/2")["text"].startswith("About $")
@@ -312,7 +325,7 @@ def test_asking_in_a_browser(page: Any, keyed_app: FastAPI, serve: Callable[[Fas
     assert "/questions/asked%2F" in page.url
     page.locator("#trial-1 .searches li").first.wait_for()
     page.locator("#trial-1 strong").first.wait_for()
-    page.locator("#trial-0").get_by_text("Its evidence").click()  # Folded, because there are two trials.
+    page.locator("#trial-0").get_by_text("Its evidence").click()  # Collapsed, because there are two trials.
     page.locator("#trial-0 .evidence li").first.wait_for()
     page.get_by_role("heading", name="Why").wait_for()
     page.get_by_role("button", name="Stop the run").wait_for(state="detached")
@@ -332,7 +345,7 @@ def test_the_outside_view_in_a_browser_needs_no_token(page: Any, site: Any) -> N
     expect(page.get_by_role("button", name="Research it")).to_have_count(0)
 
 
-def test_no_secret_stands_in_an_address(page: Any, site: Any) -> None:
+def test_addresses_contain_no_secrets(page: Any, site: Any) -> None:
     page.goto(site.login)
     page.goto(f"{site.url}/ask")
     page.get_by_label("Question", exact=True).fill(TEXT)

@@ -1,4 +1,4 @@
-"""Attacks on the server, by class: each is refused or does nothing, and no answer carries anything of theirs."""
+"""Attacks on the server, by class: each is refused or has no effect, and no response contains the payload."""
 
 import re
 from collections.abc import Iterator
@@ -10,21 +10,23 @@ import pytest
 from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs import RunStore, Settings
-from foretell.web import COOKIE, create_app
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
+from foretell.web.security import COOKIE
 
 OURS = "http://127.0.0.1"
 SCRIPT = "<script>hit()</script>"
 REFUSED = frozenset({400, 401, 403, 404, 405, 408, 413, 415, 421, 422, 431})
 SEEN = REFUSED | {200, 303, 307}
-"""Where an attack may be answered, as long as the answer is harmless."""
+"""Statuses for attacks that may be answered with a harmless response."""
 WISH = {"question": "Will it snow?", "model": "openai:x"}
 FORM = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """One request, and what it may be answered with."""
+    """One request, and the statuses that may answer it."""
 
     path: str
     method: str = "GET"
@@ -33,20 +35,20 @@ class Attack:
     json: Any = None
     statuses: frozenset[int] = REFUSED
     logged_in: bool = False
-    """Sent by the browser of somebody who is logged in, cookie and all."""
+    """Sent by a logged-in browser, with its cookie."""
     bearer: bool = False
     """Sent by a program that has the token."""
 
 
 def from_elsewhere(**more: Any) -> Attack:
-    """A form that another site has a logged-in browser send."""
+    """Return a form that another site makes a logged-in browser send."""
     return Attack(method="POST", path="/ask", logged_in=True, **more)
 
 
 ATTACKS: dict[str, Attack] = {
-    # A name of the attacker's that leads here (DNS rebinding).
+    # A host name of the attacker that resolves to this server (DNS rebinding).
     **{
-        f"host {host!r}": Attack(path="/api/home", headers={"host": host}, statuses=frozenset({421}))
+        f"host {host!r}": Attack(path="/api/runs", headers={"host": host}, statuses=frozenset({421}))
         for host in (
             "evil.example",
             "127.0.0.1.evil.example",
@@ -60,7 +62,7 @@ ATTACKS: dict[str, Attack] = {
             "127.0.0.1,evil.example",
         )
     },
-    # Another site uses a browser that is logged in (CSRF).
+    # Another site uses a logged-in browser (CSRF).
     "form without a sign": from_elsewhere(body=b"question=x&outside=yes", headers={"content-type": FORM}),
     "form with a guessed sign": from_elsewhere(body=b"question=x&csrf=" + b"0" * 64, headers={"content-type": FORM}),
     "form with an empty sign": from_elsewhere(body=b"question=x&csrf=", headers={"content-type": FORM}),
@@ -91,10 +93,10 @@ ATTACKS: dict[str, Attack] = {
     ),
     # The wrong method.
     **{
-        f"{method} where only POST spends": Attack(method=method, path="/api/runs/x/resume", logged_in=True)
+        f"{method} where only POST spends": Attack(method=method, path="/api/runs/x/stop", logged_in=True)
         for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
     },
-    "method in a header": Attack(path="/api/runs/x/resume", headers={"x-http-method-override": "POST"}, logged_in=True),
+    "method in a header": Attack(path="/api/runs/x/stop", headers={"x-http-method-override": "POST"}, logged_in=True),
     "method in the address": Attack(path="/api/runs/x/resume?_method=POST", logged_in=True),
     # Another site reads (CORS).
     "preflight": Attack(
@@ -102,7 +104,7 @@ ATTACKS: dict[str, Attack] = {
         path="/api/ask",
         headers={"origin": "http://evil.example", "access-control-request-method": "POST"},
     ),
-    "reading from elsewhere": Attack(path="/api/home", headers={"origin": "http://evil.example"}, statuses=SEEN),
+    "reading from elsewhere": Attack(path="/api/runs", headers={"origin": "http://evil.example"}, statuses=SEEN),
     # The token, guessed or misplaced.
     "no token": Attack(method="POST", path="/api/ask", json=WISH),
     "token in the address": Attack(method="POST", path="/api/ask?token=test-token-0123456789-canary", json=WISH),
@@ -131,6 +133,7 @@ ATTACKS: dict[str, Attack] = {
             "/trees/view/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
             "/trees/view//etc/passwd",
             "/api/tree/export/json/%2e%2e%2fpasswd",
+            "/arena/..%2f..%2fpyproject",
             "/arena/..%2f..%2fetc%2fpasswd",
             "/runs/..%2f..%2fruns.db",
             "/api/runs/..%2f..%2fjournal.db",
@@ -143,11 +146,11 @@ ATTACKS: dict[str, Attack] = {
     "questions from this machine's network": Attack(
         method="POST", path="/api/runs", json={"spec": {"questions": "http://169.254.169.254/latest"}}, bearer=True
     ),
-    # Lines smuggled into headers.
+    # Line breaks in headers.
     "header in the token": Attack(path="/login?token=x%0d%0aset-cookie:%20a=b"),
     "header in a run": Attack(path="/runs/x%0d%0ax-evil:%20yes"),
     "header in a search": Attack(path="/runs?filter=x%0d%0ax-evil:%20yes", statuses=SEEN),
-    # Off to another site (open redirects).
+    # Redirects to another site (open redirects).
     **{
         f"away by {path}": Attack(path=path, statuses=SEEN)
         for path in (
@@ -158,12 +161,12 @@ ATTACKS: dict[str, Attack] = {
             "/runs/?redirect=https://evil.example",
         )
     },
-    # A cache is made to keep something for others.
+    # Cache poisoning.
     **{
         f"{name} of the attacker's": Attack(path="/", headers={name: "evil.example"}, statuses=SEEN)
         for name in ("x-forwarded-host", "x-host", "x-original-url", "x-rewrite-url", "forwarded", "x-forwarded-prefix")
     },
-    # Scripts in what is shown again.
+    # Scripts in input that is shown again.
     **{
         f"script by {path}": Attack(path=f"{path}{SCRIPT.replace('/', '%2F')}", statuses=SEEN)
         for path in (
@@ -178,7 +181,7 @@ ATTACKS: dict[str, Attack] = {
             "/nowhere/",
         )
     },
-    # Bodies that are not what they say, or too much of it.
+    # Bodies of the wrong type or size.
     "deep nesting": Attack(method="POST", path="/api/ask", body=b"[" * 90_000, bearer=True),
     "an entity": Attack(
         method="POST",
@@ -225,7 +228,7 @@ ATTACKS: dict[str, Attack] = {
 
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClient, str]]:
-    """A server with one run."""
+    """Return a server with one run."""
     settings = Settings(home=tmp_path_factory.mktemp("attacked"))
     store = RunStore(settings.store)
     id = StoredRunBuilder(questions=1, trials=1).keep(store)
@@ -235,12 +238,12 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestCli
         yield client, id
 
 
-def test_there_are_enough_of_them() -> None:
+def test_number_of_attacks() -> None:
     assert len(ATTACKS) >= 47
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_an_attack_does_nothing(name: str, attacked: tuple[TestClient, str], token: str) -> None:
+def test_attack_is_refused_or_has_no_effect(name: str, attacked: tuple[TestClient, str], token: str) -> None:
     attack, (client, id) = ATTACKS[name], attacked
     headers = dict(attack.headers)
     if attack.logged_in:
@@ -260,7 +263,7 @@ def test_an_attack_does_nothing(name: str, attacked: tuple[TestClient, str], tok
 
 
 def harmless(answer: Any, attack: Attack) -> None:
-    """Whatever came back shows, sets and allows nothing of the attacker's."""
+    """Check that the response shows, sets and allows nothing of the attacker."""
     headers = answer.headers
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
@@ -271,7 +274,9 @@ def harmless(answer: Any, attack: Attack) -> None:
     if headers.get("cache-control") != "no-store":
         assert attack.path.startswith("/static/")
     assert SCRIPT not in answer.text or headers["content-type"] != "text/html; charset=utf-8"
-    assert not re.search(r"root:[^:\s]*:\d", answer.text)  # A line of /etc/passwd; styles have a root, too.
+    assert not re.search(
+        r"root:[^:\s]*:\d", answer.text
+    )  # A line of /etc/passwd; style sheets also contain the word root.
     assert not re.search(r"(href|src|action)=.?(https?:)?//evil\.example", answer.text)
     if location := headers.get("location"):
         assert urlsplit(location).netloc in ("", urlsplit(OURS).netloc)
@@ -285,14 +290,14 @@ def harmless(answer: Any, attack: Attack) -> None:
 @pytest.mark.parametrize(
     "request_",
     [
-        b"GET /api/home HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n",
-        b"GET http://evil.example/api/home HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+        b"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n",
+        b"GET http://evil.example/api/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
         b"POST /api/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\nContent-Length: 9\r\n\r\nabcd",
         b"POST /api/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
         b"POST /api/ask HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"GET /api/home HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: b\x00c\r\n\r\n",
-        b"GET /api/home HTTP/1.1\nHost 127.0.0.1\n\n",
-        b"GET /api/home HTTP/1.1\r\nHost : 127.0.0.1\r\n\r\n",
+        b"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: b\x00c\r\n\r\n",
+        b"GET /api/runs HTTP/1.1\nHost 127.0.0.1\n\n",
+        b"GET /api/runs HTTP/1.1\r\nHost : 127.0.0.1\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 40 + b"\r\n\r\n",
         b"CONNECT 169.254.169.254:80 HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
     ],

@@ -1,4 +1,4 @@
-"""Figures in a real browser: read out by mouse and keyboard, and taken away with one click."""
+"""Figures in a real browser: values on hover and focus, and downloads with one click."""
 
 import csv
 from collections.abc import Callable
@@ -10,17 +10,19 @@ from xml.etree import ElementTree
 from playwright.sync_api import expect
 
 from foretell.metrics import Interval
-from foretell.report import HtmlBlock, StudyColumn, page
-from foretell.report import table as made_table
-from foretell.report.charts import DatedLines, ForestRow, dated_plot, forest_plot
+from foretell.report.charts.ranking import ForestRow, forest_plot
+from foretell.report.charts.timelines import DatedLines, dated_plot
+from foretell.report.html import HtmlBlock, page
+from foretell.report.study import StudyColumn
+from foretell.report.study import table as made_table
 
 
 def report(path: Path) -> str:
-    """A report on disk with two figures and a table that is wider than a phone."""
+    """Write a report with two figures and a table that is wider than a phone."""
     start = datetime(2026, 9, 1, tzinfo=UTC)
     lines = {f"entry {i}": [(start + timedelta(days=7 * n), i + n / 10) for n in range(6)] for i in range(12)}
-    one = Interval(estimate=64, low=62, high=66, se=1, n_clusters=40, draws=100)
-    rows = [ForestRow(name=f"entry {i}", interval=one) for i in range(3)]
+    interval = Interval(estimate=64, low=62, high=66, se=1, n_clusters=40, draws=100)
+    rows = [ForestRow(name=f"entry {i}", interval=interval) for i in range(3)]
     columns = [StudyColumn(label=f"A column with a long name, number {n}") for n in range(12)]
     table = made_table("Wide", "", columns, {"=entry": [1.5, *[None] * 11]})
     blocks = [
@@ -33,54 +35,54 @@ def report(path: Path) -> str:
     return file.as_uri()
 
 
-def taken(shown: Any, button: Any, path: Path) -> Path:
-    with shown.expect_download() as waiting:
+def downloaded(page: Any, button: Any, path: Path) -> Path:
+    with page.expect_download() as waiting:
         button.click()
     waiting.value.save_as(path / waiting.value.suggested_filename)
     return path / waiting.value.suggested_filename
 
 
-def test_what_is_on_screen_is_taken_away_with_one_click(open_page: Callable[..., Any], tmp_path: Path) -> None:
+def test_figures_and_tables_are_saved_with_one_click(open_page: Callable[..., Any], tmp_path: Path) -> None:
     address = report(tmp_path)
     for width, scheme in ((1440, "dark"), (390, "light")):
-        shown = open_page(viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True)
-        shown.goto(address)
-        figure = shown.locator("figure").first
-        numbers = taken(shown, figure.get_by_role("button", name="CSV"), tmp_path)
+        page = open_page(viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True)
+        page.goto(address)
+        figure = page.locator("figure").first
+        numbers = downloaded(page, figure.get_by_role("button", name="CSV"), tmp_path)
         read = list(csv.DictReader(numbers.read_text(encoding="utf-8").splitlines()))
         assert len(read) == 72
         assert read[0] == {"name": "entry 0", "at": "2026-09-01T00:00:00+00:00", "BI": "0"}
-        png = taken(shown, figure.get_by_role("button", name="PNG"), tmp_path)
+        png = downloaded(page, figure.get_by_role("button", name="PNG"), tmp_path)
         assert png.read_bytes().startswith(b"\x89PNG")
         drawn = figure.locator("svg:visible").get_attribute("width")
         assert int.from_bytes(png.read_bytes()[16:20], "big") == 2 * int(drawn)
-        svg = taken(shown, figure.get_by_role("button", name="SVG"), tmp_path).read_text(encoding="utf-8")
+        svg = downloaded(page, figure.get_by_role("button", name="SVG"), tmp_path).read_text(encoding="utf-8")
         ElementTree.fromstring(svg)
         assert ("rgb(231, 234, 240)" in svg) == (scheme == "dark"), "its colours are those of the page"
-        table = taken(shown, shown.get_by_role("button", name="Save the table as CSV"), tmp_path)
+        table = downloaded(page, page.get_by_role("button", name="Save the table as CSV"), tmp_path)
         assert table.read_text(encoding="utf-8").splitlines()[1].startswith("'=entry,1.5,")
-        expect(shown.locator(".more-right")).to_be_visible()
-        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+        expect(page.locator(".more-right")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_figures_are_read_out_by_mouse_and_keyboard_and_stand_without_a_script(
+def test_figures_show_values_on_hover_and_focus_and_work_without_script(
     open_page: Callable[..., Any], tmp_path: Path
 ) -> None:
     address = report(tmp_path)
-    shown = open_page(viewport={"width": 1440, "height": 900})
-    shown.goto(address)
-    figure = shown.locator("figure").first
+    page = open_page(viewport={"width": 1440, "height": 900})
+    page.goto(address)
+    figure = page.locator("figure").first
     figure.focus()
-    shown.keyboard.press("ArrowRight")
-    said = figure.locator(".read-out")
-    expect(said).to_contain_text("entry 3, 1 Sep 2026: 3.0")
-    expect(said.locator("span")).to_have_count(12)
-    shown.keyboard.press("ArrowRight")
-    expect(said).to_contain_text("entry 3, 8 Sep 2026: 3.1")
-    shown.keyboard.press("Escape")
-    expect(said).to_be_hidden()
-    shown.locator("figure").nth(1).locator("svg:visible path:has(title)").first.hover()
-    expect(shown.locator("figure").nth(1).locator(".read-out")).to_have_text("entry 0: 64.0 [62.0, 66.0]")
+    page.keyboard.press("ArrowRight")
+    read_out = figure.locator(".read-out")
+    expect(read_out).to_contain_text("entry 3, 1 Sep 2026: 3.0")
+    expect(read_out.locator("span")).to_have_count(12)
+    page.keyboard.press("ArrowRight")
+    expect(read_out).to_contain_text("entry 3, 8 Sep 2026: 3.1")
+    page.keyboard.press("Escape")
+    expect(read_out).to_be_hidden()
+    page.locator("figure").nth(1).locator("svg:visible path:has(title)").first.hover()
+    expect(page.locator("figure").nth(1).locator(".read-out")).to_have_text("entry 0: 64.0 [62.0, 66.0]")
     still = open_page(java_script_enabled=False)
     still.goto(address)
     expect(still.locator("figure svg:visible").first).to_be_visible()

@@ -1,4 +1,4 @@
-"""What stands below pages, and whether a report fits on a screen."""
+"""Footers of pages, and whether a report fits on a screen."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -13,23 +13,24 @@ from click.testing import CliRunner
 from fastapi.testclient import TestClient
 from tests.web.made_arena import fill
 
-from foretell.cli import cli
-from foretell.operations import ScoreRequest, score
-from foretell.runs import RunStore
+from foretell.cli.main import cli
+from foretell.operations import score
+from foretell.operations.requests.scoring import ScoreRequest
+from foretell.runs.store import RunStore
 
 PROGRAM = f"foretell {version('foretell')}"
 
 
 def footer_of(document: str) -> str:
-    (found,) = re.findall(r'<p class="made">(.*?)</p>', document, re.DOTALL)
-    return unescape(re.sub(r"<[^>]+>", "", found)).strip()
+    (text,) = re.findall(r'<p class="made">(.*?)</p>', document, re.DOTALL)
+    return unescape(re.sub(r"<[^>]+>", "", text)).strip()
 
 
 def test_a_live_page_names_the_version_and_how_its_numbers_were_resampled(client: TestClient, store: RunStore):
     fill(store)
     assert footer_of(client.get("/").text) == f"{PROGRAM}."
     drawn = rf"{re.escape(PROGRAM)}\. Intervals: seed 0, [\d,]+ draws\."
-    for path in ("/arena/made", "/arena/made/entry/sharp", "/compare?arena=made&first=sharp&second=shy"):
+    for path in ("/arena/made", "/arena/made/entry/sharp", "/compare?arena=made&entry=sharp&entry=shy"):
         assert re.fullmatch(drawn, footer_of(client.get(path).text))
 
 
@@ -37,11 +38,11 @@ def test_written_pages_name_the_command(made_example: Any, tmp_path: Path, monke
     monkeypatch.setenv("FORETELL_HOME", str(made_example.home))
     monkeypatch.setattr("foretell.web.site.MAX_PAGES", 60)
     words = ["serve", "--static", str(tmp_path / "site")]
-    with ThreadPoolExecutor(1) as aside:  # A browser may have a loop in this thread.
+    with ThreadPoolExecutor(1) as aside:  # A browser may run an event loop in this thread.
         result = aside.submit(CliRunner().invoke, cli, words, catch_exceptions=False).result()
     assert result.exit_code == 0, result.output
-    told = {path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
-    pages = {name: footer_of(text) for name, text in told.items() if "/export/" not in name}
+    page_texts = {path.relative_to(tmp_path / "site").as_posix(): path.read_text() for path in tmp_path.rglob("*.html")}
+    pages = {name: footer_of(text) for name, text in page_texts.items() if "/export/" not in name}
     begin = re.compile(rf"Made by {re.escape(PROGRAM)} on [-0-9 :]+ UTC with foretell serve ")
     assert [(name, text) for name, text in pages.items() if not begin.match(text)] == []
     drawn = {name for name, text in pages.items() if "draws" in text}
@@ -60,15 +61,15 @@ def test_no_table_of_a_report_scrolls_sideways_at_1280_pixels(open_page: Any):
         for i in range(60)
     ]
     outcomes = [
-        {"question": f"q{i}", "target": "yes", "outcome": int(one), "price": 0.4, "source": "ab"[i % 2]}
-        for i, one in enumerate(outcome)
+        {"question": f"q{i}", "target": "yes", "outcome": int(value), "price": 0.4, "source": "ab"[i % 2]}
+        for i, value in enumerate(outcome)
     ]
     request = ScoreRequest(forecasts=forecasts, outcomes=outcomes, by=("source",), bootstrap="draws=200", metrics="all")
-    found = score.score(request)
-    assert isinstance(found, score.ScoreResult)
+    result = score.score(request)
+    assert isinstance(result, score.ScoreResult)
     page = open_page(viewport={"width": 1280, "height": 900})
-    page.set_content(found.to_html())
+    page.set_content(result.to_html())
     wider = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.getAttribute('aria-label'))"
     assert page.locator(".scroll").evaluate_all(wider) == []
-    shown = page.locator("#ranking").inner_text()
-    assert all(heading in shown for heading in ("Brier score", "Log score", "Return", "Sharpe"))
+    text = page.locator("#ranking").inner_text()
+    assert all(heading in text for heading in ("Brier score", "Log score", "Return", "Sharpe"))

@@ -1,5 +1,7 @@
 import html
+import re
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,18 +12,20 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs import RunStore, Settings
-from foretell.web import create_app
-from foretell.web.pages.home import Finding, sandbox_check
+from foretell.operations.doctor import Finding
+from foretell.runs.settings import EXAMPLE_FILE, Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
+from foretell.web.pages.home import home, sandbox_check
 
 TREES = Path(__file__).parents[2] / "examples" / "trees"
 
 
-def test_an_empty_machine_is_told_how_to_begin(client: TestClient) -> None:
-    told = client.get("/").text
-    assert "You have no runs yet" in told
-    assert "foretell demo" in told
-    assert "OPENAI_API_KEY" in told
+def test_empty_home_page_explains_how_to_start(client: TestClient, token: str) -> None:
+    text = client.get("/", headers={"Authorization": f"Bearer {token}"}).text
+    assert "You have no runs yet" in text
+    assert "foretell demo" in text
+    assert "OPENAI_API_KEY" in text
 
 
 def test_a_home_with_studies_saved_by_an_earlier_version_opens(client: TestClient, settings: Settings) -> None:
@@ -29,14 +33,7 @@ def test_a_home_with_studies_saved_by_an_earlier_version_opens(client: TestClien
     folder.mkdir(parents=True)
     (folder / "study.json").write_text('{"schema": "foretell/study/1", "name": "buildup"}')
     assert client.get("/").status_code == 200
-    assert client.get("/api/home").status_code == 200
-    assert client.get("/studies").status_code == 404
-
-
-def test_the_same_as_json(client: TestClient) -> None:
-    found = client.get("/api/home").json()
-    assert found["run_count"] == 0
-    assert found["missing"][0] == "OPENAI_API_KEY"
+    assert client.get("/studies", follow_redirects=False).status_code == 301
 
 
 def test_the_home_page_lists_what_is_set_up_as_the_doctor_sees_it_and_no_key(tmp_path: Path) -> None:
@@ -44,24 +41,33 @@ def test_the_home_page_lists_what_is_set_up_as_the_doctor_sees_it_and_no_key(tmp
     with TestClient(create_app(settings, token="0123456789-0123456789"), base_url="http://127.0.0.1") as client:
         client.get("/")
         sandbox_check().result()
-        setup = {one["what"]: one for one in client.get("/api/home").json()["setup"]}
-        told = html.unescape(client.get("/").text)
+        setup = {finding.what: vars(finding) for finding in home(client.app.state.serving)["setup"]}  # pyright: ignore
+        assert "ready" not in client.get("/").text, "strangers do not see what is set up"
+        unescape = html.unescape(client.get("/", headers={"Authorization": "Bearer 0123456789-0123456789"}).text)
     assert list(setup) == ["model key", "search key", "data", "PostgreSQL", "sandbox"]
     assert (setup["model key"]["state"], setup["model key"]["detail"]) == ("ok", "openai")
     assert setup["search key"]["state"] == "missing"
-    wanting = [one for one in setup.values() if one["state"] in ("missing", "wrong")]
-    assert f"{5 - len(wanting)} of 5 ready" in told
-    assert f"To do: {setup['search key']['advice']}"[:200] in told
-    assert "foretell data pull forecastbench" in told
-    assert "canary" not in told + str(setup)
+    wanting = [finding for finding in setup.values() if finding["state"] in ("missing", "wrong")]
+    assert f"{5 - len(wanting)} of 5 ready" in unescape
+    assert f"To do: {setup['search key']['advice']}"[:200] in unescape
+    assert "foretell data pull forecastbench" in unescape
+    assert "canary" not in unescape + str(setup)
 
 
-def test_strangers_read_no_address_of_what_is_set_up(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = Finding("PostgreSQL", "wrong", "does not answer: connection to 10.9.8.7 failed for user jane", "start it")
-    monkeypatch.setattr("foretell.web.pages.home.look_at_setup", lambda _: [wrong])
-    told = client.get("/").text + client.get("/api/home").text
-    assert "does not answer" in told
-    assert "10.9.8.7" not in told
+def test_the_example_claims_no_keys_and_ticks_only_what_was_checked(
+    settings: Settings, store: RunStore, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (settings.home / EXAMPLE_FILE).write_text("{}", encoding="utf-8")
+    with_keys = replace(settings, keys={"OPENAI_API_KEY": "practice", "BRAVE_API_KEY": "practice"})
+    monkeypatch.setattr("foretell.web.pages.home.sandbox_check", Future[Finding])
+    with TestClient(create_app(with_keys, token=token), base_url="http://127.0.0.1") as client:
+        client.get("/login", params={"token": token})
+        text = client.get("/").text
+    assert "key set" not in text
+    assert "made-up news" in text
+    ready, listed = re.findall(r"(\d) of (\d) ready", text)[0]
+    assert (int(ready), int(listed)) == (text.count('<li class="ok">'), text.count('<li class="ok">') + 1)
+    assert re.search(r'<li class="checking"><strong>Sandbox', text)
 
 
 def test_runs_and_trees_are_one_list_by_time(client: TestClient, store: RunStore, settings: Settings) -> None:
@@ -71,16 +77,16 @@ def test_runs_and_trees_are_one_list_by_time(client: TestClient, store: RunStore
     folder.mkdir()
     (folder / "bank.json").write_bytes((TREES / "central_bank.json").read_bytes())
     (folder / "torn.json").write_text("{", encoding="utf-8")
-    recent = client.get("/api/home").json()["recent"]
-    assert [one["at"] for one in recent] == sorted((one["at"] for one in recent), reverse=True)
-    assert sorted(one["kind"] for one in recent) == ["run", "run", "tree"]
-    told = client.get("/").text
-    for one in recent:
-        assert one["result"].endswith("%") or one["what"] == "run, 3 questions"
-        assert one["name"][:40] in html.unescape(told)
+    recent = home(client.app.state.serving)["recent"]  # pyright: ignore
+    assert [item["at"] for item in recent] == sorted((item["at"] for item in recent), reverse=True)
+    assert sorted(item["kind"] for item in recent) == ["run", "run", "tree"]
+    text = client.get("/").text
+    for item in recent:
+        assert item["result"].endswith("%") or item["what"] == "run, 3 questions"
+        assert item["name"][:40] in html.unescape(text)
 
 
-def test_in_a_browser(page: Any, site: Any) -> None:
+def test_home_page_in_a_browser(page: Any, site: Any) -> None:
     page.goto(site.url)
     assert page.title() == "foretell"
     page.get_by_role("button", name="Theme: system").click()
@@ -89,13 +95,13 @@ def test_in_a_browser(page: Any, site: Any) -> None:
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
 
 
-def test_the_home_page_asks_with_what_is_set_up_and_shows_the_price_first(
+def test_home_page_offers_usable_models_and_shows_the_price_first(
     page: Any, serve: Callable[[FastAPI], Any], settings: Settings, token: str
 ) -> None:
     site = serve(create_app(replace(settings, keys={"OPENAI_API_KEY": "sk-canary-0123456789"}), token=token))
     page.goto(site.url)
     expect(page.get_by_role("button", name="Ask", exact=True)).to_be_visible()
-    expect(page.locator("#estimate")).to_have_count(0)  # A stranger spends nothing.
+    expect(page.locator("#estimate")).to_have_count(0)  # A visitor without the token cannot spend.
     page.goto(site.login)
     page.get_by_label("Question", exact=True).fill("Will it snow?")
     page.get_by_label("Name of another model").fill("openai:gpt-5.4")
@@ -108,8 +114,8 @@ def test_the_home_page_asks_with_what_is_set_up_and_shows_the_price_first(
     expect(page.locator("#probability")).to_contain_text("%")
 
 
-def test_a_file_that_is_damaged_meanwhile_is_named_and_no_fault_of_the_request(
-    client: TestClient, store: RunStore, settings: Settings
+def test_damaged_file_is_named_in_a_server_error(
+    client: TestClient, store: RunStore, settings: Settings, token: str
 ) -> None:
     run = StoredRunBuilder(questions=3, trials=2).keep(store)
     assert client.get(f"/api/runs/{run}").status_code == 200
@@ -118,7 +124,8 @@ def test_a_file_that_is_damaged_meanwhile_is_named_and_no_fault_of_the_request(
     with path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xa5" * (path.stat().st_size - 4096))
-    answer = client.get(f"/api/runs/{run}")
-    assert answer.status_code == 503
-    assert answer.json()["detail"].startswith(f"{path}: the file is damaged")
-    assert "foretell doctor says how to restore it" in answer.json()["detail"]
+    for headers, shown in (({}, path.name), ({"Authorization": f"Bearer {token}"}, path)):
+        answer = client.get(f"/api/runs/{run}", headers=headers)
+        assert answer.status_code == 503
+        assert answer.json()["detail"].startswith(f"{shown}: the file is damaged")
+    assert "foretell doctor shows how to restore it" in answer.json()["detail"]

@@ -1,4 +1,4 @@
-"""Whatever a stranger wrote is shown and does nothing: in a real browser, on every page that shows it."""
+"""Untrusted text is shown and has no effect: in a real browser, on every page that shows it."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 from fakes.stored_run import RunWords, StoredRunBuilder
-from foretell.runs import RunStore
+from foretell.runs.store import RunStore
 
 SCRIPT = "<script>window.hit=1</script><img src=x onerror='window.hit=1'><svg onload='window.hit=1'>"
 LINKS = "[click](javascript:window.hit=1) <a href='javascript:window.hit=1'>me</a> ![p](https://tracker.example/x.png)"
@@ -27,7 +27,7 @@ DEAD = """document.querySelectorAll(
 PLACES = "[...document.querySelectorAll('main a')].map(a => a.protocol).filter(p => !['http:', 'https:'].includes(p))"
 
 
-def made(nasty: str) -> StoredRunBuilder:
+def hostile_run(nasty: str) -> StoredRunBuilder:
     words = RunWords(
         question=nasty,
         criteria=nasty,
@@ -43,8 +43,8 @@ def made(nasty: str) -> StoredRunBuilder:
 
 
 @pytest.mark.parametrize("kind", NASTY)
-def test_shown_and_inert(kind: str, page: Any, site: Any, store: RunStore) -> None:
-    run = made(NASTY[kind]).keep(store)
+def test_hostile_text_is_shown_and_has_no_effect(kind: str, page: Any, site: Any, store: RunStore) -> None:
+    run = hostile_run(NASTY[kind]).keep(store)
     for path in ("/", "/runs", f"/runs/{run}", f"/runs/{run}/{QUESTION}"):
         page.goto(site.url + path)
         page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
@@ -66,14 +66,14 @@ def test_hostile_names_of_outcomes(page: Any, site: Any, store: RunStore) -> Non
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_hostile_words_typed_into_the_form(page: Any, site: Any, watched: Any) -> None:
+def test_hostile_form_input_has_no_effect(page: Any, site: Any, watched: Any) -> None:
     page.goto(f"{site.url}/ask")
     page.get_by_label("Question", exact=True).fill(f"</textarea>{SCRIPT}{LINKS}")
     page.get_by_role("button", name="Outside view, free").click()
     page.get_by_text("This is the outside view").wait_for()
     assert page.evaluate("window.hit") is None
     assert page.evaluate(DEAD) == 0
-    # What a page of problems repeats is no more alive.
+    # Text that an error page repeats is inert, too.
     watched.allowed.append("404")
     page.goto(f"{site.url}/runs/{SCRIPT.replace('/', '%2F')}")
     assert page.evaluate("window.hit") is None
@@ -86,7 +86,7 @@ def test_a_page_that_another_site_opens_is_cut_off_from_it(page: Any, site: Any)
         page.evaluate("url => { window.handle = window.open(url); }", site.url)
     opened.value.get_by_role("heading", level=1).first.wait_for()
     assert opened.value.evaluate("window.opener") is None
-    page.wait_for_function("window.handle.closed")  # so it can neither read frames nor lead the page elsewhere
+    page.wait_for_function("window.handle.closed")  # so it can neither read frames nor navigate the page
 
 
 @pytest.mark.parametrize("from_site", [None, "none", "same-origin", "same-site", "cross-site", "", "None", "x"])
@@ -96,7 +96,7 @@ def test_only_pages_that_no_other_site_opened_keep_their_opener(client: TestClie
     assert policy == (None if from_site in ("none", "same-origin") else "same-origin")
 
 
-def test_a_policy_stops_what_would_slip_through(page: Any, site: Any, watched: Any) -> None:
+def test_content_security_policy_blocks_injected_markup(page: Any, site: Any, watched: Any) -> None:
     watched.allowed.append("Content Security Policy")
     page.goto(site.url)
     page.evaluate("""
@@ -110,7 +110,7 @@ def test_a_policy_stops_what_would_slip_through(page: Any, site: Any, watched: A
     watched.allowed.append("404")
 
 
-def test_ten_megabytes_of_reasons_are_cut_with_a_link_to_all_of_them(page: Any, site: Any, store: RunStore) -> None:
+def test_very_long_reasons_are_cut_with_a_link_to_the_whole_text(page: Any, site: Any, store: RunStore) -> None:
     long = "word " * 2_000_000
     run = StoredRunBuilder(questions=1, trials=1, steps=1, words=RunWords(rationale=long)).keep(store)
     page.goto(f"{site.url}/runs/{run}/{QUESTION}")
@@ -122,8 +122,8 @@ def test_ten_megabytes_of_reasons_are_cut_with_a_link_to_all_of_them(page: Any, 
     assert download.value.path().stat().st_size > 10_000_000
 
 
-def test_the_same_through_the_api_is_the_stranger_s_own_words(client: TestClient, store: RunStore) -> None:
-    run = made(NASTY["scripts"]).keep(store)
+def test_api_returns_hostile_text_unchanged(client: TestClient, store: RunStore) -> None:
+    run = hostile_run(NASTY["scripts"]).keep(store)
     answer = client.get(f"/api/runs/{run}/{QUESTION}")
     assert answer.headers["content-type"] == "application/json"
     assert answer.json()["question"]["text"] == NASTY["scripts"]

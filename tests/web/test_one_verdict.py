@@ -25,25 +25,31 @@ from tests.web.made_arena import fill
 import foretell
 from foretell import plugins, run
 from foretell.metrics import Interval
-from foretell.operations import OPERATIONS, edit_run, list_runs, resolve_run
-from foretell.questions import InputError
+from foretell.operations.resolve import resolve_run
+from foretell.operations.runs import edit_run, list_runs
+from foretell.operations.table import OPERATIONS
 from foretell.questions.codec import plain_data
-from foretell.runs import RunStore, Settings
-from foretell.scoring import BASE_RATE, Verdict, read_table, verdict_matrix
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.scoring.breakdown import verdict_matrix
+from foretell.scoring.join import read_table
 from foretell.scoring.score import ScoringOptions
-from foretell.studies import load_study
+from foretell.scoring.table import BASE_RATE
+from foretell.scoring.verdict import Verdict
+from foretell.studies.inputs import load_study
 from foretell.studies.scores import CHANGE
-from foretell.web import create_app
+from foretell.web.app import create_app
 
 FIRST, SECOND = "bold", "shy"
 QUESTIONS = 40
 NUMBERS = ("diff", "low", "high", "p", "n", "n_clusters", "says", "sentence")
 PHRASES = ("is better than", "is worse than", "which is more than chance", "which could be chance", "Too few to tell ")
-"""What only the sentence of a verdict may say."""
+"""Words that only the sentence of a verdict may contain."""
 
 
 def rows() -> list[dict[str, Any]]:
-    """Questions about one thing each, half of which come true."""
+    """Return questions, half of which come true."""
     return [
         {"id": f"q{n:02d}", "text": f"Will {n} happen?", "due": "2026-01-05", "by": f"2026-01-{10 + n % 15}"}
         | {"outcome": str(n * 7 % 3 % 2)}
@@ -61,14 +67,16 @@ def write(path: Path, table: list[dict[str, Any]]) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Two resolved runs on the same questions, and an arena."""
+    """Return a home with two resolved runs on the same questions, and an arena."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path / "home"))
     settings = Settings(home=tmp_path / "home")
-    asked = [{key: value for key, value in row.items() if key != "outcome"} for row in rows()]
-    write(tmp_path / "questions.csv", asked)
-    known = [{"question": row["id"], "target": "yes", "due": row["due"], "outcome": row["outcome"]} for row in rows()]
-    outcomes = write(tmp_path / "outcomes.csv", known)
+    question_rows = [{key: value for key, value in row.items() if key != "outcome"} for row in rows()]
+    write(tmp_path / "questions.csv", question_rows)
+    outcome_rows = [
+        {"question": row["id"], "target": "yes", "due": row["due"], "outcome": row["outcome"]} for row in rows()
+    ]
+    outcomes = write(tmp_path / "outcomes.csv", outcome_rows)
     for name, p in ((FIRST, 0.1), (SECOND, 0.35)):
         spec = {"questions": "questions.csv", "forecaster": "always", "options": {"p": p}}
         id = run(spec, settings=settings).run
@@ -81,7 +89,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def verdicts_in(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Everything shaped like a verdict, however deep."""
+    """Yield everything shaped like a verdict, at any depth."""
     if isinstance(value, Mapping):
         if {"first", "second", "says", "sentence", "diff"} <= value.keys():
             yield value
@@ -92,69 +100,76 @@ def verdicts_in(value: Any) -> Iterator[Mapping[str, Any]]:
             yield from verdicts_in(inner)
 
 
-def key(found: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a verdict is about; of two directions, the alphabetical one."""
-    group = {name: value for name, value in found["group"].items() if value != "overall"}
-    return (*sorted((found["first"], found["second"])), found["metric"], tuple(sorted(group.items())), found["n"])
+def key(verdict: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what a verdict compares, with both names in alphabetical order."""
+    group = {name: value for name, value in verdict["group"].items() if value != "overall"}
+    return (
+        *sorted((verdict["first"], verdict["second"])),
+        verdict["metric"],
+        tuple(sorted(group.items())),
+        verdict["n"],
+    )
 
 
-def numbers(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Its numbers and words; of two directions, those of the alphabetical one are compared without the words."""
-    if found["first"] <= found["second"]:
-        return {name: found[name] for name in NUMBERS}
-    turned = {"diff": -found["diff"], "p": found["p"], "n": found["n"], "n_clusters": found["n_clusters"]}
-    ends = (found["low"], found["high"])
+def numbers(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """Return its numbers and words; if the names were swapped, without the words."""
+    if verdict["first"] <= verdict["second"]:
+        return {name: verdict[name] for name in NUMBERS}
+    turned = {"diff": -verdict["diff"], "p": verdict["p"], "n": verdict["n"], "n_clusters": verdict["n_clusters"]}
+    ends = (verdict["low"], verdict["high"])
     return turned | ({"low": -ends[1], "high": -ends[0]} if None not in ends else {"low": None, "high": None})
 
 
-def other_way(found: Mapping[str, Any]) -> str:
-    """The sentence with the two names exchanged, as a heading may have it."""
-    given = {name: math.nan if value is None and name in ("low", "high", "p", "p_corrected", "se") else value
-             for name, value in found.items()}  # fmt: skip
-    known = {one.name: given[one.name] for one in fields(Verdict) if one.init}
+def other_way(verdict: Mapping[str, Any]) -> str:
+    """Return the sentence with the two names swapped, as a heading may have it."""
+    values = {name: math.nan if value is None and name in ("low", "high", "p", "p_corrected", "se") else value
+             for name, value in verdict.items()}  # fmt: skip
+    arguments = {field.name: values[field.name] for field in fields(Verdict) if field.init}
     scores = {
-        name: Interval(**{key: math.nan if value is None else value for key, value in found[name].items()})
+        name: Interval(**{key: math.nan if value is None else value for key, value in verdict[name].items()})
         for name in ("first_score", "second_score")
     }
-    return Verdict(**known | scores).swapped().sentence
+    return Verdict(**arguments | scores).swapped().sentence
 
 
 class Collected:
-    """All verdicts that were shown, by what they are about."""
+    """All verdicts that were shown, by what they compare."""
 
     def __init__(self) -> None:
         self.seen: dict[tuple[Any, ...], list[tuple[str, dict[str, Any]]]] = {}
         self.sentences: set[str] = set()
 
     def add(self, where: str, value: Any) -> int:
-        # A gain within a study is about a change, not about two forecasters.
-        found = [one for one in verdicts_in(plain_data(value)) if (one["first"], one["second"]) != CHANGE]
-        # A summary of a run has the sentence without all of the numbers.
+        # A gain within a study compares a change, not two forecasters.
+        verdicts = [
+            verdict for verdict in verdicts_in(plain_data(value)) if (verdict["first"], verdict["second"]) != CHANGE
+        ]
+        # A summary of a run has the sentence without some of the numbers.
         self.sentences |= set(
             re.findall(r'"sentence": "((?:[^"\\]|\\.)*)"', json.dumps(plain_data(value), ensure_ascii=False))
         )
-        for one in found:
-            self.seen.setdefault(key(one), []).append((where, numbers(one)))
-            self.sentences |= {one["sentence"], other_way(one)}
-        return len(found)
+        for verdict in verdicts:
+            self.seen.setdefault(key(verdict), []).append((where, numbers(verdict)))
+            self.sentences |= {verdict["sentence"], other_way(verdict)}
+        return len(verdicts)
 
     def check(self) -> None:
         for about, places in self.seen.items():
             where, expected = next(((w, v) for w, v in places if "says" in v), places[0])
-            for other, found in places:
-                for name, value in found.items():
+            for other, numbers in places:
+                for name, value in numbers.items():
                     assert alike(value, expected[name]), f"{about}: {where} {name} {expected[name]}, {other} {value}"
 
 
-def alike(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-5, abs_tol=1e-9)
-    return one == other
+def alike(first: Any, second: Any) -> bool:
+    if isinstance(first, float) and isinstance(second, float):
+        return math.isclose(first, second, rel_tol=1e-5, abs_tol=1e-9)
+    return first == second
 
 
 def paths(app: FastAPI, arena: str, ids: Mapping[str, str]) -> Iterator[str]:
-    """Every GET route, with its parameters filled in; routes that need others are left out."""
-    known = {
+    """Return every GET route with its parameters filled in; routes with other parameters are left out."""
+    parameters = {
         "run": ids[FIRST],
         "arena": arena,
         "entry": "sharp",
@@ -162,15 +177,15 @@ def paths(app: FastAPI, arena: str, ids: Mapping[str, str]) -> Iterator[str]:
         "question": "q01",
         "event": "kalshi/KX-1",
     }
-    two = f"run={ids[FIRST]}&run={ids[SECOND]}&first={ids[FIRST]}&second={ids[SECOND]}"
+    two = f"run={ids[FIRST]}&run={ids[SECOND]}"
     for route in app.routes:
         if isinstance(route, APIRoute) and "GET" in (route.methods or ()):
             names = re.findall(r"{(\w+)(?::\w+)?}", route.path)
-            if set(names) <= known.keys() and "stream" not in route.path:
-                path = re.sub(r"{(\w+)(?::\w+)?}", lambda match: quote(known[match[1]], safe=""), route.path)
+            if set(names) <= parameters.keys() and "stream" not in route.path:
+                path = re.sub(r"{(\w+)(?::\w+)?}", lambda match: quote(parameters[match[1]], safe=""), route.path)
                 yield f"{path}?{two}"
                 if not names:
-                    yield f"{path}?arena={arena}&first=sharp&second=shy"
+                    yield f"{path}?arena={arena}&entry=sharp&entry=shy"
 
 
 def visit(home: Settings, ids: Mapping[str, str], collected: Collected) -> dict[str, str]:
@@ -194,8 +209,8 @@ def operate(home: Settings, ids: Mapping[str, str], collected: Collected) -> Non
         fields = operation.request.model_fields
         if {"runs", "forecasts", "reference"} <= fields.keys():
             names = {"forecasters": (FIRST, SECOND)} if "forecasters" in fields else {"reference": SECOND}
-            made = operation.function(operation.request.read({"runs": (FIRST, SECOND), **names}), settings=home)
-            assert collected.add(name, made.to_dict()), f"{name} compares, and shows no verdict"
+            result = operation.function(operation.request.read({"runs": (FIRST, SECOND), **names}), settings=home)
+            assert collected.add(name, result.to_dict()), f"{name} compares, and shows no verdict"
 
 
 def study_all(file: Path, collected: Collected) -> None:
@@ -203,13 +218,13 @@ def study_all(file: Path, collected: Collected) -> None:
     for name in plugins.names("studies"):
         if {"forecasts", "outcomes"} <= load_study(name).options.model_fields.keys():
             try:
-                made = foretell.study(name, forecasts=file)
+                result = foretell.study(name, forecasts=file)
             except (InputError, TypeError):
                 continue  # It needs more than a table.
-            collected.add(f"study {name}", made.to_dict())
+            collected.add(f"study {name}", result.to_dict())
 
 
-def test_every_outlet_gives_one_verdict(home: Settings, tmp_path: Path) -> None:
+def test_every_outlet_gives_the_same_verdict(home: Settings, tmp_path: Path) -> None:
     collected = Collected()
     ids = {row.row.name: row.id for row in list_runs(settings=home).stored}
     pages = visit(home, ids, collected)
@@ -226,21 +241,23 @@ def test_every_outlet_gives_one_verdict(home: Settings, tmp_path: Path) -> None:
     collected.add("Python score", foretell.score([FIRST, SECOND], reference=SECOND))
     collected.add("heat map", verdict_matrix(read_table(file), [FIRST, SECOND], {}, ScoringOptions()))
     assert any(about[:2] == (FIRST, SECOND) for about in collected.seen), "the two are compared"
-    assert any("crowd price" in about for about in collected.seen), "so are entries of an arena"
+    assert any("market price" in about for about in collected.seen), "so are entries of an arena"
     collected.check()
     for path, text in pages.items():
-        shown = html.unescape(re.sub(r"<[^>]+>", "", text))
+        page_text = html.unescape(re.sub(r"<[^>]+>", "", text))
         for sentence in collected.sentences:
-            shown = shown.replace(sentence, "")
-        assert not [shown[max(0, at - 40) : at + 260] for phrase in PHRASES if (at := shown.find(phrase)) >= 0], path
+            page_text = page_text.replace(sentence, "")
+        assert not [
+            page_text[max(0, at - 40) : at + 260] for phrase in PHRASES if (at := page_text.find(phrase)) >= 0
+        ], path
 
 
-def test_a_run_beside_its_base_rate_reads_the_same_in_list_page_and_command(home: Settings) -> None:
-    found = foretell.compare([FIRST], None, FIRST, BASE_RATE).verdicts[0]
+def test_comparison_with_the_base_rate_is_equal_in_list_page_and_command(home: Settings) -> None:
+    verdict = foretell.compare([FIRST], None, FIRST, BASE_RATE).verdicts[0]
     listed = next(row.score for row in list_runs(settings=home).stored if row.row.name == FIRST)
     against = listed["against_base_rate"]
-    assert against["sentence"].replace("this run", FIRST) == found.sentence
-    assert (against["low"], against["high"], against["says"]) == (found.low, found.high, found.says)
+    assert against["sentence"].replace("this run", FIRST) == verdict.sentence
+    assert (against["low"], against["high"], against["says"]) == (verdict.low, verdict.high, verdict.says)
     assert against["own"] - against["other"] == pytest.approx(against["estimate"])
 
 
@@ -248,7 +265,7 @@ SOURCE = Path(foretell.__file__).parent
 TESTS = {"compare_paired", "compare_pairs", "compare_means", "p_value", "two_sided_p", "symmetric_p", "stars"}
 
 
-def test_whoever_compares_makes_a_verdict() -> None:
+def test_modules_that_compare_create_a_verdict() -> None:
     """Outside `metrics`, a module that tests a difference turns it into a verdict, and nothing else draws stars."""
     for path in SOURCE.rglob("*.py"):
         module = path.relative_to(SOURCE)

@@ -1,7 +1,8 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from foretell.report import EXCERPT_LENGTH, chart_html, markdown, quoted_markdown, sanitise_text, web_address
+from foretell.report.html import chart_html
+from foretell.report.markup import EXCERPT_LENGTH, markdown, quoted_markdown, sanitise_text, web_address
 from foretell.web.rendering import environment, render
 
 
@@ -31,41 +32,43 @@ from foretell.web.rendering import environment, render
         "| a |\n| - |\n| <b onclick=x> |",
     ],
 )
-def test_nothing_comes_alive(text: str) -> None:
+def test_markup_in_foreign_text_is_inert(text: str) -> None:
     import lxml.html
 
-    found = lxml.html.fragment_fromstring(str(markdown(text)), create_parent="div")
-    assert not found.xpath("//script|//img|//svg|//iframe|//details|//style|//object|//form|//input")
-    for one in found.iter():
-        assert not [name for name in one.attrib if name.startswith("on") or name == "style"]
-    for link in found.xpath("//a"):
+    fragment_fromstring = lxml.html.fragment_fromstring(str(markdown(text)), create_parent="div")
+    assert not fragment_fromstring.xpath("//script|//img|//svg|//iframe|//details|//style|//object|//form|//input")
+    for element in fragment_fromstring.iter():
+        assert not [name for name in element.attrib if name.startswith("on") or name == "style"]
+    for link in fragment_fromstring.xpath("//a"):
         assert link.get("href").startswith(("http://", "https://"))
         assert set(link.get("rel").split()) == {"noopener", "noreferrer", "nofollow"}
-    # In a Markdown file, which somebody else renders, as CommonMark has it, it does no more.
-    shown = lxml.html.fragment_fromstring(MarkdownIt("commonmark").render(quoted_markdown(text)), create_parent="div")
-    assert not shown.xpath("//script|//img|//svg|//iframe|//details|//style|//object|//form|//input")
-    assert all(link.get("href").startswith(("http://", "https://")) for link in shown.xpath("//a"))
+    # It is also inert in a Markdown file that another CommonMark renderer shows.
+    rendered = lxml.html.fragment_fromstring(
+        MarkdownIt("commonmark").render(quoted_markdown(text)), create_parent="div"
+    )
+    assert not rendered.xpath("//script|//img|//svg|//iframe|//details|//style|//object|//form|//input")
+    assert all(link.get("href").startswith(("http://", "https://")) for link in rendered.xpath("//a"))
 
 
-def test_markdown_is_still_markdown() -> None:
-    told = str(markdown("# A\n\n- **b** [c](https://d.example/e?f=1&g=2)\n\n| x |\n| - |\n| y |"))
-    assert "<h4>A</h4>" in told
-    assert '<a href="https://d.example/e?f=1&amp;g=2" rel="noopener noreferrer nofollow">c</a>' in told
-    assert "<table>" in told
+def test_markdown_is_rendered() -> None:
+    html = str(markdown("# A\n\n- **b** [c](https://d.example/e?f=1&g=2)\n\n| x |\n| - |\n| y |"))
+    assert "<h4>A</h4>" in html
+    assert '<a href="https://d.example/e?f=1&amp;g=2" rel="noopener noreferrer nofollow">c</a>' in html
+    assert "<table>" in html
 
 
 @pytest.mark.parametrize(
     "text", ["[" * 200_000, "*a_ " * 60_000, "> " * 100_000, "`" * 200_000, "<" * 200_000, "- " * 90_000, "|" * 200_000]
 )
 def test_long_and_broken_markdown_is_cut(text: str) -> None:
-    told = markdown(text)
-    assert len(told) < 40 * EXCERPT_LENGTH
+    html = markdown(text)
+    assert len(html) < 40 * EXCERPT_LENGTH
 
 
-def test_direction_and_control_characters_are_shown_for_what_they_are() -> None:
-    told = sanitise_text("abc\u202egnp.exe\u2066\u200b\x00\x1b[2J")
-    assert "\u202e" not in told
-    assert "\x1b" not in told
+def test_direction_and_control_characters_are_made_visible() -> None:
+    text = sanitise_text("abc\u202egnp.exe\u2066\u200b\x00\x1b[2J")
+    assert "\u202e" not in text
+    assert "\x1b" not in text
     assert "\u202e" not in str(markdown("a\u202eb"))
     assert environment().from_string("{{ x }}").render(x="a\u202e<b>") == "a\ufffd&lt;b&gt;"
 
@@ -77,7 +80,7 @@ def test_only_web_addresses_are_links() -> None:
 
 
 def test_only_our_own_figures_pass_as_markup() -> None:
-    with pytest.raises(TypeError, match="only our own charts"):
+    with pytest.raises(TypeError, match="expected a Chart"):
         chart_html("<svg onload=alert(1)>")  # pyright: ignore[reportArgumentType]
 
 

@@ -1,6 +1,7 @@
 import html
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,31 +9,36 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 
 import foretell
-from fakes.stored_run import RunWords, StoredRunBuilder
-from foretell.operations import what_moved
-from foretell.questions import BeliefRevised, Forecast
-from foretell.runs import RunStore, Settings, cells_of, combine_trials, combining_by_name
+from fakes.stored_run import BEGAN, RunWords, StoredRunBuilder
+from foretell.forecasters.base_rates.outside_view import OutsideView
+from foretell.forecasters.forecaster import Context
+from foretell.questions.forecast import Forecast
+from foretell.questions.trace import BeliefRevised
+from foretell.report.question_view import what_moved
+from foretell.runs.combine import combine_trials, combining_by_name
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore, trials_of
 
 PATH = "questions/own%2F0000"
 
 
-def test_the_way_from_trials_to_the_answer_is_that_of_the_command_line(client: TestClient, store: RunStore) -> None:
-    made = StoredRunBuilder(questions=1, trials=3, options=("red", "green", "blue"))
-    run = made.keep(store)
+def test_combination_of_trials_equals_that_of_the_command_line(client: TestClient, store: RunStore) -> None:
+    builder = StoredRunBuilder(questions=1, trials=3, options=("red", "green", "blue"))
+    run = builder.keep(store)
     view = client.get(f"/api/runs/{run}/{PATH}").json()
     row = store.run(run)
     assert row is not None
-    asked = combine_trials(store.answers(run), made.asked(), combining_by_name(row.spec["aggregate"]))[0]
-    assert view["combination"]["p"] == pytest.approx(dict(asked.p))
-    assert view["combination"]["rationale"] == asked.rationale
+    combined = combine_trials(store.answers(run), builder.asked(), combining_by_name(row.spec["combine"]))[0]
+    assert view["combination"]["p"] == pytest.approx(dict(combined.p))
+    assert view["combination"]["rationale"] == combined.rationale
     assert view["combination"]["stages"][0]["name"] == "Average of the trials"
     assert len(view["combination"]["trials"]) == 3
     assert sum(view["combination"]["p"].values()) == pytest.approx(1)
 
 
 def test_a_page_says_how_many_outcomes_come_true_and_shows_none_of_them(client: TestClient, store: RunStore) -> None:
-    made = StoredRunBuilder(questions=1, trials=1, options=("red", "green"), exclusivity="at most one")
-    run = made.keep(store)
+    builder = StoredRunBuilder(questions=1, trials=1, options=("red", "green"), exclusivity="at most one")
+    run = builder.keep(store)
     view = client.get(f"/api/runs/{run}/{PATH}").json()
     assert view["question"]["exclusivity"] == "at most one"
     assert view["combination"]["none"] == pytest.approx(1 - sum(view["combination"]["p"].values()))
@@ -41,12 +47,23 @@ def test_a_page_says_how_many_outcomes_come_true_and_shows_none_of_them(client: 
     assert "None of them" in page
 
 
-def test_a_trial_is_told_step_by_step(client: TestClient, store: RunStore) -> None:
+def test_an_open_question_is_shown_with_the_outside_view(client: TestClient, store: RunStore) -> None:
+    builder = StoredRunBuilder(questions=1, trials=1)
+    live = replace(builder.spec, mode="live")
+    store.begin(live.id, live.to_json(), BEGAN)
+    store.keep_questions(live.id, builder.asked())
+    (question,) = builder.asked()
+    view = client.get(f"/api/runs/{live.id}/{PATH}").json()
+    expected = OutsideView().estimate(question, Context(as_of=question.as_of_in("live")))
+    assert view["question"]["targets"][0]["rate"] == pytest.approx(expected.p["yes"])
+
+
+def test_trial_is_shown_step_by_step(client: TestClient, store: RunStore) -> None:
     run = StoredRunBuilder(questions=1, trials=2, steps=3).keep(store)
     trial = client.get(f"/api/runs/{run}/{PATH}").json()["trials"][0]
     trace = trial["trace"]
     assert [round(point["p"]["yes"], 2) for point in trace["path"]] == [0.4, 0.3, 0.2]
-    assert [one["kind"] for one in trace["happenings"]][:4] == ["model", "withheld", "tool", "belief"]
+    assert [event["kind"] for event in trace["happenings"]][:4] == ["model", "withheld", "tool", "belief"]
     assert trace["tools"] == {"web_search": 3}
     assert trace["withheld"] == {"date": 3}
     assert trace["searches"] == ["harbour bridge council vote"] * 3
@@ -68,8 +85,8 @@ def test_evidence_is_ranked_by_how_far_it_moved_belief() -> None:
     first = {"path": [point(0.4, "prior"), point(0.6, "poll"), point(0.5, "paper", "court")]}
     second = {"path": [point(0.4), point(0.5, "poll"), point(0.5, "idle")]}
     moved = what_moved([first, second], "yes")
-    # Nobody knows what the first belief was moved by; what moved nothing is left out.
-    assert [(one["source"]["id"], round(one["move"], 3), one["trials"]) for one in moved] == [
+    # The cause of the first belief is unknown; evidence without a change is left out.
+    assert [(item["source"]["id"], round(item["move"], 3), item["trials"]) for item in moved] == [
         ("poll", 0.15, 2),
         ("paper", -0.05, 1),
         ("court", -0.05, 1),
@@ -77,26 +94,29 @@ def test_evidence_is_ranked_by_how_far_it_moved_belief() -> None:
 
 
 @pytest.mark.usefixtures("fixed_clock")
-def test_the_report_is_the_same_from_every_door(client: TestClient, store: RunStore, settings: Settings) -> None:
+def test_report_is_the_same_from_every_interface(
+    client: TestClient, store: RunStore, settings: Settings, token: str
+) -> None:
+    client.get("/login", params={"token": token})  # A report says what was spent.
     run = StoredRunBuilder(questions=2, trials=2, steps=3).keep(store)
     page = client.get(f"/runs/{run}/{PATH}").text
     due = client.get(f"/api/runs/{run}/{PATH}").json()["question"]["due"]
-    found = foretell.show(run, "own/0000", as_of=due, settings=settings)
-    for form, text in (("html", found.to_html()), ("md", found.to_markdown())):
-        address = next(one for one in re.findall(r'href="([^"]+)"', page) if f"report.{form}" in one)
+    result = foretell.show(run, "own/0000", as_of=due, settings=settings)
+    for form, text in (("html", result.to_html()), ("md", result.to_markdown())):
+        address = next(link for link in re.findall(r'href="([^"]+)"', page) if f"report.{form}" in link)
         answer = client.get(html.unescape(address))
         assert (answer.status_code, answer.text) == (200, text)
         assert "attachment" in answer.headers["content-disposition"]
-    assert json.loads(found.to_json())["report"] == found.to_markdown()
-    assert "<svg" in found.to_html()
-    assert "<link" not in found.to_html()
-    for said in (
+    assert json.loads(result.to_json())["report"] == result.to_markdown()
+    assert "<svg" in result.to_html()
+    assert "<link" not in result.to_html()
+    for words in (
         "From trials to the answer",
         "https://news.example/bridge",
         "Held back from the agent",
         f"foretell replay {run}",
     ):
-        assert said in found.to_markdown()
+        assert words in result.to_markdown()
     whole = client.get(f"/api/runs/{run}/report.md").text
     assert whole == foretell.show(run, settings=settings).to_markdown()
     assert whole.count("| open |") == 2
@@ -105,30 +125,30 @@ def test_the_report_is_the_same_from_every_door(client: TestClient, store: RunSt
     assert "| red |" in foretell.show(many, "own/0000", settings=settings).to_markdown()
 
 
-def test_what_moved_it_stands_on_the_page(client: TestClient, store: RunStore) -> None:
-    made = StoredRunBuilder(questions=1, trials=1, steps=3)
-    run = made.keep(store)
-    (cell,) = cells_of(run, made.asked(), 1)
+def test_page_shows_what_moved_the_probability(client: TestClient, store: RunStore) -> None:
+    builder = StoredRunBuilder(questions=1, trials=1, steps=3)
+    run = builder.keep(store)
+    (trial,) = trials_of(run, builder.asked(), 1)
     late = {"evidence_for": [{"claim": "The council <b>voted</b>.", "source_id": "search_2_result_1"}]}
-    store.add_events([(cell.key, BeliefRevised(step=4, p={"yes": 0.7}, reason="a vote", belief=late))])
+    store.add_events([(trial.key, BeliefRevised(step=4, p={"yes": 0.7}, reason="a vote", belief=late))])
     (moved,) = client.get(f"/api/runs/{run}/{PATH}").json()["moved"]
     assert (moved["trials"], round(moved["move"], 2)) == (1, 0.5)
     assert "+50.0 pts" in client.get(f"/runs/{run}/{PATH}").text
     assert "The council &lt;b&gt;voted" in client.get(f"/runs/{run}/{PATH}").text
 
 
-def test_an_answer_away_from_the_last_belief_is_pointed_out(client: TestClient, store: RunStore) -> None:
-    made = StoredRunBuilder(questions=1, trials=1)
-    run = made.keep(store)
+def test_answer_far_from_the_last_belief_is_noted(client: TestClient, store: RunStore) -> None:
+    builder = StoredRunBuilder(questions=1, trials=1)
+    run = builder.keep(store)
     (answer,) = store.answers(run)
     assert isinstance(answer, Forecast)
-    (question,) = made.asked()
+    (question,) = builder.asked()
     from dataclasses import replace
 
-    from foretell.runs import cells_of
+    from foretell.runs.store import trials_of
 
-    (cell,) = cells_of(run, [question], 1)
-    store.finish_cell(cell.key, replace(answer, p={"yes": 0.35}))
+    (trial,) = trials_of(run, [question], 1)
+    store.finish_trial(trial.key, replace(answer, p={"yes": 0.35}))
     assert client.get(f"/api/runs/{run}/{PATH}").json()["trials"][0]["drift"] == pytest.approx(0.15)
     assert "15.0 points away from its last estimate" in client.get(f"/runs/{run}/{PATH}").text
 
@@ -136,11 +156,11 @@ def test_an_answer_away_from_the_last_belief_is_pointed_out(client: TestClient, 
 def test_a_question_asked_twice_shows_the_newer_one_first(client: TestClient, store: RunStore) -> None:
     from dataclasses import replace
 
-    from foretell.questions import instant
+    from foretell.questions.as_of import instant
 
-    made = StoredRunBuilder(questions=1, trials=1)
-    run = made.keep(store)
-    store.keep_questions(run, [replace(made.asked()[0], due=instant("2026-08-01"))])
+    builder = StoredRunBuilder(questions=1, trials=1)
+    run = builder.keep(store)
+    store.keep_questions(run, [replace(builder.asked()[0], due=instant("2026-08-01"))])
     newest = client.get(f"/api/runs/{run}/{PATH}").json()
     assert newest["question"]["due"].startswith("2026-08-01")
     assert newest["trials"][0]["state"] == "waiting"
@@ -148,23 +168,19 @@ def test_a_question_asked_twice_shows_the_newer_one_first(client: TestClient, st
     assert older["trials"][0]["state"] == "answered"
 
 
-def test_whole_texts_are_plain(client: TestClient, store: RunStore) -> None:
+def test_whole_texts_are_in_the_api(client: TestClient, store: RunStore) -> None:
     run = StoredRunBuilder(questions=1, words=RunWords(result="<script>alert(1)</script>")).keep(store)
     view = client.get(f"/api/runs/{run}/{PATH}").json()
-    tool = next(one for one in view["trials"][0]["trace"]["happenings"] if one["kind"] == "tool")
-    raw = client.get(f"/runs/{run}/raw/event", params={"id": tool["id"]})
-    assert raw.headers["content-type"] == "text/plain; charset=utf-8"
-    assert "sandbox" in raw.headers["content-security-policy"]
-    assert raw.text == tool["text"]
-    due = view["question"]["due"]
-    reasons = client.get(f"/runs/{run}/raw/rationale", params={"question": "own/0000", "due": due, "trial": 1})
-    assert reasons.text == view["trials"][1]["rationale"]
-    asked = client.get(f"/runs/{run}/raw/question", params={"question": "own/0000", "due": due})
-    assert "YES if the council" in asked.text
-    assert client.get(f"/runs/{run}/raw/event", params={"id": 10**9}).status_code == 404
+    tool = next(event for event in view["trials"][0]["trace"]["happenings"] if event["kind"] == "tool")
+    (event,) = client.get(f"/api/runs/{run}/events", params={"after": tool["id"] - 1, "limit": 1}).json()
+    assert (event["id"], event["event"]["result"]) == (tool["id"], tool["text"])
+    assert "YES if the council" in view["question"]["criteria"]
+    picture = client.get(f"/api/runs/{run}/report.png", params={"question": "own/0000"})
+    assert picture.headers["content-type"] in ("image/png", "image/svg+xml")
+    assert client.get(f"/api/runs/{run}/report.png").status_code == 422
 
 
-def test_what_is_not_there_is_not_found(client: TestClient, store: RunStore) -> None:
+def test_unknown_questions_are_not_found(client: TestClient, store: RunStore) -> None:
     run = StoredRunBuilder(questions=1).keep(store)
     for path in (f"/runs/{run}/questions/nope", f"/runs/nope/{PATH}", f"/runs/{run}/{PATH}?due=2020-01-01"):
         assert client.get(path).status_code == 404
@@ -173,7 +189,7 @@ def test_what_is_not_there_is_not_found(client: TestClient, store: RunStore) -> 
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_in_a_browser(page: Any, site: Any, store: RunStore) -> None:
+def test_question_page_in_a_browser(page: Any, site: Any, store: RunStore) -> None:
     run = StoredRunBuilder(questions=1, trials=3).keep(store)
     page.goto(f"{site.url}/runs/{run}/{PATH}")
     page.get_by_role("img", name="Belief after each step").wait_for()
@@ -186,23 +202,24 @@ def test_in_a_browser(page: Any, site: Any, store: RunStore) -> None:
     assert link.get_attribute("href") == "https://news.example/bridge"
 
 
-def test_an_answer_that_rests_on_a_failure_is_marked(client: TestClient, store: RunStore) -> None:
-    made = StoredRunBuilder(questions=1, trials=2)
-    run = made.keep(store)
+def test_fallback_answer_is_marked(client: TestClient, store: RunStore, token: str) -> None:
+    client.get("/login", params={"token": token})
+    builder = StoredRunBuilder(questions=1, trials=2)
+    run = builder.keep(store)
     from dataclasses import replace
 
-    from foretell.runs import cells_of
+    from foretell.runs.store import trials_of
 
-    for cell, answer in zip(cells_of(run, made.asked(), 2), list(store.answers(run)), strict=True):
+    for trial, answer in zip(trials_of(run, builder.asked(), 2), list(store.answers(run)), strict=True):
         assert isinstance(answer, Forecast)
-        store.finish_cell(cell.key, replace(answer, ending="degraded", problem="the wire broke"))
+        store.finish_trial(trial.key, replace(answer, ending="fallback", problem="the wire broke"))
         view = client.get(f"/api/runs/{run}/{PATH}").json()
-        assert view["trials"][cell.trial]["degraded"] == "the wire broke"
-        assert view["combination"]["degraded"] == (cell.trial == 1)  # The other trial is sound until then.
-    assert "degraded: a step failed" in client.get(f"/runs/{run}/{PATH}").text
+        assert view["trials"][trial.trial]["fallback"] == "the wire broke"
+        assert view["combination"]["fallback"] == (trial.trial == 1)  # The other trial is not a fallback yet.
+    assert "fallback: a step failed" in client.get(f"/runs/{run}/{PATH}").text
     view = client.get(f"/api/runs/{run}").json()
-    assert (view["run"]["degraded"], view["money"]["unknown"]) == (2, 0.0)
+    assert (view["run"]["fallback"], view["money"]["unknown"]) == (2, 0.0)
     page = client.get(f"/runs/{run}").text
     assert "Unknown" in page
-    assert 'title="the wire broke">degraded' in page
-    assert "2 degraded" in client.get("/runs").text
+    assert 'title="the wire broke">fallback' in page
+    assert "2 fallback" in client.get("/runs").text

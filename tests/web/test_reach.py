@@ -1,4 +1,4 @@
-"""For everybody: by keyboard, on a phone, in the dark, without motion, over a thin line."""
+"""Accessibility: keyboard, phone, dark theme, reduced motion, and slow connections."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,10 @@ import pytest
 from playwright.sync_api import expect
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs import RunStore
+from foretell.runs.store import RunStore
 
 WEIGHT = 150_000
-"""Bytes of a page without data."""
+"""Maximum size of a page without data, in bytes."""
 QUESTION = "questions/own%2F0000"
 FOCUS = """() => {
   const e = document.activeElement, s = getComputedStyle(e);
@@ -32,7 +32,7 @@ def paths(store: RunStore) -> list[str]:
         f"/runs/{run}",
         f"/runs/{run}/{QUESTION}",
         f"/runs/{several}/{QUESTION}",
-        "/api",
+        "/setup",
         "/login",
     ]
 
@@ -45,7 +45,7 @@ def test_a_phone_scrolls_only_downwards(phone: Any, site: Any, paths: list[str])
         assert phone.evaluate("visualViewport.scale") == 1
 
 
-def test_every_control_is_reached_by_keyboard_and_seen(page: Any, site: Any, paths: list[str]) -> None:
+def test_every_control_is_reached_by_keyboard_with_visible_focus(page: Any, site: Any, paths: list[str]) -> None:
     page.goto(site.login)
     for path in paths:
         page.goto(site.url + path)
@@ -61,7 +61,7 @@ def test_every_control_is_reached_by_keyboard_and_seen(page: Any, site: Any, pat
                 break
             assert now["seen"], (path, now)
             reached += 1
-        # A date field holds several stops.
+        # A date field has several tab stops.
         assert reached >= page.evaluate(COUNT), path
 
 
@@ -108,8 +108,10 @@ CONTRAST = """() => {
 }"""
 
 
-def test_every_page_is_named_still_and_readable(open_page: Callable[..., Any], site: Any, paths: list[str]) -> None:
-    """One heading, a language and named controls; nothing moves for those who ask for that; light and dark alike."""
+def test_every_page_has_headings_labels_and_contrast_without_motion(
+    open_page: Callable[..., Any], site: Any, paths: list[str]
+) -> None:
+    """One heading, a language and labelled controls; no motion if that is preferred; in light and dark."""
     page = open_page(reduced_motion="reduce")
     page.goto(site.login)
     for path in paths:
@@ -125,7 +127,7 @@ def test_every_page_is_named_still_and_readable(open_page: Callable[..., Any], s
             assert page.evaluate(CONTRAST) == [], path
 
 
-def test_the_chosen_theme_beats_that_of_the_system(open_page: Callable[..., Any], site: Any) -> None:
+def test_chosen_theme_overrides_the_system(open_page: Callable[..., Any], site: Any) -> None:
     page = open_page(color_scheme="light")
     page.goto(site.url)
     button = page.locator("#theme")
@@ -150,9 +152,9 @@ def test_pages_work_without_scripts(open_page: Callable[..., Any], site: Any, st
     expect(page.locator("#probability")).to_have_count(1)
 
 
-def test_pages_are_light(open_page: Callable[..., Any], site: Any) -> None:
-    """Everything a first visit transfers: page, styles, scripts, icon; headers included."""
-    for path in ("/", "/ask", "/runs", "/api", "/login"):
+def test_page_size_is_limited(open_page: Callable[..., Any], site: Any) -> None:
+    """Includes everything a first visit transfers: page, styles, scripts, icon and headers."""
+    for path in ("/", "/ask", "/runs", "/setup", "/login"):
         page = open_page()
         sizes: list[int] = []
         page.on("response", lambda answer, sizes=sizes: sizes.append(_size(answer)))

@@ -9,22 +9,25 @@ from click.testing import CliRunner
 from fastapi.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs import RunStore, Settings
-from foretell.web import COOKIE, MAX_BODY_BYTES, AccessRules, create_app
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
+from foretell.web.middleware import MAX_BODY_BYTES
+from foretell.web.security import COOKIE, AccessRules
 
 WISH = {"question": "Will it snow?", "model": "openai:x"}
 
 
 def logged_in(client: TestClient, token: str) -> str:
-    """Logs the client in; the value its forms carry."""
+    """Log the client in; return the CSRF token of its forms."""
     assert client.get("/login", params={"token": token}).status_code == 303
-    found = re.search(r'name="csrf" value="(\w+)"', client.get("/").text)
-    assert found
-    return found[1]
+    match = re.search(r'name="csrf" value="(\w+)"', client.get("/").text)
+    assert match
+    return match[1]
 
 
-def test_pages_say_what_a_browser_must_not_do(client: TestClient) -> None:
-    for path in ("/", "/nowhere", "/api/home", "/static/foretell.css"):
+def test_pages_have_security_headers(client: TestClient) -> None:
+    for path in ("/", "/nowhere", "/api/runs", "/static/foretell.css"):
         headers = client.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -35,18 +38,18 @@ def test_pages_say_what_a_browser_must_not_do(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8400", "", "127.0.0.1.evil.example", "[", "10.0.0.1"])
-def test_a_name_that_is_not_ours_learns_nothing(client: TestClient, host: str) -> None:
-    answer = client.get("/api/home", headers={"host": host})
+def test_unknown_host_names_are_refused(client: TestClient, host: str) -> None:
+    answer = client.get("/api/runs", headers={"host": host})
     assert answer.status_code == 421
     assert "runs" not in answer.text
 
 
 @pytest.mark.parametrize("host", ["localhost:8400", "127.0.0.1", "[::1]:8400", "LOCALHOST"])
-def test_our_names_are_known(client: TestClient, host: str) -> None:
-    assert client.get("/api/home", headers={"host": host}).status_code == 200
+def test_own_host_names_are_accepted(client: TestClient, host: str) -> None:
+    assert client.get("/api/runs", headers={"host": host}).status_code == 200
 
 
-def test_whoever_reaches_us_from_elsewhere_needs_the_token_to_read(settings: Settings, token: str) -> None:
+def test_reading_from_other_machines_requires_the_token(settings: Settings, token: str) -> None:
     app = create_app(settings, token=token, host="0.0.0.0")
     with TestClient(app, base_url="http://192.168.1.7", follow_redirects=False) as client:
         assert client.get("/").status_code == 401
@@ -61,7 +64,7 @@ def test_whoever_reaches_us_from_elsewhere_needs_the_token_to_read(settings: Set
 
 
 def test_spending_needs_the_token(client: TestClient, token: str) -> None:
-    for path in ("/api/ask", "/ask", "/api/runs/x/stop", "/runs/x/stop", "/api/runs/x/resume", "/logout"):
+    for path in ("/api/ask", "/ask", "/api/runs/x/stop", "/runs/x/stop", "/api/runs", "/logout"):
         assert client.post(path, json=WISH).status_code == 401, path
     wrong = client.post("/api/ask", json=WISH, headers={"Authorization": "Bearer wrong"})
     assert wrong.status_code == 401
@@ -80,14 +83,14 @@ def test_a_server_without_token_spends_nothing(settings: Settings) -> None:
         assert client.get("/login?token=None", follow_redirects=False).status_code == 403
 
 
-def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(client: TestClient, token: str) -> None:
-    kept = client.get("/login", params={"token": token}).headers["set-cookie"]
-    assert "HttpOnly" in kept
-    assert "SameSite=strict" in kept
-    assert token not in kept
+def test_cookie_is_http_only_and_same_site(client: TestClient, token: str) -> None:
+    header = client.get("/login", params={"token": token}).headers["set-cookie"]
+    assert "HttpOnly" in header
+    assert "SameSite=strict" in header
+    assert token not in header
 
 
-def test_a_form_that_is_not_ours_is_refused(client: TestClient, token: str) -> None:
+def test_forms_of_other_sites_are_refused(client: TestClient, token: str) -> None:
     csrf = logged_in(client, token)
     form = {"question": "Will it snow?", "outside": "yes"}
     assert client.post("/ask", data=form).status_code == 403
@@ -100,14 +103,14 @@ def test_a_form_that_is_not_ours_is_refused(client: TestClient, token: str) -> N
     assert client.post("/ask", data={**form, "csrf": csrf}, headers={"origin": "http://127.0.0.1"}).status_code == 303
 
 
-def test_the_form_of_one_session_is_no_good_in_another(app: Any, client: TestClient, token: str) -> None:
+def test_csrf_token_of_another_session_is_refused(app: Any, client: TestClient, token: str) -> None:
     csrf = logged_in(client, token)
     with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as other:
         assert logged_in(other, token) != csrf
         assert other.post("/logout", data={"csrf": csrf}).status_code == 403
 
 
-def test_sessions_of_another_token_are_worthless() -> None:
+def test_sessions_of_another_token_are_invalid() -> None:
     mine, theirs = AccessRules(token="a" * 20), AccessRules(token="b" * 20)
     assert mine.valid_session(mine.new_session())
     assert not mine.valid_session(theirs.new_session())
@@ -115,13 +118,13 @@ def test_sessions_of_another_token_are_worthless() -> None:
         assert not mine.valid_session(forged)
 
 
-def test_logging_out_forgets_the_session(client: TestClient, token: str) -> None:
+def test_logout_ends_the_session(client: TestClient, token: str) -> None:
     csrf = logged_in(client, token)
     assert client.post("/logout", data={"csrf": csrf}).status_code == 303
     assert "Log in" in client.get("/").text
 
 
-def test_the_token_appears_nowhere(
+def test_token_does_not_appear_in_pages_or_logs(
     client: TestClient, token: str, store: RunStore, caplog: pytest.LogCaptureFixture, settings: Settings
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -133,7 +136,7 @@ def test_the_token_appears_nowhere(
     for answer in shown:
         assert token not in answer.text
         assert token not in str(answer.headers)
-    # The test's own client logs the addresses it asks for; ours must not.
+    # The test client logs requested addresses; the server must not.
     ours = [record.getMessage() for record in caplog.records if not record.name.startswith(("httpx", "httpcore"))]
     assert not [line for line in ours if token in line]
     assert token not in repr(client.app.state.serving.access)  # pyright: ignore
@@ -142,10 +145,10 @@ def test_the_token_appears_nowhere(
     ]
 
 
-def test_a_flood_is_turned_away(client: TestClient, token: str) -> None:
+def test_large_bodies_and_forms_are_refused(client: TestClient, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
-    told = client.post("/api/ask", content=b"x" * (MAX_BODY_BYTES + 1), headers=headers)
-    assert told.status_code == 413
+    post = client.post("/api/ask", content=b"x" * (MAX_BODY_BYTES + 1), headers=headers)
+    assert post.status_code == 413
 
     def trickle() -> Any:
         for _ in range(20):
@@ -154,7 +157,7 @@ def test_a_flood_is_turned_away(client: TestClient, token: str) -> None:
     assert client.post("/api/ask", content=trickle(), headers=headers).status_code == 413
 
 
-def test_a_spec_is_sent_and_never_named_as_a_file_of_the_server(client: TestClient, token: str, tmp_path: Path) -> None:
+def test_spec_may_not_name_a_file_of_the_server(client: TestClient, token: str, tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text("questions: demo\nforecaster: {kind: crowd}\n", encoding="utf-8")
     csrf = logged_in(client, token)
@@ -166,17 +169,17 @@ def test_a_spec_is_sent_and_never_named_as_a_file_of_the_server(client: TestClie
     assert client.get("/api/runs").json()["total"] == 0
 
 
-def test_a_token_that_could_be_guessed_is_refused() -> None:
-    from foretell.cli import cli
+def test_short_tokens_are_refused() -> None:
+    from foretell.cli.main import cli
 
     result = CliRunner().invoke(cli, ["serve", "--token", "short"])
-    assert "short enough to be guessed" in str(result.exception)
+    assert "the token is too short" in str(result.exception)
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_named_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     import builtins
 
-    from foretell.cli import cli
+    from foretell.cli.main import cli
 
     real = builtins.__import__
 

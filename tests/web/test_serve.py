@@ -1,4 +1,4 @@
-"""`foretell serve` as a process of its own."""
+"""`foretell serve` in its own process."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import pytest
 
 from fakes.processes import ForkedCommand
 from fakes.stored_run import StoredRunBuilder
-from foretell.runs import RunStore
+from foretell.runs.store import RunStore
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def started(tmp_path: Path) -> Iterator[tuple[ForkedCommand, str]]:
     process.communicate()
 
 
-def test_it_prints_a_link_that_logs_in_and_ends_with_streams_open(
+def test_serve_prints_a_login_link_and_ends_with_open_streams(
     started: tuple[ForkedCommand, str], tmp_path: Path
 ) -> None:
     process, link = started
@@ -59,10 +59,10 @@ def test_it_prints_a_link_that_logs_in_and_ends_with_streams_open(
     assert "Traceback" not in errors
 
 
-def test_a_port_that_is_taken_is_said(started: tuple[ForkedCommand, str]) -> None:
+def test_used_port_is_reported(started: tuple[ForkedCommand, str]) -> None:
     from click.testing import CliRunner
 
-    from foretell.cli import cli
+    from foretell.cli.main import cli
 
     port = re.findall(r":(\d+)/", started[1])[0]
     result = CliRunner().invoke(cli, ["serve", "--port", port, "--token", "x" * 20])

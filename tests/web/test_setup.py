@@ -1,6 +1,7 @@
-"""The pages of models and of the doctor: the same as the commands, and nothing about the set-up for strangers."""
+"""The set-up page: equal to the commands, and without details for visitors without the token."""
 
 import asyncio
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -11,11 +12,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from fastapi.testclient import TestClient
+from tests.web.written_pages import page_text
 
-from foretell.cli import cli
-from foretell.models import Journal, JournalEntry, JournalRequest
-from foretell.runs import QuestionsSpec, RunSpec, RunStore, Settings, load_settings
-from foretell.web import create_app, write_site
+from foretell.cli.main import cli
+from foretell.models.journal import Journal, JournalEntry, JournalRequest
+from foretell.runs.settings import Settings, load_settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.store import RunStore
+from foretell.web.app import create_app
+from foretell.web.site import write_site
 
 OWN = "compat:mine@http://10.9.8.7:11434/v1"
 FILE = "local:/secret/folder/small.gguf"
@@ -25,7 +30,7 @@ SECRETS = ("canary", "10.9.8.7", "/secret/folder", "ANTHROPIC_API_KEY", "OPENAI_
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A home in which a model on another server was paid for, and one in a file was used."""
+    """Return a home in which a model on another server was paid, and a local model file was used."""
     home = tmp_path / "home"
     home.mkdir()
     (home / "settings.toml").write_text('contact = "jane@secret.example"')
@@ -34,10 +39,10 @@ def environment(tmp_path: Path) -> dict[str, str]:
         for number, model in enumerate((OWN, FILE)):
             spec = RunSpec(questions=QuestionsSpec(dataset=f"own {number}"), models={"agent": model})
             store.begin(spec.id, spec.to_json(), "2026-01-01T00:00:00+00:00")
-    asked = JournalRequest(key="ab" * 32, kind="model", model=OWN, slot="")
+    journal_request = JournalRequest(key="ab" * 32, kind="model", model=OWN, slot="")
     with closing(Journal(settings.journal)) as journal:
-        journal.intend(asked)
-        journal.keep(asked, JournalEntry(body=b"{}", dollars=1.25))
+        journal.intend(journal_request)
+        journal.keep(journal_request, JournalEntry(body=b"{}", dollars=1.25))
     return {**KEYS, "FORETELL_HOME": str(home)}
 
 
@@ -48,7 +53,7 @@ def settings(environment: dict[str, str]) -> Settings:
 
 @pytest.fixture
 def owner(settings: Settings, token: str) -> Iterator[TestClient]:
-    """Somebody who sends the token."""
+    """Return a client that sends the token."""
     with TestClient(create_app(settings, token=token), base_url="http://127.0.0.1") as client:
         client.get(f"/login?token={token}")
         yield client
@@ -70,55 +75,55 @@ def by_command(environment: dict[str, str], *words: str) -> Any:
 def test_models_are_the_same_on_the_command_line_and_on_the_web(
     environment: dict[str, str], owner: TestClient, words: tuple[str, ...], query: str
 ) -> None:
-    told = owner.get(f"/api/models{query}").json()
-    assert told == by_command(environment, "models", "list", *words)
-    page = owner.get(f"/models{query}").text
-    for row in told["models"]:
-        assert row["model"].partition(":")[2].partition("@")[0] in page
+    listed = by_command(environment, "models", "list", *words)["models"]
+    page = owner.get(f"/setup{query}").text
+    assert listed_models(page) == [row["model"].partition(":")[2].partition("@")[0] for row in listed]
 
 
-def test_models_that_cost_money_here_come_first(owner: TestClient) -> None:
-    first, *others = owner.get("/api/models").json()["models"]
+def listed_models(page: str) -> list[str]:
+    """Return the names of the models in the table of the page, in order."""
+    return [html.unescape(name).partition("@")[0] for name in re.findall(r"<bdi><strong>(.*?)</strong></bdi>", page)]
+
+
+def test_models_that_cost_money_here_come_first(environment: dict[str, str], owner: TestClient) -> None:
+    first, *others = by_command(environment, "models", "list")["models"]
     assert (first["model"], first["usable"], first["calls"], first["dollars"], first["runs"]) == (OWN, True, 1, 1.25, 1)
     usable = [row["usable"] for row in others]
     assert usable == sorted(usable, reverse=True)
-    page = owner.get("/models").text
+    page = owner.get("/setup").text
+    assert listed_models(page)[0] == "mine"
     assert "$1.25" in page
     assert "OPENAI_API_KEY" in page
     assert "sk-canary" not in page
 
 
-def test_the_doctor_says_the_same_everywhere(environment: dict[str, str], owner: TestClient) -> None:
-    told = {one["what"]: one for one in owner.get("/api/doctor").json()["findings"]}
-    for one in by_command(environment, "doctor")["findings"]:
-        if one["what"] not in ("clock", "disk"):  # They change while one looks.
-            assert told[one["what"]] == one
-    while "data-again" in (page := owner.get("/doctor").text):
+def test_doctor_results_are_equal_on_page_and_command_line(environment: dict[str, str], owner: TestClient) -> None:
+    while "data-again" in (page := owner.get("/setup").text):
         pass
+    text = html.unescape(page)
+    for finding in by_command(environment, "doctor")["findings"]:
+        if finding["what"] not in ("clock", "disk"):  # These change between two checks.
+            assert finding["detail"][:600] in text
     assert "jane@secret.example" in page
     assert "not set up" in re.findall(r"<h1>(.*?)</h1>", page)[0]
     assert "To do: " in page
     assert "sk-canary" not in page
     sign = re.findall(r'name="csrf" value="(\w+)"', page)[0]
-    assert owner.post("/doctor", data={"csrf": sign}, follow_redirects=False).headers["location"] == "/doctor"
+    assert owner.post("/setup", data={"csrf": sign}, follow_redirects=False).headers["location"] == "/setup"
 
 
-def test_strangers_learn_nothing_of_what_is_set_up(client: TestClient) -> None:
-    assert client.get("/api/doctor").status_code == 401
-    assert client.get("/api/models?usable=true").status_code == 401
-    assert client.get("/models?usable=true").status_code == 401
-    assert client.post("/doctor").status_code == 401
-    found = client.get("/api/models").json()
-    names = [row["model"] for row in found["models"]]
-    assert names == sorted(names)
-    assert {"compat:mine", "local:small.gguf"} <= set(names)
-    assert {row["usable"] for row in found["models"]} == {None}
-    told = json.dumps(found) + client.get("/models").text + client.get("/doctor").text
-    assert [secret for secret in SECRETS if secret in told] == []
+def test_visitors_without_the_token_see_no_setup(client: TestClient) -> None:
+    assert client.get("/setup?usable=true").status_code == 401
+    assert client.post("/setup").status_code == 401
+    page = client.get("/setup").text
+    names = listed_models(page)
+    assert {"mine", "small.gguf"} <= set(names)
+    assert "no key" not in page
+    assert [secret for secret in SECRETS if secret in page] == []
 
 
-def test_a_site_of_files_has_neither(settings: Settings, tmp_path: Path) -> None:
+def test_static_site_has_no_setup_page(settings: Settings, tmp_path: Path) -> None:
     asyncio.run(write_site(tmp_path / "site", settings))
-    pages = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "site").rglob("*.html")}
-    assert not {"models.html", "doctor.html"} & pages.keys()
+    pages = {path.name: page_text(path) for path in (tmp_path / "site").rglob("*.html")}
+    assert "setup.html" not in pages
     assert not re.search(r"\w+_API_KEY|canary|jane@", "".join(pages.values()))

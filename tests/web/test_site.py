@@ -3,18 +3,29 @@
 import asyncio
 import re
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import expect
+from tests.web.made_arena import fill
+from tests.web.written_pages import page_text
 
-from foretell.forecasters.tree import Scenario, SetP, apply_scenario, read_tree_file
-from foretell.questions import Forecast, InputError, Question, Target
-from foretell.runs import CellKey, QuestionsSpec, RunSpec, RunStore, Settings
-from foretell.web import WrittenSite, write_site
+from foretell.forecasters.tree.edits import Scenario, SetP
+from foretell.forecasters.tree.tree_file import read_tree_file
+from foretell.forecasters.tree.what_if import apply_scenario
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Forecast
+from foretell.questions.question import Question, Target
+from foretell.runs.settings import Settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.store import RunStore, TrialKey
+from foretell.web.site import WrittenSite, write_site
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 HOSTILE = '<img src=x onerror="document.title=1"> " href="/runs'
@@ -22,55 +33,104 @@ HOSTILE = '<img src=x onerror="document.title=1"> " href="/runs'
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """One home for all tests of this file: none of them writes to it."""
+    """Return one home for all tests of this file; none of them writes to it."""
     return Settings(home=tmp_path_factory.mktemp("site") / "home")
 
 
 @pytest.fixture(scope="module")
-def written(settings: Settings) -> tuple[Path, WrittenSite]:
-    """A run with a hostile question and two trees, as files."""
+def written_site(settings: Settings) -> tuple[Path, WrittenSite]:
+    """Write a run with a hostile question and two trees as files."""
     trees = settings.home / "trees"
     trees.mkdir(parents=True)
     for path in EXAMPLES.glob("*.json"):
         shutil.copy(path, trees / path.name)
     spec = RunSpec(questions=QuestionsSpec(dataset="own"), models={"agent": "openai:m"})
     question = Question(id="own/1", source="own", text=HOSTILE, due="2026-01-01", targets=(Target(id="yes"),))
-    key = CellKey(run=spec.id, question=question.id, due=question.due.isoformat(), trial=0)
+    key = TrialKey(run=spec.id, question=question.id, due=question.due.isoformat(), trial=0)
     forecast = Forecast(
         question_id="own/1", forecaster="agent", as_of=question.as_of, p={"yes": 0.3}, rationale=HOSTILE
     )
     with closing(RunStore(settings.store)) as store:
         store.begin(spec.id, spec.to_json(), "2026-01-01T00:00:00+00:00")
         store.keep_questions(spec.id, [question])
-        store.finish_cell(key, forecast)
+        store.finish_trial(key, forecast)
+        fill(store)
     out = settings.home.parent / "site"
     return out, _write(out, settings)
 
 
-def _write(out: Path, settings: Settings, *only: str) -> WrittenSite:
-    """In a thread of its own: while a browser lives, this one has an event loop."""
+def _write(out: Path, settings: Settings, *only: str, **more: Any) -> WrittenSite:
+    """Write the site in another thread, because a browser runs an event loop in this one."""
     with ThreadPoolExecutor(1) as aside:
-        return aside.submit(lambda: asyncio.run(write_site(out, settings, only=only))).result()
+        return aside.submit(lambda: asyncio.run(write_site(out, settings, only=only, **more))).result()
 
 
-def test_every_link_leads_to_a_file(written: tuple[Path, WrittenSite]):
-    out, told = written
-    assert told.broken == ()
+def test_every_link_of_the_static_site_leads_to_a_file(written_site: tuple[Path, WrittenSite]):
+    out, site = written_site
+    assert site.broken == ()
     pages = list(out.rglob("*.html"))
-    assert len(pages) >= told.pages > 5
+    assert len(pages) >= site.pages > 5
+    assert len([path for path in out.rglob("*") if path.is_file()]) == site.files + 1  # and the record
     for page in pages:
-        text = page.read_text()
-        if "tree-export" in str(page) or "export" in str(page.relative_to(out)):
+        text = page_text(page)
+        if "export" in str(page.relative_to(out)):
             continue
-        for _, link in re.findall(r' (href|src)="([^"#]+)', text):
+        for _, link, place in re.findall(r' (href|src)="([^"#]+)(#said[^"]*)?', text):
             if not link.startswith(("http", "data:")):
-                assert (page.parent / link).resolve().is_file(), (page, link)
+                file = (page.parent / link).resolve()
+                assert file.is_file(), (page, link)
+                assert not place or f'id="{unquote(place[1:])}"' in unescape(page_text(file)), (page, place)
         assert 'href="/' not in text
         assert 'type="module"' not in text
 
 
-def test_what_if_works_from_disk(written: tuple[Path, WrittenSite], page: Any, settings: Settings):
-    out, _ = written
+def test_an_event_has_one_file_with_all_rounds_and_a_board_one_with_all_parts(
+    written_site: tuple[Path, WrittenSite], open_page: Callable[..., Any]
+):
+    out, _ = written_site
+    assert len(list(out.glob("arena/made/event/*.html"))) == 12
+    assert not [path for path in out.rglob("*KX-3*") if "questions" in path.parts]
+    # The whole board, one for each of two categories and of the times to close, and the list of events.
+    assert len(list(out.glob("arena/made*.html"))) <= 8
+    page = open_page(viewport={"width": 390, "height": 740})  # An error in its console fails the test.
+    page.goto((out / "arena" / "made.html").as_uri())
+    expect(page.locator("h1")).to_be_visible()
+    part = page.locator("#more ~ .more details").last
+    part.locator("summary").click()
+    expect(part.locator("p, table").first).to_be_visible()
+    page.get_by_role("link", name="Sports").click()
+    expect(page.locator("nav.filters strong", has_text="Sports")).to_be_visible()
+    page.get_by_role("link", name="Events").click()
+    page.get_by_role("link", name="Event 3?").click()
+    page.get_by_role("link", name="Every step it took").first.click()
+    expect(page.locator("[id^=said-]:target, [id^=said-]").first).to_be_attached()
+    assert page.locator("details:has(> [id^=said-])[open]").count() == 1
+
+
+def test_an_interrupted_export_goes_on_where_it_stopped(settings: Settings, tmp_path: Path, written_site: Any):
+    out = tmp_path / "site"
+
+    def interrupt(done: int, known: int) -> None:
+        if done == 6:
+            raise InterruptedError
+        assert known >= done
+
+    with pytest.raises(InterruptedError):
+        _write(out, settings, progress=interrupt)
+    with (out / ".foretell-site.jsonl").open("a") as record:
+        record.write('{"address": "/ru')  # A line that was being written.
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*.html")}
+    assert "index.html" in {path.name for path in before}
+    site = _write(out, settings)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert site.files == written_site[1].files
+    assert {path.relative_to(out) for path in out.rglob("*.html")} == {
+        path.relative_to(written_site[0]) for path in written_site[0].rglob("*.html")
+    }
+
+
+def test_what_if_works_in_the_static_site(written_site: tuple[Path, WrittenSite], page: Any, settings: Settings):
+    out, _ = written_site
     tree = read_tree_file(settings.home / "trees" / "nvda.json").tree
     page.goto((out / "index.html").as_uri())
     page.get_by_role("link", name="Trees", exact=True).click()
@@ -78,16 +138,16 @@ def test_what_if_works_from_disk(written: tuple[Path, WrittenSite], page: Any, s
     page.locator("#tools").wait_for()
     leaf = next(id for id, node in tree.nodes.items() if not node.children)
     page.locator(f'[data-exact="{leaf}"]').fill("0.125")
-    found = float(page.locator("#answer").get_attribute("data-value"))
-    assert abs(found - apply_scenario(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.125),))).p) < 1e-9
+    answer = float(page.locator("#answer").get_attribute("data-value"))
+    assert abs(answer - apply_scenario(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.125),))).p) < 1e-9
     page.get_by_role("link", name="Runs", exact=True).click()
-    page.locator("tbody a").first.click()
+    page.get_by_role("link", name="question of own").click()
     page.locator("tbody a, main li a").first.click()
     expect(page.locator("main")).to_contain_text("onerror", use_inner_text=True)
     assert page.title() != "1"
 
 
-def test_only_what_was_chosen(written: tuple[Path, WrittenSite], settings: Settings, tmp_path: Path):
+def test_only_chosen_pages_are_written(written_site: tuple[Path, WrittenSite], settings: Settings, tmp_path: Path):
     out = tmp_path / "chosen"
     _write(out, settings, "tree:nvda")
     names = {path.relative_to(out).as_posix() for path in out.rglob("*.html")}

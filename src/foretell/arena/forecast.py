@@ -1,6 +1,7 @@
-"""The third stage: each entry forecasts every ready moment once, and never after its deadline."""
+"""The third stage: each entry makes one forecast per trial at every ready forecast time, before its deadline."""
 
 import asyncio
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -8,7 +9,7 @@ from datetime import datetime, timedelta
 
 from foretell.arena.live import LiveArena
 from foretell.arena.spec import arena_of
-from foretell.arena.store import ArenaEntryRow, ArenaStore, Moment
+from foretell.arena.store import ArenaEntryRow, ArenaStore, ForecastTime
 from foretell.forecasters.forecaster import CannotForecast
 from foretell.forecasters.prompt.forecaster import fit
 from foretell.forecasters.prompt.prediction_context import PredictionContext
@@ -17,11 +18,11 @@ from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, Failed
-from foretell.runs.executor import AnswerCell, CellStopped, CellTakenOver, Executor, RunProgress
+from foretell.runs.executor import AnswerTrial, Executor, RunProgress, TrialStopped, TrialTakenOver
 from foretell.runs.spec import RunSpec
-from foretell.runs.store import CellKey, RunCell, RunStore
+from foretell.runs.store import RunStore, RunTrial, TrialKey
 
-# The rules that hold for every entry: what it is shown, by when it must have answered, and that it adds up.
+# The rules for every entry: its context, its deadline, and that exclusive outcomes sum to one.
 
 MISSED_PREFIX = "missed: "
 """Prefix of the error of every failure whose only cause is a passed deadline."""
@@ -30,81 +31,82 @@ CACHED_CONTEXTS = 64
 
 
 class ArenaContexts:
-    """Reads shared contexts from the arena's store, by question and moment, and verifies them by their digest."""
+    """Reads shared contexts from the arena's store, by question and forecast time, and verifies their digests."""
 
-    def __init__(self, book: ArenaStore) -> None:
-        self._book = book
-        self._near: OrderedDict[str, PredictionContext] = OrderedDict()
+    def __init__(self, records: ArenaStore) -> None:
+        self._records = records
+        self._cache: OrderedDict[str, PredictionContext] = OrderedDict()
 
     async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
-        """Return the context that was gathered when the question was asked; raise `CannotForecast` if there is none."""
-        book = self._book
-        moment = await book.db.aside(book.moments.at, question.id, question.due.isoformat())
-        if moment is None or moment.context is None:
-            raise CannotForecast(f"no context is kept for question {question.id} at {as_of}")
-        if moment.context not in self._near:
-            found = await book.db.aside(book.context, moment.context)
-            if found is None:
-                raise CannotForecast(f"context {moment.context[:12]} of question {question.id} is lost")
-            self._near[moment.context] = found
-            if len(self._near) > CACHED_CONTEXTS:
-                self._near.popitem(last=False)
-        return self._near[moment.context]
+        """Return the context that was built when the question was asked. Raises `CannotForecast` if there is none."""
+        records = self._records
+        forecast_time = await records.db.aside(records.forecast_times.at, question.id, question.due.isoformat())
+        if forecast_time is None or forecast_time.context is None:
+            raise CannotForecast(f"there is no context for question {question.id} at {as_of}")
+        if forecast_time.context not in self._cache:
+            context = await records.db.aside(records.context, forecast_time.context)
+            if context is None:
+                raise CannotForecast(f"context {forecast_time.context[:12]} of question {question.id} is missing")
+            self._cache[forecast_time.context] = context
+            if len(self._cache) > CACHED_CONTEXTS:
+                self._cache.popitem(last=False)
+        return self._cache[forecast_time.context]
 
 
-def with_arena_rules(answer: AnswerCell, book: ArenaStore, clock: Clock) -> AnswerCell:
+def with_arena_rules(answer: AnswerTrial, records: ArenaStore, clock: Clock) -> AnswerTrial:
     """Wrap `answer` so that its forecasts obey the arena's rules.
 
     Exclusive outcomes are made to sum to one, unless the forecaster gave `stated` itself, as baselines do. A forecast
-    is refused if it comes after the deadline, is degraded, or answers about other outcomes than were asked; refused
-    forecasts are retried until the deadline.
+    is rejected if it comes after the deadline, is a fallback forecast, or covers other outcomes than the question.
+    Rejected forecasts are retried until the deadline.
     """
 
-    async def ruled(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
-        if (late := await _late(book, cell.question, clock(), "no forecast was made by then")) is not None:
-            return _refused(cell, late, emit)
-        found = await answer(cell, emit)
-        if isinstance(found, Failure):
-            return found
-        # Whatever was asked for in time and came too late is not taken for what was said in time.
-        if (late := await _late(book, cell.question, clock(), "the forecast came later")) is not None:
-            return _refused(cell, late, emit)
-        if found.degraded:
-            return _refused(cell, f"degraded: {found.problem}", emit)
-        if set(found.p) != {target.id for target in cell.question.targets}:
-            return _refused(cell, "it answered about other outcomes than were asked", emit)
-        if found.stated is None and (fitted := fit(cell.question, found.p)).p != found.p:
-            # Exclusive outcomes sum to one, with what was said beside them.
-            found = replace(found, p=fitted.p, stated=found.p)
-        return replace(found, trial=cell.trial)
+    async def answer_by_rules(trial: RunTrial, emit: EmitEvent) -> Forecast | Failure:
+        if (late := await _late(records, trial.question, clock(), "no forecast was made by then")) is not None:
+            return _rejected(trial, late, emit)
+        forecast = await answer(trial, emit)
+        if isinstance(forecast, Failure):
+            return forecast
+        # A forecast that was requested in time may still arrive too late.
+        if (late := await _late(records, trial.question, clock(), "the forecast came later")) is not None:
+            return _rejected(trial, late, emit)
+        if forecast.fallback:
+            return _rejected(trial, f"fallback: {forecast.problem}", emit)
+        if set(forecast.p) != {target.id for target in trial.question.targets}:
+            return _rejected(trial, "it covers other outcomes than the question", emit)
+        if forecast.stated is None and (fitted := fit(trial.question, forecast.p)).p != forecast.p:
+            # Keep the original probabilities in `stated`.
+            forecast = replace(forecast, p=fitted.p, stated=forecast.p)
+        return replace(forecast, trial=trial.trial)
 
-    return ruled
+    return answer_by_rules
 
 
-async def _late(book: ArenaStore, question: Question, now: datetime, told: str) -> str | None:
-    moment = await book.db.aside(book.moments.at, question.id, question.due.isoformat())
-    if moment is None or moment.deadline is None:
+async def _late(records: ArenaStore, question: Question, now: datetime, problem: str) -> str | None:
+    forecast_time = await records.db.aside(records.forecast_times.at, question.id, question.due.isoformat())
+    if forecast_time is None or forecast_time.deadline is None:
         return f"{MISSED_PREFIX}{question.id} was not asked at {question.due.isoformat()}"
-    if now < moment.deadline:
+    if now < forecast_time.deadline:
         return None
-    return f"{MISSED_PREFIX}the deadline was {moment.deadline.isoformat()}, and {told}"
+    return f"{MISSED_PREFIX}the deadline was {forecast_time.deadline.isoformat()}, and {problem}"
 
 
-def _refused(cell: RunCell, error: str, emit: EmitEvent) -> Failure:
+def _rejected(trial: RunTrial, error: str, emit: EmitEvent) -> Failure:
     emit(Failed(error=error))
-    as_of = cell.question.as_of_in("live")
-    return Failure(question_id=cell.question.id, forecaster="refused", as_of=as_of, trial=cell.trial, error=error)
+    as_of = trial.question.as_of_in("live")
+    return Failure(question_id=trial.question.id, forecaster="refused", as_of=as_of, trial=trial.trial, error=error)
 
 
 MOST_REASONS = 8
 """Maximum number of failure reasons that a report lists."""
+NUMBER = re.compile(r"\d[\d.,]*")
 GRACE = timedelta(minutes=10)
-"""How long after a deadline a forecast that a worker made in time may still arrive in the store."""
+"""How long after a deadline the store still accepts a forecast that a worker made in time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastReport:
-    """Counts of what happened to the forecasts of ready moments."""
+    """Counts of what happened to the forecasts of ready forecast times."""
 
     made: int = 0
     failed: int = 0
@@ -123,97 +125,112 @@ class ForecastReport:
     """Number of failures by reason."""
 
     @property
-    def telling(self) -> bool:
+    def has_news(self) -> bool:
         """Whether there is anything to report."""
         return bool(self.made or self.failed or self.missed)
+
+    @property
+    def problems(self) -> list[str]:
+        """Failures that the host can mend: those for lack of money."""
+        return [reason for reason in self.reasons if "the budget of" in reason]
 
     def __str__(self) -> str:
         """Format the report for people."""
         head = f"{self.made} forecasts, {self.failed} failed, {self.money} in {self.calls} calls"
         for number, words in (
             (self.sent, "with workers"),
-            (self.elsewhere, "at work elsewhere"),
-            (self.resting, "to be tried again later"),
-            (self.missed, "missed"),
+            (self.elsewhere, "in progress elsewhere"),
+            (self.resting, "waiting for a retry"),
+            (self.missed, "too late"),
         ):
             head += f"; {number} {words}" if number else ""
-        often = Counter(self.reasons).most_common(MOST_REASONS)
-        lines = [f"  failed: {n} × {reason}" for reason, n in often]
-        lines += [f"  and {len(self.reasons) - len(often)} other reasons"] if len(self.reasons) > len(often) else []
+        alike: dict[str, list[str]] = {}  # Reasons that differ in numbers only.
+        for reason in self.reasons:
+            alike.setdefault(NUMBER.sub("N", reason), []).append(reason)
+        often = Counter({same[0]: sum(self.reasons[reason] for reason in same) for same in alike.values()})
+        lines = [f"  failed: {n} × {reason}" for reason, n in often.most_common(MOST_REASONS)]
+        lines += [f"  and {len(often) - MOST_REASONS} other reasons"] if len(often) > MOST_REASONS else []
         return "\n".join([head, *lines])
 
     def __add__(self, other: "ForecastReport") -> "ForecastReport":
-        numbers = [one.name for one in fields(self) if one.name != "reasons"]
+        numbers = [part.name for part in fields(self) if part.name != "reasons"]
         sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
         return ForecastReport(**sums, reasons=dict(Counter(self.reasons) + Counter(other.reasons)))
 
 
 async def make_forecasts(arena: LiveArena, now: datetime, *, entries: Sequence[str] = ()) -> ForecastReport:
-    """Let all entries, or those named, make their missing forecasts, and record those that are too late as missed."""
-    book = arena.book
-    everybody = await book.db.aside(arena.entries)
-    chosen = [(entry, run) for entry, run in everybody if not entries or entry.name in entries]
-    caught = await book.db.aside(book.said.catch_up, now)
+    """Let all entries, or those named, make their missing forecasts. Forecasts past their deadline count as missed."""
+    records = arena.records
+    all_entries = await records.db.aside(arena.entries)
+    chosen = [(entry, run) for entry, run in all_entries if not entries or entry.name in entries]
+    caught = await records.db.aside(records.said.catch_up, now)
     progress, slots = RunProgress(total=0), asyncio.Semaphore(arena.concurrency)
     before = arena.spending()
-    found = await asyncio.gather(
+    reports = await asyncio.gather(
         *(_EntryForecaster(arena, entry, run, progress, slots).answer(now) for entry, run in chosen)
     )
-    missed = await _close_out(arena, arena.clock(), everybody)
+    missed = await _close_out(arena, arena.clock(), all_entries)
     money = arena.spending() - before
-    return sum(found, ForecastReport(missed=missed, made=caught, money=money, calls=progress.calls))
+    return sum(reports, ForecastReport(missed=missed, made=caught, money=money, calls=progress.calls))
 
 
-OpenForecast = tuple[Moment, int]
-"""A forecast that is still to be made: its moment and its trial."""
+OpenForecast = tuple[ForecastTime, int]
+"""A forecast that is still to be made: its forecast time and its trial."""
 
 
-def _missing(
-    moments: Sequence[Moment], entry: ArenaEntryRow, run: RunSpec, said: set[tuple[int, int, int]]
+def missing_forecasts(
+    forecast_times: Sequence[ForecastTime], entry: ArenaEntryRow, run: RunSpec, recorded: set[tuple[int, int, int]]
 ) -> list[OpenForecast]:
-    trials = range(run.trials)
-    return [(moment, trial) for moment in moments for trial in trials if (moment.id, entry.id, trial) not in said]
+    """Return the forecasts of an entry that are not recorded."""
+    wanted = [(forecast_time, trial) for forecast_time in forecast_times for trial in range(run.trials)]
+    return [
+        (forecast_time, trial) for forecast_time, trial in wanted if (forecast_time.id, entry.id, trial) not in recorded
+    ]
 
 
-def _key(run: str, moment: Moment, trial: int) -> CellKey:
+def trial_key(run: str, forecast_time: ForecastTime, trial: int) -> TrialKey:
     """Return the key under which the store keeps a forecast."""
-    assert moment.taken_at is not None
-    return CellKey(run=run, question=moment.event, due=moment.taken_at.isoformat(), trial=trial)
+    assert forecast_time.taken_at is not None
+    return TrialKey(run=run, question=forecast_time.event, due=forecast_time.taken_at.isoformat(), trial=trial)
 
 
-def _name(key: CellKey) -> str:
+def _name(key: TrialKey) -> str:
     return f"{key.question} {key.due} {key.trial}"
 
 
-async def _has_failed(store: RunStore, key: CellKey) -> bool:
-    before = await store.aside(store.answers_to, key)
-    return any(isinstance(one, Failure) and one.trial == key.trial for one in before)
+async def _has_failed(store: RunStore, key: TrialKey) -> bool:
+    answers = await store.aside(store.answers_to, key)
+    return any(isinstance(answer, Failure) and answer.trial == key.trial for answer in answers)
 
 
-async def _close_out(arena: LiveArena, now: datetime, everybody: Sequence[tuple[ArenaEntryRow, RunSpec]]) -> int:
-    """Record missing forecasts of moments past their deadline as missed, once each, and return how many."""
-    book, missed = arena.book, 0
-    ready = await book.db.aside(book.moments.ready)
-    over = [(moment, moment.deadline) for moment in ready if moment.deadline is not None and moment.deadline <= now]
-    if not over:
+async def _close_out(arena: LiveArena, now: datetime, all_entries: Sequence[tuple[ArenaEntryRow, RunSpec]]) -> int:
+    """Record missing forecasts as missed after their deadline, once each, and return how many."""
+    records, missed = arena.records, 0
+    ready = await records.db.aside(records.forecast_times.ready)
+    late = [
+        (forecast_time, forecast_time.deadline)
+        for forecast_time in ready
+        if forecast_time.deadline is not None and forecast_time.deadline <= now
+    ]
+    if not late:
         return 0
-    await book.db.aside(book.said.catch_up, now)
-    said = await book.db.aside(book.said.for_ready)
-    for moment, deadline in over:
+    await records.db.aside(records.said.catch_up, now)
+    recorded = await records.db.aside(records.said.for_ready)
+    for forecast_time, deadline in late:
         noted = [
-            await _note_missed(arena, _key(run.id, moment, trial), moment, deadline)
-            for entry, run in everybody
-            # Whoever came later was not there to be asked.
-            if moment.taken_at is not None and entry.since <= moment.taken_at
-            for _, trial in _missing([moment], entry, run, said)
+            await _note_missed(arena, trial_key(run.id, forecast_time, trial), forecast_time, deadline)
+            for entry, run in all_entries
+            # Entries that joined later could not answer.
+            if forecast_time.taken_at is not None and entry.since <= forecast_time.taken_at
+            for _, trial in missing_forecasts([forecast_time], entry, run, recorded)
         ]
         missed += sum(map(bool, noted))
         if None not in noted and deadline + GRACE <= now:
-            await book.db.aside(book.moments.close, moment.id)
+            await records.db.aside(records.forecast_times.close, forecast_time.id)
     return missed
 
 
-async def _note_missed(arena: LiveArena, key: CellKey, moment: Moment, deadline: datetime) -> bool | None:
+async def _note_missed(arena: LiveArena, key: TrialKey, forecast_time: ForecastTime, deadline: datetime) -> bool | None:
     """Record a forecast as missed and return whether it was; None if another process is still working on it."""
     store = arena.store
     async with arena.claims.claim(f"cell {key.run}", _name(key)) as mine:
@@ -224,7 +241,7 @@ async def _note_missed(arena: LiveArena, key: CellKey, moment: Moment, deadline:
         arena.retries.forget(key)
         if await _has_failed(store, key):
             return False
-        question = await arena.book.db.aside(arena.book.moments.question, moment.id)
+        question = await arena.records.db.aside(arena.records.forecast_times.question, forecast_time.id)
         failure = Failure(
             question_id=key.question,
             forecaster="missed",
@@ -232,7 +249,7 @@ async def _note_missed(arena: LiveArena, key: CellKey, moment: Moment, deadline:
             trial=key.trial,
             error=f"{MISSED_PREFIX}no forecast by {deadline.isoformat()}",
         )
-        await store.aside(store.finish_cell, key, failure)
+        await store.aside(store.finish_trial, key, failure)
         return True
 
 
@@ -249,26 +266,30 @@ class _EntryForecaster:
 
     async def answer(self, now: datetime) -> ForecastReport:
         """Make the forecasts that are missing now, first trials first; recent failures wait for their retry."""
-        arena, book, store, run = self._arena, self._arena.book, self._arena.store, self._run
-        ready = await book.db.aside(book.moments.ready)
-        said = await book.db.aside(book.said.for_ready)
-        fresh = [moment for moment in ready if moment.deadline is not None and moment.deadline > now]
-        missing = _missing(fresh, self._entry, run, said)
-        waiting = [one for one in missing if not arena.retries.rests(_key(run.id, *one), now)]
+        arena, records, store, run = self._arena, self._arena.records, self._arena.store, self._run
+        ready = await records.db.aside(records.forecast_times.ready)
+        recorded = await records.db.aside(records.said.for_ready)
+        fresh = [
+            forecast_time
+            for forecast_time in ready
+            if forecast_time.deadline is not None and forecast_time.deadline > now
+        ]
+        missing = missing_forecasts(fresh, self._entry, run, recorded)
+        waiting = [forecast for forecast in missing if not arena.retries.is_waiting(trial_key(run.id, *forecast), now)]
         resting = len(missing) - len(waiting)
         if not waiting:
             return ForecastReport(resting=resting)
-        waiting.sort(key=lambda one: one[1])
-        ids = sorted({moment.id for moment, _ in waiting})
-        questions = {id: await book.db.aside(book.moments.question, id) for id in ids}
+        waiting.sort(key=lambda forecast: forecast[1])
+        ids = sorted({forecast_time.id for forecast_time, _ in waiting})
+        questions = {id: await records.db.aside(records.forecast_times.question, id) for id in ids}
         await store.aside(store.keep_questions, run.id, questions.values())
         if arena.send is not None and arena.asks_models(run):
             return ForecastReport(sent=await self._send(waiting, questions), resting=resting)
         self._progress.total += len(waiting)
-        async with arena.furnish(run) as answer, self._executor.noting(), asyncio.TaskGroup() as group:
-            for moment, trial in waiting:
-                cell = RunCell(run=run.id, question=questions[moment.id], trial=trial)
-                group.create_task(self._one(moment, cell, answer))
+        async with arena.prepare(run) as answer, self._executor.recording(), asyncio.TaskGroup() as group:
+            for forecast_time, trial in waiting:
+                run_trial = RunTrial(run=run.id, question=questions[forecast_time.id], trial=trial)
+                group.create_task(self._answer_once(forecast_time, run_trial, answer))
         counts = self._counts
         return ForecastReport(
             made=counts["made"],
@@ -279,48 +300,48 @@ class _EntryForecaster:
         )
 
     async def _send(self, waiting: Sequence[OpenForecast], questions: Mapping[int, Question]) -> int:
-        """Hand cells to workers and return how many.
+        """Send trials to workers and return how many.
 
-        A cell that failed there is sent again, as a new attempt, once its pause is over.
+        A trial that failed there is sent again, as a new attempt, once its pause is over.
         """
-        arena, cells = self._arena, list[tuple[RunCell, int]]()
-        for moment, trial in waiting:
-            key = _key(self._run.id, moment, trial)
+        arena, trials = self._arena, list[tuple[RunTrial, int]]()
+        for forecast_time, trial in waiting:
+            key = trial_key(self._run.id, forecast_time, trial)
             if await _has_failed(arena.store, key):
                 arena.retries.failed(key, arena.clock())
-            cell = RunCell(run=key.run, question=questions[moment.id], trial=trial)
-            cells.append((cell, arena.retries.attempt(key)))
+            run_trial = RunTrial(run=key.run, question=questions[forecast_time.id], trial=trial)
+            trials.append((run_trial, arena.retries.attempt(key)))
         assert arena.send is not None
-        await asyncio.to_thread(arena.send, cells)
-        return len(cells)
+        await asyncio.to_thread(arena.send, trials)
+        return len(trials)
 
-    async def _one(self, moment: Moment, cell: RunCell, answer: AnswerCell) -> None:
+    async def _answer_once(self, forecast_time: ForecastTime, trial: RunTrial, answer: AnswerTrial) -> None:
         store = self._arena.store
         async with self._slots:
             try:
-                async with self._executor.claimed(cell.key) as mine:
+                async with self._executor.claimed(trial.key) as mine:
                     if not mine:
                         self._counts["elsewhere"] += 1
-                    elif not await store.aside(store.answered, cell.key):
-                        await self._answered(moment, cell, answer)
-            except (CellStopped, CellTakenOver):
+                    elif not await store.aside(store.answered, trial.key):
+                        await self._record(forecast_time, trial, answer)
+            except (TrialStopped, TrialTakenOver):
                 self._counts["elsewhere"] += 1
             self._progress.done += 1
             self._progress.money = self._arena.spending()
             self._arena.watch(self._progress)
 
-    async def _answered(self, moment: Moment, cell: RunCell, answer: AnswerCell) -> None:
+    async def _record(self, forecast_time: ForecastTime, trial: RunTrial, answer: AnswerTrial) -> None:
         arena = self._arena
-        found = await self._executor.one(cell, answer, self._progress)
-        if isinstance(found, Failure):
+        answered = await self._executor.answer_trial(trial, answer, self._progress)
+        if isinstance(answered, Failure):
             self._counts["failed"] += 1
             self._progress.failed += 1
-            self._reasons[found.error] += 1
-            arena.retries.failed(cell.key, arena.clock())
+            self._reasons[answered.error] += 1
+            arena.retries.failed(trial.key, arena.clock())
             return
-        which = (self._entry.id, moment.id, cell.trial)
-        await arena.book.db.aside(arena.book.said.add, which, moment.targets, found, arena.clock())
-        arena.retries.forget(cell.key)
+        which = (self._entry.id, forecast_time.id, trial.trial)
+        await arena.records.db.aside(arena.records.said.add, which, forecast_time.targets, answered, arena.clock())
+        arena.retries.forget(trial.key)
         self._counts["made"] += 1
 
 
@@ -328,10 +349,10 @@ class ArenaQuestions:
     """An arena as the question set of a run: `foretell.runs` finds it by the prefix of the dataset's name."""
 
     def contexts(self, spec: RunSpec, store: RunStore) -> ArenaContexts:
-        """Return the contexts that the arena stored, which are the same for every entry."""
+        """Return the contexts that the arena stored, the same for every entry."""
         return ArenaContexts(_store_of(spec, store))
 
-    def rules(self, answer: AnswerCell, spec: RunSpec, store: RunStore, clock: Clock) -> AnswerCell:
+    def rules(self, answer: AnswerTrial, spec: RunSpec, store: RunStore, clock: Clock) -> AnswerTrial:
         """Wrap `answer` so that forecasts are in time and exclusive outcomes sum to one."""
         return with_arena_rules(answer, _store_of(spec, store), clock)
 

@@ -16,10 +16,10 @@ from foretell.models.ledger import Money
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.question import Question
 from foretell.runs.claims import ClaimTable
-from foretell.runs.executor import AnswerCell, RunProgress
+from foretell.runs.executor import AnswerTrial, RunProgress
 from foretell.runs.runner import begin_run
 from foretell.runs.spec import RunSpec
-from foretell.runs.store import RunCell, RunStore
+from foretell.runs.store import RunStore, RunTrial
 
 FIRST_PAUSE = timedelta(minutes=1)
 LONGEST_PAUSE = timedelta(hours=1)
@@ -29,20 +29,20 @@ class ContextMaker(Protocol):
     """Builds contexts."""
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
-        """Build the context of a question at a moment; raise `ContextUnavailable` if that is impossible."""
+        """Build the context of a question at a given time. Raises `ContextUnavailable` if that is impossible."""
         ...
 
 
-PrepareEntry = Callable[[RunSpec], AbstractAsyncContextManager[AnswerCell]]
-"""Opens a context manager that yields the function answering an entry's cells in this process."""
-SendCells = Callable[[Sequence[tuple[RunCell, int]]], None]
-"""Hands cells, each with its attempt number, to other processes; sending the same pair again has no effect."""
+PrepareEntry = Callable[[RunSpec], AbstractAsyncContextManager[AnswerTrial]]
+"""Opens a context manager that yields the function that answers an entry's trials in this process."""
+SendTrials = Callable[[Sequence[tuple[RunTrial, int]]], None]
+"""Sends trials, each with its attempt number, to other processes. Sending the same pair again has no effect."""
 
 
 class RetrySchedule:
-    """Decides when to retry what failed, with growing pauses.
+    """Decides when to retry failed work, with growing pauses.
 
-    It lives in memory only, so a process that restarts retries at once.
+    It is held in memory only, so a restarted process retries at once.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class RetrySchedule:
         """Return how often `key` has failed so far."""
         return self._failed[key][0] if key in self._failed else 0
 
-    def rests(self, key: Hashable, now: datetime) -> bool:
+    def is_waiting(self, key: Hashable, now: datetime) -> bool:
         """Return whether it is too early to retry `key`."""
         return key in self._failed and self._failed[key][1] > now
 
@@ -67,12 +67,12 @@ class RetrySchedule:
 
 
 class _NotOpened:
-    """Placeholder for a part of the arena that a command did not ask for."""
+    """Placeholder for a part of the arena that a command does not need."""
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
         raise AssertionError("the arena was not opened for contexts")
 
-    def __call__(self, run: RunSpec) -> AbstractAsyncContextManager[AnswerCell]:
+    def __call__(self, run: RunSpec) -> AbstractAsyncContextManager[AnswerTrial]:
         raise AssertionError("the arena was not opened for forecasts")
 
 
@@ -82,15 +82,15 @@ class LiveArena:
 
     spec: ArenaSpec
     store: RunStore
-    book: ArenaStore
+    records: ArenaStore
     clock: Clock
     events: Mapping[str, EventSource] = field(default_factory=dict[str, EventSource])
     settlements: Mapping[str, SettlementSource] = field(default_factory=dict[str, SettlementSource])
     builder: ContextMaker = field(default_factory=_NotOpened)
-    furnish: PrepareEntry = field(default_factory=_NotOpened)
+    prepare: PrepareEntry = field(default_factory=_NotOpened)
     prices: Mapping[str, PriceSource] = field(default_factory=dict[str, PriceSource])
-    send: SendCells | None = None
-    """If set, cells that ask models are handed to other processes through it."""
+    send: SendTrials | None = None
+    """If set, trials that ask models are sent to other processes through it."""
     asks_models: Callable[[RunSpec], bool] = lambda run: True
     services: tuple[str, ...] = ()
     """Services that API keys are available for; recorded with every run."""
@@ -113,18 +113,18 @@ class LiveArena:
 
     @property
     def account(self) -> str:
-        """The arena's account in the ledger, around those of its entries."""
+        """The arena's account in the ledger, which includes those of its entries."""
         return self.spec.account
 
     def open(self) -> None:
-        """Record the arena and its entries; doing so again has no effect."""
+        """Record the arena and its entries. Doing so again has no effect."""
         now = self.clock()
-        self.book.begin(self.spec.to_json(), now)
+        self.records.begin(self.spec.to_json(), now)
         for name, run in self.spec.runs.items():
             begin_run(self.store, run, now, self.services)
-            self.book.enter(name, run.id, run.to_json(), now)
+            self.records.enter(name, run.id, run.to_json(), now)
 
     def entries(self) -> list[tuple[ArenaEntryRow, RunSpec]]:
         """Return the current entries, each with its run."""
-        known = {(entry.name, entry.run): entry for entry in self.book.entries()}
+        known = {(entry.name, entry.run): entry for entry in self.records.entries()}
         return [(known[name, run.id], run) for name, run in self.spec.runs.items()]

@@ -1,8 +1,7 @@
-"""Forecasts of an arena as columns: the database joins them into long texts, which become arrays cached in a file.
+"""Read the forecasts of an arena as columns. The database joins them into long texts, and a file caches the arrays.
 
-The table `said` only ever grows, so a file that holds its first rows stays valid; each use checks with the database
-that it still does. A year of an arena holds more than half a million forecasts: reading them as rows would take longer
-than computing all scores.
+The table `said` only grows, so a file with its first rows stays valid. Each use checks this with the database. A year
+of an arena has more than half a million forecasts. Reading them as rows would take longer than computing all scores.
 """
 
 import hashlib
@@ -18,7 +17,9 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from foretell.arena.listing import check_arena
 from foretell.arena.spec import arena_from_json
+from foretell.arena.store import ArenaStore, ForecastNumbers
 from foretell.data.files import write_atomically
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.metrics.arrays import Floats, Ints, group_sums
@@ -30,15 +31,14 @@ from foretell.scoring.arena_table import (
     ArenaEntry,
     ArenaOutcomes,
     ArenaTable,
-    MomentArrays,
+    ForecastTimeArrays,
     Times,
     arena_frame,
-    moment_arrays,
+    forecast_time_arrays,
 )
 
-_ENTRIES = "select id, name, run, spec, since from entry where arena = ? order by id"
-YARDSTICKS = frozenset({"oracle"})
-"""Forecasters that are not compared as entries: the demo's oracle, which knows the truth."""
+BASELINES = frozenset({"oracle"})
+"""Forecasters that are not ranked as entries. The demo's oracle knows the true probabilities."""
 _LISTED = "select event, platform, category from listed where arena = ? and decision = 'selected'"
 ROUNDING = 1e-6
 _OUTCOMES = "select event, target, outcome, coalesce(resolved_at, told_at) from outcome where arena = ?"
@@ -47,17 +47,15 @@ _OUTCOMES = "select event, target, outcome, coalesce(resolved_at, told_at) from 
 def read_arena_table(database: Database, arena: str, *, keep: Path | None = None) -> ArenaTable:
     """Return all forecasts and outcomes of an arena.
 
-    `keep` is a cache folder: with it, the next call asks the database only for what is new.
+    `keep` is a cache folder. With it, the next call reads only new rows from the database.
     """
-    entries = database.read(_ENTRIES, (arena,))
-    if not entries and not database.read("select 1 from arena where name = ?", (arena,)):
-        known = ", ".join(name for (name,) in database.read("select name from arena order by name"))
-        raise InputError(f"there is no arena {arena!r} in {database.place}", hint=f"there are: {known or 'none'}")
-    asked, place = _read_moments(database, arena, keep)
+    check_arena(database, arena)
+    entries = ArenaStore(database, arena).entries()
+    forecast_times, place = _read_forecast_times(database, arena, keep)
     reader = ForecastReader(database=database, arena=arena, keep=keep)
-    with ThreadPoolExecutor(1) as aside:
-        # The database joins forecasts while we look up the outcomes.
-        reading = aside.submit(reader.read, np.append(asked.sizes, 0)[place])
+    with ThreadPoolExecutor(1) as executor:
+        # Look up the outcomes while the database joins forecasts.
+        reading = executor.submit(reader.read, np.append(forecast_times.sizes, 0)[place])
         listed, outcomes = database.read(_LISTED, (arena,)), database.read(_OUTCOMES, (arena,))
         labels = {
             "platform": {event: platform for event, platform, _ in listed},
@@ -68,39 +66,39 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
             outcome=np.array([row[2] for row in outcomes], np.float64),
             known_at=_times([row[3] for row in outcomes]),
         )
-        frame = arena_frame(arena, asked, labels, known)
-        said = reading.result()
-    by_id = np.full(max((row[0] for row in entries), default=0) + 1, -1, np.int64)
-    by_id[[row[0] for row in entries]] = np.arange(len(entries))
-    entry = by_id[said.ids // PACKED]
-    names = [row[1] for row in entries]
+        frame = arena_frame(arena, forecast_times, labels, known)
+        forecasts = reading.result()
+    by_id = np.full(max((row.id for row in entries), default=0) + 1, -1, np.int64)
+    by_id[[row.id for row in entries]] = np.arange(len(entries))
+    entry = by_id[forecasts.ids // PACKED]
+    names = [row.name for row in entries]
     count = np.bincount(entry, minlength=len(names))
     dollars, seconds = (
         np.divide(group_sums(entry, cost, len(names)), count, out=np.full(len(names), np.nan), where=count > 0)
-        for cost in (said.costs // PACKED / 1e6, said.costs % PACKED / 1e3)
+        for cost in (forecasts.costs // PACKED / 1e6, forecasts.costs % PACKED / 1e3)
     )
-    current, left = _current_runs(database, arena), _last_answers(asked, entry, place[said.ids % PACKED])
+    current, left = _current_runs(database, arena), _last_answers(forecast_times, entry, place[forecasts.ids % PACKED])
     return replace(
         frame,
-        # Where an entry's set-up was changed under its name, each run is an entry of its own.
+        # If an entry's settings changed under the same name, each run is a separate entry.
         entries=tuple(
             ArenaEntry(
-                name=name if names.count(name) == 1 else f"{name} ({run[:6]})",
-                anchor=json.loads(spec).get("forecaster") in YARDSTICKS,
+                name=row.name if names.count(row.name) == 1 else f"{row.name} ({row.run[:6]})",
+                baseline=row.settings.get("forecaster") in BASELINES,
                 forecasts=int(count[i]),
                 dollars=float(dollars[i]),
                 seconds=float(seconds[i]),
-                since=since[:19],
-                until="" if current is None or run in current else left.get(i, ""),
+                since=row.since.isoformat()[:19],
+                until="" if current is None or row.run in current else left.get(i, ""),
             )
-            for i, (_, name, run, spec, since) in enumerate(entries)
+            for i, row in enumerate(entries)
         ),
-        p=_matrix(frame, said, entry, place, [json.loads(row[3]).get("aggregate") == DEFAULT for row in entries]),
+        p=_matrix(frame, forecasts, entry, place, [row.settings.get("aggregate") == DEFAULT for row in entries]),
     )
 
 
 def _current_runs(database: Database, arena: str) -> set[str] | None:
-    """Return the ids of the runs in the arena's current spec; None if it is an older version's and no longer parses."""
+    """Return the ids of the runs in the arena's current spec, or None if the stored spec does not parse."""
     rows = database.read("select spec from arena where name = ?", (arena,))
     try:
         return {run.id for (spec,) in rows for run in arena_from_json(json.loads(spec)).runs.values()}
@@ -108,47 +106,49 @@ def _current_runs(database: Database, arena: str) -> set[str] | None:
         return None
 
 
-def _last_answers(asked: MomentArrays, entry: Ints, moment: Ints) -> dict[int, str]:
-    """Map the index of each entry to one second after the last moment that it answered."""
-    found: dict[int, str] = {}
-    for one in np.unique(entry):
-        answered = moment[(entry == one) & (moment >= 0)]
+def _last_answers(forecast_times: ForecastTimeArrays, entry: Ints, forecast_time: Ints) -> dict[int, str]:
+    """Map the index of each entry to one second after the last forecast time that it answered."""
+    last_answers: dict[int, str] = {}
+    for index in np.unique(entry):
+        answered = forecast_time[(entry == index) & (forecast_time >= 0)]
         if len(answered):
-            found[int(one)] = str(asked.taken_at[answered].max() + np.timedelta64(1, "s"))
-    return found
+            last_answers[int(index)] = str(forecast_times.taken_at[answered].max() + np.timedelta64(1, "s"))
+    return last_answers
 
 
-def _matrix(frame: ArenaTable, said: "ForecastColumns", entry: Ints, place: Ints, learns: Sequence[bool]) -> Floats:
+def _matrix(
+    frame: ArenaTable, forecasts: "ForecastColumns", entry: Ints, place: Ints, learns: Sequence[bool]
+) -> Floats:
     """Return the probabilities as entries × markets, with NaN where there is no forecast.
 
-    Trials are averaged or, if the entry's spec says so, combined by a rule learned from the entry's own past.
+    Trials are averaged or, if the entry's spec asks for it, combined by a rule fitted to the entry's own past.
     """
     markets, entries = len(frame.markets), len(learns)
-    # Markets of each moment; 0 for the place −1.
-    sizes = np.append(np.bincount(frame.markets.moment, minlength=len(frame.moments)), 0)
-    moment = place[np.minimum(said.ids % PACKED, len(place) - 1)]
-    # Of moments that are not scored, and answers that do not fit their moment, nothing is kept.
-    fits = (moment >= 0) & (said.sizes == sizes[moment]) & (said.sizes > 0)
-    length = said.sizes[fits]
-    first = entry[fits] * markets + frame.starts[moment[fits]]
-    # The places of one forecast follow each other: steps of one, and a leap from each forecast to the next.
+    # Number of markets at each forecast time; 0 at index −1.
+    sizes = np.append(np.bincount(frame.markets.forecast_time, minlength=len(frame.forecast_times)), 0)
+    forecast_time = place[np.minimum(forecasts.ids % PACKED, len(place) - 1)]
+    # Drop forecasts whose forecast time is not scored or has another number of markets.
+    fits = (forecast_time >= 0) & (forecasts.sizes == sizes[forecast_time]) & (forecasts.sizes > 0)
+    length = forecasts.sizes[fits]
+    first = entry[fits] * markets + frame.starts[forecast_time[fits]]
+    # The cells of one forecast are consecutive.
     ends = np.cumsum(length)
     steps = np.arange(ends[-1] if len(ends) else 0)
-    at, p = steps + np.repeat(first - (ends - length), length), said.p
+    cells, p = steps + np.repeat(first - (ends - length), length), forecasts.p
     if not fits.all():
-        start = (np.cumsum(said.sizes) - said.sizes)[fits]
+        start = (np.cumsum(forecasts.sizes) - forecasts.sizes)[fits]
         p = p[steps + np.repeat(start - (ends - length), length)]
     matrix = np.full(entries * markets, np.nan)
-    if said.trials == 1:  # Every place occurs once.
-        matrix[at] = p
+    if forecasts.trials == 1:  # Every cell occurs once.
+        matrix[cells] = p
     else:
-        times = np.bincount(at, minlength=len(matrix))
-        np.divide(group_sums(at, p, len(matrix)), times, out=matrix, where=times > 0)
+        times = np.bincount(cells, minlength=len(matrix))
+        np.divide(group_sums(cells, p, len(matrix)), times, out=matrix, where=times > 0)
     matrix = matrix.reshape(entries, markets)
-    for one in np.flatnonzero(learns):
-        own = at // markets == one
+    for index in np.flatnonzero(learns):
+        own = cells // markets == index
         if own.any():
-            matrix[one] = _taught(frame, _trials(at[own] % markets, p[own], markets), matrix[one])
+            matrix[index] = _combined(frame, _trials(cells[own] % markets, p[own], markets), matrix[index])
     return matrix
 
 
@@ -161,26 +161,26 @@ def _trials(market: Ints, p: Floats, markets: int) -> Floats:
     return trials
 
 
-def _taught(frame: ArenaTable, trials: Floats, mean: Floats) -> Floats:
-    """Combine the trials of each moment by the default rule, learned from markets that had resolved before that day."""
-    markets, moment = frame.markets, frame.markets.moment
-    event, said = frame.moments.event[moment], ~np.isnan(mean)
+def _combined(frame: ArenaTable, trials: Floats, mean: Floats) -> Floats:
+    """Combine trials by the default rule, fitted to markets that had resolved before the day of the forecast."""
+    markets, forecast_time = frame.markets, frame.markets.forecast_time
+    event, answered = frame.forecast_times.event[forecast_time], ~np.isnan(mean)
     ids = np.array(frame.events.ids)[event]
     rows = TrialRows(
         trials=trials,
         question=ids,
         cluster=ids,
-        due=frame.moments.taken_at[moment].astype("M8[D]"),
+        due=frame.forecast_times.taken_at[forecast_time].astype("M8[D]"),
         target=np.array(markets.target),
         source=np.array(frame.events.platform.names)[frame.events.platform.codes[event]],
         subtype=np.full(len(markets), ""),
         kind=np.full(len(markets), "market"),
-        horizon=frame.moments.hours[moment] / 24,
+        horizon=frame.forecast_times.hours[forecast_time] / 24,
         price=markets.price,
         prior=np.full(len(markets), np.nan),
         price_age=np.zeros(len(markets)),
     )
-    known = said & ~np.isnan(markets.outcome) & ~np.isnat(markets.known_at)
+    known = answered & ~np.isnan(markets.outcome) & ~np.isnat(markets.known_at)
     examples = Examples(
         rows=rows.take(known),
         outcome=markets.outcome[known],
@@ -188,19 +188,21 @@ def _taught(frame: ArenaTable, trials: Floats, mean: Floats) -> Floats:
         weight=np.ones(int(known.sum())),
     )
     p = np.full(len(markets), np.nan)
-    p[said] = DefaultByDay(examples=examples).probabilities(rows.take(said))
-    # Outcomes of which exactly one comes true sum to one in every trial, and so in what is made of them.
-    whole, now, size = (group_sums(moment[said], x[said], len(frame.moments)) for x in (mean, p, np.ones(len(p))))
-    exclusive = (np.abs(whole - 1) < ROUNDING) & (now > 0) & (size > 1)
-    return np.where(exclusive[moment], p / np.where(now > 0, now, 1.0)[moment], p)
+    p[answered] = DefaultByDay(examples=examples).probabilities(rows.take(answered))
+    # Exclusive outcomes sum to one in every trial, so the combined forecast is normalised too.
+    mean_sum, p_sum, size = (
+        group_sums(forecast_time[answered], x[answered], len(frame.forecast_times)) for x in (mean, p, np.ones(len(p)))
+    )
+    exclusive = (np.abs(mean_sum - 1) < ROUNDING) & (p_sum > 0) & (size > 1)
+    return np.where(exclusive[forecast_time], p / np.where(p_sum > 0, p_sum, 1.0)[forecast_time], p)
 
 
 def _times(texts: Sequence[str | None]) -> Times:
-    """Parse times, truncated to the second: one that compares as earlier than another certainly was."""
+    """Parse times, truncated to the second, so that a time that compares as earlier is earlier."""
     return np.array([text and text[:19] for text in texts], "datetime64[s]")
 
 
-# Arrays of an arena in a file between readings, with a head that says what they were made of.
+# The cache file, with a header that identifies the data.
 
 CACHE_SCHEMA = 1
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -208,9 +210,9 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayCache:
-    """Arrays of an arena cached in one file; without a folder nothing is cached.
+    """Arrays of an arena cached in one file. Without a folder nothing is cached.
 
-    Whoever reads it must check whether its content is still valid.
+    The caller must check whether the content is still valid.
     """
 
     folder: Path | None
@@ -219,7 +221,7 @@ class ArrayCache:
     part: str
 
     def load(self) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]] | None:
-        """Return the cached head and arrays of this very arena, or None."""
+        """Return the cached header and arrays of this arena, or None."""
         if self.folder is None or not self._path(self.folder).exists():
             return None
         try:
@@ -228,23 +230,23 @@ class ArrayCache:
                 head = json.loads(arrays.pop("head").tobytes())
         except (OSError, ValueError, KeyError, BadZipFile):
             return None
-        return (head, arrays) if all(head.get(name) == value for name, value in self._whose().items()) else None
+        return (head, arrays) if all(head.get(name) == value for name, value in self._identity().items()) else None
 
     def save(self, head: Mapping[str, Any], arrays: Arrays) -> None:
-        """Replace the cached head and arrays."""
+        """Replace the cached header and arrays."""
         if self.folder is None:
             return
         out = BytesIO()
-        text = json.dumps({**self._whose(), **head}, ensure_ascii=False).encode()
+        text = json.dumps({**self._identity(), **head}, ensure_ascii=False).encode()
         named: dict[str, Any] = {"head": np.frombuffer(text, np.uint8), **arrays}
         np.savez(out, **named)
         write_atomically(self._path(self.folder), out.getvalue())
 
     def _path(self, folder: Path) -> Path:
-        mark = hashlib.sha256(f"{self.database.place}\0{self.arena}".encode()).hexdigest()[:16]
-        return folder / f"{mark}-{self.part}.npz"
+        digest = hashlib.sha256(f"{self.database.place}\0{self.arena}".encode()).hexdigest()[:16]
+        return folder / f"{digest}-{self.part}.npz"
 
-    def _whose(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         created = self.database.read("select created from arena where name = ?", (self.arena,))
         return {
             "schema": CACHE_SCHEMA,
@@ -254,20 +256,20 @@ class ArrayCache:
         }
 
 
-# The moments that every entry was shown; what was shown at a moment never changes.
+# The forecast times. Their questions never change.
 #
-# Nearly all rows are wanted: `|| ''` keeps the database from looking up each of them in an index.
-_MOMENTS = """
+# Nearly all rows are wanted, so `|| ''` keeps the database from using an index.
+_FORECAST_TIMES = """
 select id, event, taken_at, closes_at, targets, quotes from moment
 where arena || '' = ? and state = 'ready' and targets is not null and taken_at is not null order by id"""
 _MARK = "select count(*), coalesce(max(id), 0), coalesce(sum(id), 0) from moment where arena = ? and state = 'ready'"
 _ARRAYS = ("event", "taken_at", "hours", "sizes", "quotes", "key", "place")
 
 
-def _read_moments(database: Database, arena: str, keep: Path | None) -> tuple[MomentArrays, Ints]:
-    """Return the moments that were asked, and an array that maps a moment's id to its index among them.
+def _read_forecast_times(database: Database, arena: str, keep: Path | None) -> tuple[ForecastTimeArrays, Ints]:
+    """Return the forecast times that were asked, and an array that maps the id of a forecast time to its index.
 
-    The index is −1 for an id without one, and the array ends in −1.
+    Unknown ids map to −1, and the array ends in −1.
     """
     cache = ArrayCache(folder=keep, database=database, arena=arena, part="asked")
     mark = [int(number) for number in database.read(_MARK, (arena,))[0]] if keep else []
@@ -276,20 +278,20 @@ def _read_moments(database: Database, arena: str, keep: Path | None) -> tuple[Mo
         head, arrays = stored
         keys = tuple(zip(*head["keys"], strict=True))
         named: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
-        return MomentArrays(events=tuple(head["events"]), keys=keys, **named), arrays["by_id"]
-    rows = database.read(_MOMENTS, (arena,))
+        return ForecastTimeArrays(events=tuple(head["events"]), keys=keys, **named), arrays["by_id"]
+    rows = database.read(_FORECAST_TIMES, (arena,))
     ids, event, taken_at, closes_at, targets, quotes = zip(*rows, strict=True) if rows else ((),) * 6
-    # One reading for all texts; many are equal.
+    # Parse all distinct texts at once, because many are equal.
     texts = list(dict.fromkeys(targets))
     parsed = dict(zip(texts, map(tuple, json.loads(f"[{','.join(texts)}]")), strict=True))
     shown, quoted = [parsed[text] for text in targets], [blob or b"" for blob in quotes]
-    asked = moment_arrays(event, _times(taken_at), _times(closes_at), shown, quoted)
+    forecast_times = forecast_time_arrays(event, _times(taken_at), _times(closes_at), shown, quoted)
     by_id = np.full(max(ids, default=0) + 2, -1, np.int64)
-    by_id[np.array(ids, np.int64)] = asked.place
-    keys = [[event for event, _ in asked.keys], [target for _, target in asked.keys]]
-    head = {"mark": mark, "events": asked.events, "keys": keys}
-    cache.save(head, {name: getattr(asked, name) for name in _ARRAYS} | {"by_id": by_id})
-    return asked, by_id
+    by_id[np.array(ids, np.int64)] = forecast_times.place
+    keys = [[event for event, _ in forecast_times.keys], [target for _, target in forecast_times.keys]]
+    head = {"mark": mark, "events": forecast_times.events, "keys": keys}
+    cache.save(head, {name: getattr(forecast_times, name) for name in _ARRAYS} | {"by_id": by_id})
+    return forecast_times, by_id
 
 
 # The forecasts.
@@ -302,24 +304,9 @@ WORTH_STORING = 20_000
 """Number of new forecasts below which the cache file is not rewritten."""
 _FORECAST_ROWS = "from said where seq > ? and seq <= ?"
 _OF_ARENA = " and entry in (select id from entry where arena = ?)"
-# Ids, and dollars and seconds in millionths and thousandths, two to a number: half as many numbers to write and read.
+# Each number packs two ids, or millionths of dollars and thousandths of seconds, which halves the text.
 _IDS = "entry * 1000000000 + moment"
-_COST = "cast(round(dollars * 1000000) as {0}) * 1000000000 + cast(round(seconds * 1000) as {0})"
-_JOINED = {
-    False: f"""select group_concat({_IDS}), group_concat({_COST.format("integer")}),
-    cast(group_concat(p, '') as blob), max(trial), max(seq) {_FORECAST_ROWS}""",
-    True: f"""select string_agg(({_IDS})::text, ',' order by seq),
-    string_agg(({_COST.format("bigint")})::text, ',' order by seq), string_agg(p, ''::bytea order by seq),
-    max(trial), max(seq) {_FORECAST_ROWS}""",
-}
-"""The query by whether the database is a server, because SQLite and PostgreSQL share no function for this.
-
-SQLite joins blobs byte by byte as if they were text, whatever they contain; the length is checked nevertheless.
-"""
-_LENGTHS = {
-    False: f"select group_concat(coalesce(length(p), 0)) {_FORECAST_ROWS}",
-    True: f"select string_agg(coalesce(length(p), 0)::text, ',' order by seq) {_FORECAST_ROWS}",
-}
+_COST = "cast(round(dollars * 1000000) as bigint) * 1000000000 + cast(round(seconds * 1000) as bigint)"
 _COLUMNS = ("ids", "costs", "sizes", "p")
 
 
@@ -328,7 +315,7 @@ class ForecastColumns:
     """Forecasts as columns, in the order in which they were recorded."""
 
     ids: Ints
-    """Entry id and moment id of each forecast, packed."""
+    """Entry id and forecast time id of each forecast, packed."""
     costs: Ints
     """Cost of each forecast in millionths of a dollar and its duration in milliseconds, packed."""
     sizes: Ints
@@ -336,7 +323,7 @@ class ForecastColumns:
     p: Floats
     """The probabilities of all forecasts, concatenated."""
     trials: int
-    """Largest number of trials of an entry at one moment."""
+    """Largest number of trials of an entry at one forecast time."""
     last: int
     """Largest sequence number among them in the database."""
 
@@ -355,45 +342,49 @@ class ForecastReader:
     """Cache folder; None disables the cache."""
 
     def read(self, sizes: Ints) -> ForecastColumns:
-        """Return all forecasts; `sizes` holds the number of targets by moment id."""
+        """Return all forecasts; `sizes` holds the number of targets by forecast time id."""
         cache = ArrayCache(folder=self.keep, database=self.database, arena=self.arena, part="said")
         stored, loaded = NO_FORECASTS, cache.load()
         if loaded is not None:
             head, arrays = loaded
             named: dict[str, Any] = {name: arrays[name] for name in _COLUMNS}
-            kept = ForecastColumns(**named, trials=head["trials"], last=head["last"])
-            stored = kept if self._begins_with(kept) else NO_FORECASTS
-        found = _joined([stored, *self.after(stored.last, sizes)])
-        if len(found.ids) - len(stored.ids) >= WORTH_STORING:
-            head = {"trials": found.trials, "last": found.last}
-            cache.save(head, {name: getattr(found, name) for name in _COLUMNS})
-        return found
+            cached = ForecastColumns(**named, trials=head["trials"], last=head["last"])
+            stored = cached if self._begins_with(cached) else NO_FORECASTS
+        joined = _joined([stored, *self.after(stored.last, sizes)])
+        if len(joined.ids) - len(stored.ids) >= WORTH_STORING:
+            head = {"trials": joined.trials, "last": joined.last}
+            cache.save(head, {name: getattr(joined, name) for name in _COLUMNS})
+        return joined
 
     def after(self, last: int, sizes: Ints) -> list[ForecastColumns]:
         """Return the forecasts recorded after sequence number `last`, in portions."""
-        end = self.database.read("select coalesce(max(seq), 0) from said")[0][0]
+        database, end = self.database, ForecastNumbers(self.database, self.arena).last()
         which, whose = self._which()
-        found: list[ForecastColumns] = []
+        ids_and_costs = ", ".join(database.concatenated(numbers, "seq") for numbers in (_IDS, _COST))
+        probabilities = database.concatenated_bytes("p", "seq")
+        joined = f"select {ids_and_costs}, {probabilities}, max(trial), max(seq) {_FORECAST_ROWS}{which}"
+        portions: list[ForecastColumns] = []
         for start in range(last, end, PORTION):
             values = (start, start + PORTION, *whose)
-            ((ids, costs, p, trial, seq),) = self.database.read(_JOINED[self.database.shared] + which, values)
+            ((ids, costs, p, trial, seq),) = database.read(joined, values)
             if ids is None:
                 continue
             at, raw = _numbers(ids), p or b""
             size = sizes[np.minimum(at % PACKED, len(sizes) - 1)]
-            if 8 * size.sum() != len(raw):  # Some have no probabilities, or others than their moment has targets.
-                ((lengths,),) = self.database.read(_LENGTHS[self.database.shared] + which, values)
+            if 8 * size.sum() != len(raw):  # Some forecasts have another number of probabilities than targets.
+                lengths = database.concatenated("coalesce(length(p), 0)", "seq")
+                ((lengths,),) = database.read(f"select {lengths} {_FORECAST_ROWS}{which}", values)
                 size = _numbers(lengths) // 8
             numbers = np.frombuffer(raw, "<f8")
-            found.append(
+            portions.append(
                 ForecastColumns(ids=at, costs=_numbers(costs), sizes=size, p=numbers, trials=trial + 1, last=seq)
             )
-        return found
+        return portions
 
     def _which(self) -> tuple[str, tuple[str, ...]]:
         """Return an SQL condition for this arena's forecasts, and its values; empty if there is no other arena."""
-        alone = self.database.read("select count(*) from arena")[0][0] == 1
-        return ("", ()) if alone else (_OF_ARENA, (self.arena,))
+        only_arena = self.database.read("select count(*) from arena")[0][0] == 1
+        return ("", ()) if only_arena else (_OF_ARENA, (self.arena,))
 
     def _begins_with(self, stored: ForecastColumns) -> bool:
         """Return whether the database still begins with exactly these forecasts."""
@@ -402,8 +393,10 @@ class ForecastReader:
         ends = self.database.read("select entry, moment, p from said where seq = ?", (stored.last,))
         if rows[0][0] != len(stored.ids) or not ends:
             return False
-        entry, moment, p = ends[0]
-        return entry * PACKED + moment == stored.ids[-1] and stored.p[-int(stored.sizes[-1]) :].tobytes() == bytes(p)
+        entry, forecast_time, p = ends[0]
+        return entry * PACKED + forecast_time == stored.ids[-1] and stored.p[
+            -int(stored.sizes[-1]) :
+        ].tobytes() == bytes(p)
 
 
 def _joined(parts: Sequence[ForecastColumns]) -> ForecastColumns:

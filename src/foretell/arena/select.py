@@ -18,7 +18,7 @@ from foretell.questions.question import Target
 
 RejectReason = str
 OTHER_CATEGORY = "other"
-"""Stands for all categories that are not named."""
+"""Name for all categories that are not listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,16 +94,16 @@ def select(
     *,
     volatility: Mapping[str, float] | None = None,
 ) -> Selection:
-    """Choose among the events that are not selected yet; the order of `listed` does not matter.
+    """Choose among the events that are not selected yet. The order of `listed` does not matter.
 
-    Events with the highest volume come first. An event without a known volatility meets no minimum of it.
+    Events with the highest volume come first. An event whose volatility is unknown fails any minimum volatility.
     """
     before = list(taken)
-    known = {one.event for one in before}
+    known = {selection.event for selection in before}
     places = _Places(rules, before, now)
     chosen: list[ListedEvent] = []
     rejected: list[tuple[ListedEvent, RejectReason]] = []
-    for event in sorted(listed, key=lambda one: (-(one.volume or 0.0), -(one.volume_24h or 0.0), one.question.id)):
+    for event in sorted(listed, key=_by_volume):
         if event.question.id in known:
             continue
         reason = reject_reason(event, rules, now) or _too_calm(event, rules, volatility or {}) or places.refusal(event)
@@ -115,12 +115,16 @@ def select(
     return Selection(chosen=tuple(chosen), rejected=tuple(rejected))
 
 
+def _by_volume(event: ListedEvent) -> tuple[float, float, str]:
+    return (-(event.volume or 0.0), -(event.volume_24h or 0.0), event.question.id)
+
+
 def reject_reason(event: ListedEvent, rules: SelectionRules, now: datetime) -> RejectReason | None:
     """Return why an event is not worth asking about, regardless of other events; None if it is."""
     if event.status != "open":
         return f"it is {event.status}"
     if event.closes_at is None:
-        return "no close date is told"
+        return "no close date is stated"
     if event.closes_at < now + timedelta(hours=rules.closes_after_hours):
         return "it closes too soon"
     if event.closes_at > now + timedelta(days=rules.closes_within_days):
@@ -136,8 +140,8 @@ def _topic(event: ListedEvent, rules: SelectionRules) -> RejectReason | None:
         return "another category"
     labels = [target.label or target.id for target in event.question.targets]
     text = " \n ".join((event.question.text, event.category, *event.tags, *labels)).casefold()
-    found = next((word for word in rules.exclude if _mentions(text, word)), None)
-    return None if found is None else f"excluded by the word {found!r}"
+    excluded = next((word for word in rules.exclude if _mentions(text, word)), None)
+    return None if excluded is None else f"excluded by the word {excluded!r}"
 
 
 def _mentions(text: str, word: str) -> bool:
@@ -154,7 +158,7 @@ def _figures(event: ListedEvent, rules: SelectionRules) -> RejectReason | None:
         least, figure = getattr(rules, name), getattr(event, name)
         if least > 0 and (figure is None or figure < least):
             words = name.replace("_", " ")
-            return f"no {words} is told" if figure is None else f"{words} below the minimum"
+            return f"no {words} is stated" if figure is None else f"{words} below the minimum"
     return None
 
 
@@ -163,7 +167,7 @@ def _too_calm(event: ListedEvent, rules: SelectionRules, volatility: Mapping[str
         return None
     moves = volatility.get(event.question.id)
     if moves is None:
-        return "no price history is told"
+        return "it has no price history"
     return "volatility below the minimum" if moves < rules.volatility else None
 
 
@@ -172,21 +176,21 @@ class _Places:
 
     def __init__(self, rules: SelectionRules, taken: Sequence[PastSelection], now: datetime) -> None:
         self._rules = rules
-        today = [one for one in taken if one.at.date() == now.date()]
+        today = [selection for selection in taken if selection.at.date() == now.date()]
         self._left = rules.per_day - len(today)
-        self._by_category = Counter(one.category.casefold() for one in today)
+        self._by_category = Counter(selection.category.casefold() for selection in today)
         since = now - timedelta(days=rules.same_format_days)
-        self._formats = {one.format for one in taken if one.at > since}
+        self._formats = {selection.format for selection in taken if selection.at > since}
         self._most = {name.casefold(): most for name, most in rules.categories.items()}
 
     def refusal(self, event: ListedEvent) -> RejectReason | None:
         if self._rules.same_format_days > 0 and format_of(event) in self._formats:
-            return "its format was taken up recently"
+            return "an event of the same format was selected recently"
         category = event.category.casefold()
         most = self._most.get(category, self._most.get(OTHER_CATEGORY))
         if most is not None and self._by_category[category] >= most:
-            return f"the day's places for {event.category or 'events without a category'} are taken"
-        return "the day's places are taken" if self._left <= 0 else None
+            return f"enough events of {event.category or 'no category'} were selected today"
+        return "enough events were selected today" if self._left <= 0 else None
 
     def take(self, event: ListedEvent) -> None:
         self._left -= 1
@@ -194,7 +198,7 @@ class _Places:
         self._formats.add(format_of(event))
 
 
-# How much an event's prices move, for rules that want lively markets.
+# The volatility of an event's prices, for rules that have a minimum.
 
 DAYS = 14
 FEWEST = 3
@@ -211,13 +215,13 @@ async def volatilities(
     slots = asyncio.Semaphore(AT_ONCE)
     as_of = AsOf(at=now, mode="live")
 
-    async def one(event: ListedEvent) -> tuple[str, float | None]:
+    async def with_id(event: ListedEvent) -> tuple[str, float | None]:
         async with slots:
             return event.question.id, await _liveliest(event, prices[event.platform], as_of)
 
-    fitting = [one for one in events if one.platform in prices and reject_reason(one, rules, now) is None]
-    found = await asyncio.gather(*map(one, fitting))
-    return {id: value for id, value in found if value is not None}
+    fitting = [event for event in events if event.platform in prices and reject_reason(event, rules, now) is None]
+    results = await asyncio.gather(*map(with_id, fitting))
+    return {id: value for id, value in results if value is not None}
 
 
 async def _liveliest(event: ListedEvent, source: PriceSource, as_of: AsOf) -> float | None:
@@ -226,14 +230,14 @@ async def _liveliest(event: ListedEvent, source: PriceSource, as_of: AsOf) -> fl
     def traded(target: Target) -> float:
         return -(target.snapshot.volume or 0.0) if target.snapshot is not None else 0.0
 
-    found: list[float] = []
+    values: list[float] = []
     for target in sorted(event.question.targets, key=traded)[:LOOKED_AT]:
         if (ref := market_ref(event.question, target)) is None:
             continue
         with suppress(PricesUnavailable, SourceError):
             if (value := volatility(await source.prices(ref, as_of, DAYS))) is not None:
-                found.append(value)
-    return max(found, default=None)
+                values.append(value)
+    return max(values, default=None)
 
 
 def volatility(points: Sequence[PricePoint]) -> float | None:
@@ -250,11 +254,10 @@ def volatility(points: Sequence[PricePoint]) -> float | None:
     return stdev(changes) if len(changes) >= FEWEST else None
 
 
-# When an event is asked about: halfway to its close, again and again, until there is no room left.
-
+# When an event is asked about: repeatedly halfway to its close, until less than the minimum gap is left.
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-NEXT_FIRST, CLOSED_FIRST, WAITED = "the next moment was due first", "the event closed first", "it took too long"
+NEXT_FIRST, CLOSED_FIRST, WAITED = "the next forecast was due first", "the event closed first", "it took too long"
 """Reasons why a forecast is too late."""
 
 
@@ -263,17 +266,17 @@ class Schedule:
     """How often the arena asks about an event."""
 
     minimum_gap_hours: float = 6.0
-    """δ in hours: no moment is planned closer than this to the close of its event."""
+    """δ in hours: no forecast time is planned closer than this to the close of its event."""
     most: int | None = None
-    """Maximum number of moments per event; None means no limit."""
+    """Maximum number of forecast times per event; None means no limit."""
     patience_hours: float | None = None
-    """Hours after its moment by which a forecast must be made; None means until the next moment or the close."""
+    """Hours within which a forecast must be made; None means until the next forecast time or the close."""
 
     def __post_init__(self) -> None:
         if not self.minimum_gap_hours > 0:
-            raise ValueError(f"minimum_gap_hours = {self.minimum_gap_hours:g}: it must be above 0, or it never ends")
+            raise ValueError(f"minimum_gap_hours = {self.minimum_gap_hours:g}: it must be above 0")
         if self.most is not None and self.most < 1:
-            raise ValueError(f"most = {self.most}: at least one moment is needed")
+            raise ValueError(f"most = {self.most}: at least one forecast time is needed")
         if self.patience_hours is not None and not self.patience_hours > 0:
             raise ValueError(f"patience_hours = {self.patience_hours:g}: it must be above 0")
 
@@ -283,13 +286,13 @@ class Schedule:
         return timedelta(hours=self.minimum_gap_hours)
 
     def following(self, number: int, planned: datetime, closes: datetime) -> datetime | None:
-        """Return the time of the moment after number `number`, or None if there is none."""
+        """Return the forecast time after number `number`, or None if there is none."""
         if self.most is not None and number + 1 >= self.most:
             return None
-        return next_moment(planned, closes, self.gap)
+        return next_forecast_time(planned, closes, self.gap)
 
     def deadline(self, number: int, planned: datetime, closes: datetime) -> tuple[datetime, str]:
-        """Return the deadline for answering a moment, and the reason for that deadline."""
+        """Return the deadline for forecasts at a forecast time, and the reason for that deadline."""
         ends = [(closes, CLOSED_FIRST)]
         following = self.following(number, planned, closes)
         if following is not None:
@@ -299,15 +302,15 @@ class Schedule:
         return min(ends)
 
 
-def next_moment(now: datetime, closes_at: datetime, minimum_gap: timedelta) -> datetime | None:
+def next_forecast_time(now: datetime, closes_at: datetime, minimum_gap: timedelta) -> datetime | None:
     """Return the time halfway to the close if at least the gap is left then (Prophet Arena 2025, appendix B.2).
 
-    With Δ = close − t₀ the moments are t_k = close − 2⁻ᵏ·Δ.
+    With Δ = close − t₀ the forecast times are t_k = close − 2⁻ᵏ·Δ.
 
     >>> day = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> next_moment(day, day + timedelta(hours=48), timedelta(hours=6)).isoformat()
+    >>> next_forecast_time(day, day + timedelta(hours=48), timedelta(hours=6)).isoformat()
     '2026-01-02T00:00:00+00:00'
-    >>> next_moment(day, day + timedelta(hours=10), timedelta(hours=6)) is None
+    >>> next_forecast_time(day, day + timedelta(hours=10), timedelta(hours=6)) is None
     True
     """
     half = (closes_at - now) / 2
@@ -325,5 +328,5 @@ def slot(now: datetime, hours: float) -> datetime:
 
 
 def question_date(now: datetime) -> datetime:
-    """Return `now` as a question's date, moved by a microsecond at midnight, which would stand for the whole day."""
+    """Return `now` as a question's date. Midnight is moved by a microsecond, since it would mean the whole day."""
     return now + timedelta(microseconds=1) if now == now.replace(hour=0, minute=0, second=0, microsecond=0) else now

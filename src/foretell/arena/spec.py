@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from foretell.arena.select import Schedule, SelectionRules
 from foretell.data.datasets.rows import read_text
-from foretell.plugins import exists, names
+from foretell.plugins import current_name, exists, former_name, names
 from foretell.questions.codec import checked_fields, parse_yaml
 from foretell.questions.errors import InputError
 from foretell.runs.spec import DEFAULT, BudgetSpec, QuestionsSpec, RunSpec
@@ -26,7 +26,7 @@ class CollectSpec:
     """How new events are collected."""
 
     every_hours: float = 24.0
-    """Hours between two collections; a day begins at midnight UTC."""
+    """Hours between two collections. A day begins at midnight UTC."""
     limit: int = 1000
     """Maximum number of events read per platform."""
     pages: int = 50
@@ -68,15 +68,15 @@ class ContextSpec:
 class EntrySpec:
     """An entry of the arena: a forecaster and its settings."""
 
-    forecaster: str = "context"
+    forecaster: str = "prompt"
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     context: bool | Mapping[str, Any] = False
-    """Show the shared context to a forecaster other than `context` too; `view` and `tools` say how."""
+    """Show the shared context to a forecaster other than `prompt` too; `view` and `tools` say how."""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
     search: tuple[str, ...] = ()
     trials: int = 1
     combine: Literal["mean", "default"] = "mean"
-    """How trials are combined: their mean, or the default rule as learned from markets that resolved before."""
+    """How trials are combined: their mean, or the default rule, fitted to markets that resolved before."""
     budget: BudgetSpec = field(default_factory=BudgetSpec)
     seed: int = 0
     sampling: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -85,8 +85,8 @@ class EntrySpec:
     """Prices of models whose price is not known: dollars per million tokens, input/output."""
 
     def __post_init__(self) -> None:
-        if self.forecaster == "context" and self.context is not False:
-            raise ValueError("the forecaster `context` is always shown the context: put view into its options")
+        if self.forecaster == "prompt" and self.context is not False:
+            raise ValueError("the forecaster `prompt` is always shown the context: put view into its options")
         if self.trials < 1:
             raise ValueError(f"trials = {self.trials} is not a number of trials")
 
@@ -108,7 +108,7 @@ class EntrySpec:
             sampling=self.sampling,
             prices=self.prices,
         )
-        # An averaged entry keeps the name of its run from before entries could learn.
+        # Keeps the run id that averaged entries had before `combine: default` existed.
         return replace(run, combine=DEFAULT if self.combine == DEFAULT else "logit-mean")
 
 
@@ -134,9 +134,9 @@ class ArenaSpec:
             raise ValueError(f"name = {self.name!r}: use small letters, digits, - and _")
         if not self.platforms:
             raise ValueError("platforms: name at least one")
-        for place, name in enumerate(self.platforms):
+        for i, name in enumerate(self.platforms):
             if not exists("markets", name.partition(":")[0]):
-                raise ValueError(f"platforms.{place}: there is no {name!r}; there are {', '.join(names('markets'))}")
+                raise ValueError(f"platforms.{i}: there is no {name!r}; there are {', '.join(names('markets'))}")
         if len(set(self.platforms)) < len(self.platforms):
             raise ValueError("platforms: one is named twice")
         if not self.entries:
@@ -159,6 +159,8 @@ class ArenaSpec:
     def to_json(self) -> str:
         """Return the spec as canonical JSON."""
         fields = {name: value for name, value in asdict(self).items() if name != "budget" or value is not None}
+        for entry in fields["entries"].values():
+            entry["forecaster"] = former_name("forecasters", entry["forecaster"])
         return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
 
@@ -169,7 +171,7 @@ def arena_of(run: RunSpec) -> str | None:
 
 
 def read_arena(path: str | Path) -> ArenaSpec:
-    """Read an arena's spec from a file or folder; an unknown or wrong field raises an `InputError` that names it."""
+    """Read an arena's spec from a file or folder. Raises `InputError` if a field is unknown or wrong."""
     file = Path(path)
     file = file / FILE_NAME if file.is_dir() else file
     if not file.exists():
@@ -198,9 +200,11 @@ def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
 
 def _entry(entry: Any) -> Any:
     if isinstance(entry, str):
-        return {"forecaster": entry}
+        return {"forecaster": current_name("forecasters", entry)}
+    if isinstance(entry, dict) and isinstance(name := cast("dict[str, Any]", entry).get("forecaster"), str):
+        entry = {**entry, "forecaster": current_name("forecasters", name)}
     if isinstance(entry, dict) and "model" in entry:
-        written = cast("dict[str, Any]", entry)
-        rest = {name: value for name, value in written.items() if name != "model"}
-        return {**rest, "models": {"agent": written["model"], **written.get("models", {})}}
+        fields = cast("dict[str, Any]", entry)
+        rest = {name: value for name, value in fields.items() if name != "model"}
+        return {**rest, "models": {"agent": fields["model"], **fields.get("models", {})}}
     return entry

@@ -13,7 +13,7 @@ from typing import Any
 from foretell.arena.forecast import ForecastReport, make_forecasts
 from foretell.arena.live import LiveArena
 from foretell.arena.select import question_date, slot, volatilities
-from foretell.arena.store import Moment, SelectedEventRow
+from foretell.arena.store import ForecastTime, SelectedEventRow
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import ACTIVE_STATUSES, ListedEvent, ListingFilter
 from foretell.data.payload import MalformedPayload
@@ -27,7 +27,7 @@ from foretell.runs.claims import ClaimTable
 from foretell.runs.executor import RunProgress
 
 AT_ONCE = 8
-"""Maximum number of events or moments processed concurrently."""
+"""Maximum number of events or forecast times processed concurrently."""
 RECHECKED = timedelta(days=7)
 """How long after it was recorded a result is still rechecked, once a day."""
 
@@ -55,7 +55,7 @@ class CollectReport:
     """Platforms whose list could not be read to its end."""
 
     @property
-    def telling(self) -> bool:
+    def has_news(self) -> bool:
         """Whether there is anything to report: always."""
         return True
 
@@ -70,42 +70,44 @@ class CollectReport:
         lines[0] += f", {self.over} over" if self.over else ""
         lines[0] += f", {self.reopened} open again" if self.reopened else ""
         lines += [f"  {n} × {reason}" for reason, n in self.rejected.items()]
-        return "\n".join([*lines, *(f"  {note}" for note in self.notes), *(f"problem: {one}" for one in self.problems)])
+        return "\n".join(
+            [*lines, *(f"  {note}" for note in self.notes), *(f"problem: {problem}" for problem in self.problems)]
+        )
 
 
 async def collect(arena: LiveArena, now: datetime) -> CollectReport:
-    """Read every platform, refresh selected events, select new ones, and plan their first moments."""
-    book, rules, report = arena.book, arena.spec.select, CollectReport()
+    """Read every platform, refresh selected events, select new ones, and plan their first forecast times."""
+    records, rules, report = arena.records, arena.spec.select, CollectReport()
     listed: list[ListedEvent] = []
     met: set[str] = set()
     left_out = Counter[str]()
 
     async def look(platform: str) -> None:
-        # A platform that is down keeps no other from being read; what it told before it went down counts.
+        # If a platform fails, the others are still read, and the events that it listed before count.
         listing = arena.events[platform].events(listing_request(arena, now))
         try:
             async for event in listing:
-                if event.question.id not in met:  # It may be in two parts of a platform.
+                if event.question.id not in met:  # A platform may list an event twice.
                     met.add(event.question.id)
                     listed.append(event)
         except SourceError as error:
             report.problems.append(f"{platform}: {error}")
             report.unread.append(platform)
         left_out.update(listing.ledger.left_out)
-        skipped = Counter(one.reason for one in listing.ledger.skipped).most_common(5)
+        skipped = Counter(entry.reason for entry in listing.ledger.skipped).most_common(5)
         report.notes += [f"{n} × skipped by the reader of {platform}: {reason}" for reason, n in skipped]
 
     await asyncio.gather(*map(look, arena.spec.platforms))
-    # Also those that were closed: a market may open again.
-    known = await book.db.aside(book.selected, unsettled=True)
+    # Includes closed events, because a market may reopen.
+    known = await records.db.aside(records.selected, unsettled=True)
     await _refresh(arena, known, {event.question.id: event for event in listed}, now, report)
     volatility: Mapping[str, float] = {}
     if rules.volatility > 0:
         fresh = [event for event in listed if event.question.id not in known]
         volatility = await volatilities(fresh, rules, arena.prices, now)
-    selection = await book.db.aside(book.decide, listed, rules, now, volatility=volatility)
+    selection = await records.db.aside(records.decide, listed, rules, now, volatility=volatility)
     for event in selection.chosen:
-        await book.db.aside(book.add_quotes, event.question)
+        await records.db.aside(records.add_quotes, event.question)
     report.listed = len(listed) + left_out.total()
     report.chosen = tuple(event.question.id for event in selection.chosen)
     report.rejected = dict((left_out + Counter(selection.counts)).most_common())
@@ -134,8 +136,8 @@ async def _refresh(
 ) -> None:
     """Update the state of selected events, from the listing or, if they are not in it, one by one.
 
-    Of a platform whose list cannot be read, no event is asked for: each would only wait as long, and a server that
-    answers 404 to everything has not withdrawn its events.
+    Events of a platform whose list cannot be read are skipped: each request would take as long to fail, and a server
+    that answers 404 to everything has not withdrawn its events.
     """
     slots, read = asyncio.Semaphore(AT_ONCE), arena.events.keys() - set(report.unread)
 
@@ -160,42 +162,42 @@ async def _refresh(
 async def _note(
     arena: LiveArena, row: SelectedEventRow, event: ListedEvent, now: datetime, report: CollectReport
 ) -> None:
-    """Store an event's state and quotes; replan its moments if it ended, reopened or closes at another time."""
-    book = arena.book
-    await book.db.aside(book.seen, event, now)
+    """Store an event's state and quotes; replan its forecast times if it ended, reopened or closes at another time."""
+    records = arena.records
+    await records.db.aside(records.seen, event, now)
     report.refreshed += 1
     was_open, closes = row.status in ACTIVE_STATUSES, event.closes_at or row.closes_at
     if event.status not in ACTIVE_STATUSES:
         await close_event(arena, row.event, event.status, now)
         report.over += was_open
     elif not was_open:
-        await book.db.aside(_plan_again, arena, row.event, closes, now)
+        await records.db.aside(_plan_again, arena, row.event, closes, now)
         report.reopened += 1
     elif closes != row.closes_at:
-        await book.db.aside(_replan, arena, row.event, closes, now)
+        await records.db.aside(_replan, arena, row.event, closes, now)
 
 
 async def close_event(arena: LiveArena, event: str, status: str, now: datetime) -> None:
-    """Mark an event as over, so that nothing more is asked about it."""
-    book = arena.book
-    await book.db.aside(book.over, event, status)
-    await book.db.aside(book.moments.drop, event, f"the event is {status}", now)
+    """Mark an event as over. It is not asked about again."""
+    records = arena.records
+    await records.db.aside(records.over, event, status)
+    await records.db.aside(records.forecast_times.drop, event, f"the event is {status}", now)
 
 
 def _plan_again(arena: LiveArena, event: str, closes: datetime, now: datetime) -> None:
-    """Plan the next moment of an event that has reopened, halfway from now to its close."""
-    moments = arena.book.moments
-    last = moments.of_event(event)[-1].number
+    """Plan the next forecast time of an event that has reopened, halfway from now to its close."""
+    forecast_times = arena.records.forecast_times
+    last = forecast_times.of_event(event)[-1].number
     if (at := arena.spec.schedule.following(last, now, closes)) is not None:
-        moments.plan(event, last + 1, at)
+        forecast_times.plan(event, last + 1, at)
 
 
 def _replan(arena: LiveArena, event: str, closes: datetime, now: datetime) -> None:
-    """Replan the coming moment of an event whose close was moved; past moments stay as they are."""
-    moments, schedule = arena.book.moments, arena.spec.schedule
-    known = moments.of_event(event)
-    planned = [one for one in known if one.state == "planned"]
-    before = [one for one in known if one.state != "planned"]
+    """Replan the coming forecast time of an event whose close was moved; past forecast times stay as they are."""
+    forecast_times, schedule = arena.records.forecast_times, arena.spec.schedule
+    known = forecast_times.of_event(event)
+    planned = [forecast_time for forecast_time in known if forecast_time.state == "planned"]
+    before = [forecast_time for forecast_time in known if forecast_time.state != "planned"]
     if not before:
         return
     last = before[-1]
@@ -203,12 +205,12 @@ def _replan(arena: LiveArena, event: str, closes: datetime, now: datetime) -> No
     if at is not None and at < now:
         at = schedule.following(last.number, now, closes)
     if planned:
-        moments.replan(planned[0], at, "the close was moved, and no time is left")
+        forecast_times.replan(planned[0], at, "the close was moved, and no time is left")
     elif at is not None:
-        moments.plan(event, last.number + 1, at)
+        forecast_times.plan(event, last.number + 1, at)
 
 
-# The fourth stage: how events came out, from the platforms that know.
+# The fourth stage: read the results of events from their platforms.
 
 
 @dataclass(kw_only=True)
@@ -226,15 +228,15 @@ class SettleReport:
     problems: list[str] = field(default_factory=list[str])
 
     @property
-    def telling(self) -> bool:
+    def has_news(self) -> bool:
         """Whether there is anything to report."""
         return bool(self.outcomes or self.settled or self.withdrawn or self.problems)
 
     def __str__(self) -> str:
         """Format the report for people."""
-        head = f"{self.asked} events asked for, {self.outcomes} new results, {self.settled} settled"
+        head = f"{self.asked} events looked up, {self.outcomes} new results, {self.settled} settled"
         head += f", {self.withdrawn} no longer resolved" if self.withdrawn else ""
-        return "\n".join([head, *(f"problem: {one}" for one in self.problems)])
+        return "\n".join([head, *(f"problem: {problem}" for problem in self.problems)])
 
 
 async def settle(arena: LiveArena, now: datetime, *, recheck: bool = False) -> SettleReport:
@@ -243,9 +245,9 @@ async def settle(arena: LiveArena, now: datetime, *, recheck: bool = False) -> S
     With `recheck`, include events that settled within the last days, because platforms correct and withdraw results.
     """
     report, by_platform = SettleReport(), dict[str, list[SelectedEventRow]]()
-    book = arena.book
-    lately = await book.db.aside(book.settled_since, now - RECHECKED) if recheck else []
-    for row in [*(await book.db.aside(book.selected, unsettled=True)).values(), *lately]:
+    records = arena.records
+    lately = await records.db.aside(records.settled_since, now - RECHECKED) if recheck else []
+    for row in [*(await records.db.aside(records.selected, unsettled=True)).values(), *lately]:
         if row.settled or row.closes_at <= now or row.status != "open":
             by_platform.setdefault(row.platform, []).append(row)
             report.asked += 1
@@ -256,11 +258,11 @@ async def settle(arena: LiveArena, now: datetime, *, recheck: bool = False) -> S
 async def _platform(
     arena: LiveArena, platform: str, rows: Sequence[SelectedEventRow], now: datetime, report: SettleReport
 ) -> None:
-    book, aside = arena.book, arena.book.db.aside
+    records, aside = arena.records, arena.records.db.aside
     if platform not in arena.settlements:
-        report.problems.append(f"{platform}: nobody here reads its results")
+        report.problems.append(f"{platform}: there is no reader for its results")
         return
-    asked = {row.event: await aside(_whole, arena, row) for row in rows}
+    asked = {row.event: await aside(_with_all_targets, arena, row) for row in rows}
     try:
         results = await arena.settlements[platform].settlements(list(asked.values()))
     except SourceError as error:
@@ -269,69 +271,69 @@ async def _platform(
     skipped = getattr(arena.settlements[platform], "skipped", ())
     if skipped:
         report.problems.append(f"{platform}: {len(skipped)} entries could not be read; {skipped[0].reason}")
-    before = [one for event in asked for one in await aside(book.outcomes, event)]
-    known = {(one.question_id, one.target_id): _result(one) for one in before}
-    new = [one for one in results if known.get((one.question_id, one.target_id)) != _result(one)]
-    await aside(book.add_outcomes, new, now)
-    resolved = Counter(event for event, _ in {*known, *((one.question_id, one.target_id) for one in results)})
+    before = [result for event in asked for result in await aside(records.outcomes, event)]
+    known = {(result.question_id, result.target_id): _result(result) for result in before}
+    new = [result for result in results if known.get((result.question_id, result.target_id)) != _result(result)]
+    await aside(records.add_outcomes, new, now)
+    resolved = Counter(event for event, _ in {*known, *((result.question_id, result.target_id) for result in results)})
     open_before = {row.event for row in rows if not row.settled}
     settled = [event for event in open_before if resolved[event] >= len(asked[event].targets)]
-    if not skipped:  # A market that could not be read has not lost its result.
-        told = {(one.question_id, one.target_id) for one in results}
-        gone = {key[0] for key in known.keys() - told} - open_before
+    if not skipped:  # A skipped market may still have its result.
+        resolved_keys = {(result.question_id, result.target_id) for result in results}
+        gone = {key[0] for key in known.keys() - resolved_keys} - open_before
         await asyncio.gather(*(_withdraw(arena, row, now, report) for row in rows if row.event in gone))
     for event in settled:
         await close_event(arena, event, "resolved", now)
-        await aside(book.settle, event)
+        await aside(records.settle, event)
     report.outcomes += len(new)
     report.settled += len(settled)
 
 
 async def _withdraw(arena: LiveArena, row: SelectedEventRow, now: datetime, report: SettleReport) -> None:
-    """Delete the result of a settled event, but only if its platform says that it no longer has one."""
+    """Delete the result of a settled event, if its platform reports that it no longer has one."""
     if row.platform not in arena.events:
         return
     with suppress(SourceError):
         event = await arena.events[row.platform].event(row.native, AsOf(at=now, mode="live"))
         if event.status != "resolved":
-            await arena.book.db.aside(arena.book.withdraw, row.event)
+            await arena.records.db.aside(arena.records.withdraw, row.event)
             report.withdrawn += 1
 
 
-def _result(one: Resolution) -> tuple[int | None, float | None, datetime | None]:
-    return one.outcome, one.payoff, one.resolved_at
+def _result(resolution: Resolution) -> tuple[int | None, float | None, datetime | None]:
+    return resolution.outcome, resolution.payoff, resolution.resolved_at
 
 
-def _whole(arena: LiveArena, row: SelectedEventRow) -> Question:
+def _with_all_targets(arena: LiveArena, row: SelectedEventRow) -> Question:
     """Return the event with every target that was ever asked about, because some end early and leave the listing."""
     listed = {target.id: target for target in row.question.targets}
-    for moment in arena.book.moments.of_event(row.event):
-        for id in moment.targets:
+    for forecast_time in arena.records.forecast_times.of_event(row.event):
+        for id in forecast_time.targets:
             listed.setdefault(id, Target(id=id))
     return replace(row.question, targets=tuple(listed.values()), exclusivity="independent")
 
 
-# The second stage: at its moment an event is asked, and what everybody will be shown about it is gathered and kept.
+# The second stage: store the question at each forecast time, and build the context that every entry is shown.
 
 
 @dataclass(kw_only=True)
 class ContextReport:
-    """Counts of what happened to due moments, filled in as contexts are made."""
+    """Counts of what happened to due forecast times, filled in as contexts are made."""
 
     made: int = 0
     sources: int = 0
     money: Money = field(default_factory=Money)
     missed: dict[str, int] = field(default_factory=dict[str, int])
-    """Number of missed moments by reason."""
+    """Number of missed forecast times by reason."""
     over: int = 0
-    """Number of moments of events that turned out to be over."""
+    """Number of forecast times of events that turned out to be over."""
     elsewhere: int = 0
-    """Number of moments that another process is working on."""
+    """Number of forecast times that another process is working on."""
     problems: dict[str, int] = field(default_factory=dict[str, int])
     """Number of failures to be retried, by reason."""
 
     @property
-    def telling(self) -> bool:
+    def has_news(self) -> bool:
         """Whether there is anything to report."""
         return bool(self.made or self.missed or self.over or self.problems)
 
@@ -339,67 +341,71 @@ class ContextReport:
         """Format the report for people."""
         head = f"{self.made} contexts made with {self.sources} sources, {self.money}"
         head += f"; {self.over} over" if self.over else ""
-        head += f"; {self.elsewhere} at work elsewhere" if self.elsewhere else ""
+        head += f"; {self.elsewhere} in progress elsewhere" if self.elsewhere else ""
         lines = [f"  missed: {n} × {reason}" for reason, n in self.missed.items()]
-        return "\n".join([head, *lines, *(f"  to be tried again: {n} × {one}" for one, n in self.problems.items())])
+        return "\n".join([head, *lines, *(f"  to be retried: {n} × {reason}" for reason, n in self.problems.items())])
 
 
 async def make_contexts(arena: LiveArena, now: datetime) -> ContextReport:
-    """For every due moment, store the question and then its context; mark it as missed if it is too late."""
-    report, moments, slots = ContextReport(), arena.book.moments, asyncio.Semaphore(AT_ONCE)
-    progress, met, down = RunProgress(total=0), set[int](), dict[str, SourceError]()
+    """For every due forecast time, store the question and then its context, or mark it as missed if it is too late."""
+    report, forecast_times, slots = ContextReport(), arena.records.forecast_times, asyncio.Semaphore(AT_ONCE)
+    progress, seen, down = RunProgress(total=0), set[int](), dict[str, SourceError]()
     before = arena.spending()
 
-    async def one(moment: Moment) -> None:
-        async with slots, arena.claims.claim(f"moment {arena.name}", str(moment.id)) as mine:
+    async def make_context(forecast_time: ForecastTime) -> None:
+        async with slots, arena.claims.claim(f"moment {arena.name}", str(forecast_time.id)) as mine:
             if mine:
-                await _MomentWork(arena, moment, report, down).do()
+                await _ForecastTimeWork(arena, forecast_time, report, down).do()
             else:
                 report.elsewhere += 1
         report.money = arena.spending() - before
         progress.done, progress.money = progress.done + 1, report.money
         arena.watch(progress)
 
-    def is_due(moment: Moment) -> bool:
-        return moment.id not in met and not arena.retries.rests(moment.id, now)
+    def is_due(forecast_time: ForecastTime) -> bool:
+        return forecast_time.id not in seen and not arena.retries.is_waiting(forecast_time.id, now)
 
-    # A moment that was missed plans the next, which may be due as well.
-    while batch := list(filter(is_due, await arena.book.db.aside(moments.due, now))):
-        met.update(moment.id for moment in batch)
+    # Missing a forecast time plans the next one, which may be due as well.
+    while batch := list(filter(is_due, await arena.records.db.aside(forecast_times.due, now))):
+        seen.update(forecast_time.id for forecast_time in batch)
         progress.total += len(batch)
         async with asyncio.TaskGroup() as group:
-            for moment in batch:
-                group.create_task(one(moment))
+            for forecast_time in batch:
+                group.create_task(make_context(forecast_time))
     return report
 
 
-class _MomentWork:
-    """The work on one moment, which this process has claimed."""
+class _ForecastTimeWork:
+    """The work on one forecast time that this process has claimed."""
 
-    def __init__(self, arena: LiveArena, moment: Moment, report: ContextReport, down: dict[str, SourceError]) -> None:
-        """`down` has the platforms that gave no answer in this round; their other moments do not wait for them too."""
-        self._arena, self._moment, self._report, self._down = arena, moment, report, down
-        self._book, self._aside = arena.book, arena.book.db.aside
+    def __init__(
+        self, arena: LiveArena, forecast_time: ForecastTime, report: ContextReport, down: dict[str, SourceError]
+    ) -> None:
+        """`down` has the platforms that did not answer in this round. They are not asked again in it."""
+        self._arena, self._forecast_time, self._report, self._down = arena, forecast_time, report, down
+        self._records, self._aside = arena.records, arena.records.db.aside
 
     async def do(self) -> None:
-        # Another process may have brought it further since it was listed.
-        self._moment = await self._aside(self._book.moments.find, self._moment.id)
-        row = await self._aside(self._book.event, self._moment.event)
-        assert row is not None, f"{self._moment.event} was never taken up"
-        if self._moment.state == "planned" and not await self._too_late(row.closes_at):
+        # Another process may have changed its state since it was listed.
+        self._forecast_time = await self._aside(self._records.forecast_times.find, self._forecast_time.id)
+        row = await self._aside(self._records.event, self._forecast_time.event)
+        assert row is not None, f"{self._forecast_time.event} was never selected"
+        if self._forecast_time.state == "planned" and not await self._too_late(row.closes_at):
             try:
                 await self._ask(row)
             except SourceError as error:
                 await self._failed(str(error))
-        if self._moment.state == "taken" and not await self._too_late(self._moment.closes_at or row.closes_at):
+        if self._forecast_time.state == "taken" and not await self._too_late(
+            self._forecast_time.closes_at or row.closes_at
+        ):
             try:
                 await self._gather()
             except (CannotForecast, SourceError) as error:
                 await self._failed(str(error))
 
     async def _ask(self, row: SelectedEventRow) -> None:
-        """Read the moment's quotes and store the question."""
-        arena, moment, now = self._arena, self._moment, self._arena.clock()
+        """Read the current quotes and store the question."""
+        arena, forecast_time, now = self._arena, self._forecast_time, self._arena.clock()
         if row.platform in self._down:
             raise self._down[row.platform]
         try:
@@ -408,55 +414,56 @@ class _MomentWork:
             if error.status is None and not isinstance(error, MalformedPayload):
                 self._down[row.platform] = error
             raise
-        await self._aside(self._book.seen, event, now)
+        await self._aside(self._records.seen, event, now)
         if event.status != "open":
-            await close_event(arena, moment.event, event.status, now)
+            await close_event(arena, forecast_time.event, event.status, now)
             self._report.over += 1
             return
         closes, schedule = event.closes_at or row.closes_at, arena.spec.schedule
         if not await self._too_late(closes):
-            deadline, _ = schedule.deadline(moment.number, moment.planned_at, closes)
-            following = schedule.following(moment.number, moment.planned_at, closes)
+            deadline, _ = schedule.deadline(forecast_time.number, forecast_time.planned_at, closes)
+            following = schedule.following(forecast_time.number, forecast_time.planned_at, closes)
             question = replace(event.question, closes_at=closes)
-            self._moment = await self._aside(self._book.moments.take, moment, question, deadline, following)
+            self._forecast_time = await self._aside(
+                self._records.forecast_times.take, forecast_time, question, deadline, following
+            )
 
     async def _gather(self) -> None:
-        """Build the context of a question that was asked; a builder that was killed resumes where it stopped."""
-        question = await self._aside(self._book.moments.question, self._moment.id)
+        """Build the context of a question that was asked. A builder that was killed resumes where it stopped."""
+        question = await self._aside(self._records.forecast_times.question, self._forecast_time.id)
         built = await self._arena.builder.build(question, question.as_of_in("live"))
-        await self._aside(self._book.keep_context, built, self._arena.clock())
-        await self._aside(self._book.moments.furnish, self._moment.id, built.context.digest)
-        self._arena.retries.forget(self._moment.id)
+        await self._aside(self._records.keep_context, built, self._arena.clock())
+        await self._aside(self._records.forecast_times.add_context, self._forecast_time.id, built.context.digest)
+        self._arena.retries.forget(self._forecast_time.id)
         self._report.made += 1
         self._report.sources += len(built.context.sources)
 
     async def _too_late(self, closes: datetime) -> bool:
-        """Return whether nobody could answer in time any more.
+        """Return whether it is too late to answer. If so, mark the forecast time as missed.
 
-        If so, the moment is marked as missed; it is never asked as of an earlier time.
+        A question is never asked as of an earlier time.
         """
-        moment, schedule = self._moment, self._arena.spec.schedule
-        deadline, why = schedule.deadline(moment.number, moment.planned_at, closes)
-        if self._arena.clock() < min(deadline, moment.deadline or deadline):
+        forecast_time, schedule = self._forecast_time, self._arena.spec.schedule
+        deadline, why = schedule.deadline(forecast_time.number, forecast_time.planned_at, closes)
+        if self._arena.clock() < min(deadline, forecast_time.deadline or deadline):
             return False
         reason = f"too late: {why}"
-        following = schedule.following(moment.number, moment.planned_at, closes)
-        await self._aside(self._book.moments.miss, moment, reason, following)
-        self._arena.retries.forget(moment.id)
+        following = schedule.following(forecast_time.number, forecast_time.planned_at, closes)
+        await self._aside(self._records.forecast_times.miss, forecast_time, reason, following)
+        self._arena.retries.forget(forecast_time.id)
         self._report.missed[reason] = self._report.missed.get(reason, 0) + 1
         return True
 
     async def _failed(self, reason: str) -> None:
-        await self._aside(self._book.moments.troubled, self._moment.id, reason)
-        self._arena.retries.failed(self._moment.id, self._arena.clock())
+        await self._aside(self._records.forecast_times.record_failure, self._forecast_time.id, reason)
+        self._arena.retries.failed(self._forecast_time.id, self._arena.clock())
         self._report.problems[reason] = self._report.problems.get(reason, 0) + 1
 
 
-# All stages as one service: each in its own time, until told to stop. Any number of them may run on one database.
-
+# All stages as one service. Any number of services may run on one database.
 
 STAGES = ("collect", "context", "forecast", "resolve")
-"""All stages, in the order in which they follow each other."""
+"""All stages, in order."""
 StageReport = CollectReport | ContextReport | ForecastReport | SettleReport
 StageCallback = Callable[[str, StageReport], None]
 """Called with the name and report of every stage that did something."""
@@ -485,10 +492,10 @@ class ArenaService:
         object.__setattr__(self, "claims", ClaimTable(self.arena.store.database))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop` is set; work in progress is abandoned where it is, and any process can resume it."""
+        """Run until `stop` is set. Work in progress is abandoned, and any process can resume it."""
         work = self._work()
         if work.pop("forecast", None) is not None:
-            # One loop for each entry: a slow one holds up nobody else.
+            # One loop for each entry, so that a slow entry does not delay the others.
             entries = self.entries or self.arena.spec.entries
             work |= {f"forecast {name}": self._forecasts(name) for name in entries}
         tasks: list[asyncio.Task[Any]] = [
@@ -512,10 +519,10 @@ class ArenaService:
             await stage(now)
 
     def _work(self) -> dict[str, StageWork]:
-        """The chosen stages in their order, after a check of the clock."""
+        """Return the chosen stages in order, after a check of the clock."""
         works = (self._collect, self._contexts, self._forecasts(*self.entries), self._resolve)
-        every = zip(STAGES, works, strict=True)
-        return {"clock": clock_check(self.arena), **{name: work for name, work in every if name in self.stages}}
+        by_name = zip(STAGES, works, strict=True)
+        return {"clock": clock_check(self.arena), **{name: work for name, work in by_name if name in self.stages}}
 
     async def now(self) -> None:
         """Run the stages whether or not they are due, and wait for forecasts that workers make."""
@@ -530,13 +537,13 @@ class ArenaService:
         if name == "resolve":
             return await settle(arena, now, recheck=True)
         if name == "collect":
-            found = await collect(arena, now)
-            if found.complete:
+            collected = await collect(arena, now)
+            if collected.complete:
                 # A running service need not read the platforms again in this period.
                 slot_name, due = f"collect {arena.name}", slot(now, arena.spec.collect.every_hours).isoformat()
                 await arena.store.database.aside(self.claims.take, slot_name, due)
                 await arena.store.database.aside(self.claims.done, slot_name, due)
-            return found
+            return collected
         report = await make_forecasts(arena, now, entries=self.entries)
         while report.sent:
             await asyncio.sleep(WORKERS_SECONDS)
@@ -544,7 +551,7 @@ class ArenaService:
         return report
 
     async def _contexts(self, now: datetime) -> None:
-        if await self.arena.book.db.aside(self.arena.book.moments.due, now):
+        if await self.arena.records.db.aside(self.arena.records.forecast_times.due, now):
             self._report("context", await make_contexts(self.arena, now))
 
     def _forecasts(self, *entries: str) -> StageWork:
@@ -555,14 +562,14 @@ class ArenaService:
 
     async def _collect(self, now: datetime) -> None:
         retries = self.arena.retries
-        if retries.rests("collect", now):
+        if retries.is_waiting("collect", now):
             return
 
         async def work() -> bool:
             report = await collect(self.arena, now)
             self._report("collect", report)
-            # A platform that was down a minute must not wait for the next slot, which may be tomorrow's; a pause keeps
-            # the others from being read again and again meanwhile.
+            # Retry a failed platform before the next slot, which may be tomorrow's, but after a pause, because a retry
+            # reads the other platforms as well.
             if report.unread and report.listed:
                 retries.failed("collect", now)
             else:
@@ -576,27 +583,27 @@ class ArenaService:
             hours = self.arena.spec.resolve.every_hours
             first_of_day = slot(now, hours) - timedelta(hours=hours) < slot(now, 24)
             self._report("resolve", await settle(self.arena, now, recheck=first_of_day))
-            return True  # A platform that could not be read is asked again in its next turn.
+            return True  # A platform that could not be read is retried in the next slot.
 
         await self._in_its_slot("resolve", self.arena.spec.resolve.every_hours, now, work)
 
     async def _in_its_slot(self, name: str, hours: float, now: datetime, work: Callable[[], Awaitable[bool]]) -> None:
-        """Run `work` once per time slot of `hours` hours, in one process; if that process dies, another takes over."""
-        database, once = self.arena.store.database, self.claims
-        full, due = f"{name} {self.arena.name}", slot(now, hours).isoformat()
-        if not await database.aside(once.take, full, due):
+        """Run `work` once per time slot of `hours` hours, in one process. If that process dies, another takes over."""
+        database, claims = self.arena.store.database, self.claims
+        slot_name, due = f"{name} {self.arena.name}", slot(now, hours).isoformat()
+        if not await database.aside(claims.take, slot_name, due):
             return
         finished = False
         try:
             finished = await work()
         finally:
-            await database.aside(once.done if finished else once.give_back, full, due)
+            await database.aside(claims.done if finished else claims.give_back, slot_name, due)
 
     async def _loop(self, name: str, work: StageWork, stop: asyncio.Event) -> None:
         while not stop.is_set():
             try:
                 await work(self.arena.clock())
-            except Exception:  # The boundary of a stage: what broke is told, and tried again at the next look.
+            except Exception:  # A failed stage is logged and retried at the next poll.
                 log.exception("arena %s, %s", self.arena.name, name)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.poll_interval):
@@ -604,24 +611,24 @@ class ArenaService:
 
     def _report(self, stage: str, report: StageReport) -> None:
         """Report a stage, unless it did nothing."""
-        if report.telling:
+        if report.has_news:
             self.tell(stage, report)
 
 
 def clock_check(arena: LiveArena) -> StageWork:
-    """Return work that warns if the clock is behind earlier activity, since little is due until it has caught up."""
+    """Return work that warns if the clock is behind earlier activity, because nothing is due until it has caught up."""
     latest: datetime | None = None
-    told = False
+    warned = False
 
     async def work(now: datetime) -> None:
-        nonlocal latest, told
+        nonlocal latest, warned
         if latest is None:
-            latest = await arena.book.db.aside(arena.book.latest) or now
+            latest = await arena.records.db.aside(arena.records.latest) or now
         behind = latest - now > timedelta(seconds=TOLERANCE)
-        if behind and not told:
-            text = "arena %s: the clock shows %s, but something was done here at %s; nothing is due until then. %s"
-            mend = "Set this machine's clock (foretell doctor looks at it)"
-            log.warning(text, arena.name, f"{now:%Y-%m-%d %H:%M}", f"{latest:%Y-%m-%d %H:%M} UTC", mend)
-        told, latest = behind, max(latest, now)
+        if behind and not warned:
+            text = "arena %s: the clock shows %s, but the last activity was at %s; nothing is due until then. %s"
+            fix = "Set this machine's clock (foretell doctor checks it)"
+            log.warning(text, arena.name, f"{now:%Y-%m-%d %H:%M}", f"{latest:%Y-%m-%d %H:%M} UTC", fix)
+        warned, latest = behind, max(latest, now)
 
     return work

@@ -7,27 +7,23 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from foretell.arena.forecast import MISSED_PREFIX
+from foretell.arena.forecast import MISSED_PREFIX, missing_forecasts, trial_key
+from foretell.arena.listing import event_counts, rejections
 from foretell.arena.live import LiveArena
 from foretell.arena.select import slot
-from foretell.arena.store import ArenaStore, Moment
+from foretell.arena.store import ArenaStore, ForecastTime
 from foretell.models.ledger import Money
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Snapshot
-from foretell.runs.store import CELL_COLUMNS, stored_answer
 
-# Everything about one event of an arena: prices, moments, forecasts, results.
-
-_FORECASTS = f"""
-select e.name, {", ".join(f"c.{one}" for one in CELL_COLUMNS)} from entry e join cell c on c.run = e.run
-where e.arena = ? and c.question = ? and c.due = ? order by e.id, c.trial"""
+# One event of an arena: prices, forecast times, forecasts and results.
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentHistory:
-    """One moment and its forecasts."""
+class ForecastTimeHistory:
+    """One forecast time and its forecasts."""
 
     number: int
     at: datetime
@@ -43,7 +39,7 @@ class MomentHistory:
     failed: dict[str, str] = field(default_factory=dict[str, str])
     """Why an entry did not answer, by entry."""
     title: str = ""
-    """The question as worded at that moment; empty if it was not asked."""
+    """The question's text at that time; empty if it was not asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +47,13 @@ class ArenaEventHistory:
     """An event from its first price to its result."""
 
     event: str
+    category: str
     status: str
     question: Question
     labels: dict[str, str]
     prices: dict[str, list[tuple[str, float]]]
     """Times and implied probabilities by target, oldest first."""
-    moments: tuple[MomentHistory, ...]
+    forecast_times: tuple[ForecastTimeHistory, ...]
     outcomes: dict[str, str]
     """Outcome by target: yes, no, void, or what a share paid."""
     taken_up: datetime
@@ -68,40 +65,45 @@ class ArenaEventHistory:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        told: dict[str, Any] = {name: getattr(self, name) for name in ("event", "status", "prices", "outcomes")}
-        moments = [vars(moment) | {"at": moment.at.isoformat()} for moment in self.moments]
-        told |= {"taken_up": self.taken_up.isoformat(), "provenance": self.provenance}
-        told["resolved_at"] = None if self.resolved_at is None else self.resolved_at.isoformat()
-        return {**told, "question": json.loads(to_json(self.question)), "moments": moments}
+        data: dict[str, Any] = {name: getattr(self, name) for name in ("event", "status", "prices", "outcomes")}
+        forecast_times = [
+            vars(forecast_time) | {"at": forecast_time.at.isoformat()} for forecast_time in self.forecast_times
+        ]
+        data |= {"taken_up": self.taken_up.isoformat(), "provenance": self.provenance}
+        data["resolved_at"] = None if self.resolved_at is None else self.resolved_at.isoformat()
+        return {**data, "question": json.loads(to_json(self.question)), "forecast_times": forecast_times}
 
 
-def event_history(book: ArenaStore, event: str) -> ArenaEventHistory:
+def event_history(records: ArenaStore, event: str) -> ArenaEventHistory:
     """Return the history of the event with that id, or whose id ends in it after a slash."""
-    found = book.called(event)
-    if len(found) != 1:
-        problem = f"the arena has no event {event!r}" if not found else f"{len(found)} events are called {event!r}"
+    rows = records.matching(event)
+    if len(rows) != 1:
+        problem = f"the arena has no event {event!r}" if not rows else f"{len(rows)} events are called {event!r}"
         raise InputError(problem, hint="foretell arena show counts them; ids look like kalshi/KXFED-26DEC")
-    row = found[0]
-    results, titles = book.outcomes(row.event), book.moments.titles(row.event)
+    row = rows[0]
+    results, titles = records.outcomes(row.event), records.forecast_times.titles(row.event)
     prices: dict[str, list[tuple[str, float]]] = {target.id: [] for target in row.question.targets}
-    for target, at, last, bid, ask, no_ask, volume in book.quotes(row.event):
+    for target, at, last, bid, ask, no_ask, volume in records.quotes(row.event):
         shot = Snapshot(at=at, last_price=last, yes_bid=bid, yes_ask=ask, no_ask=no_ask, volume=volume)
         if shot.price is not None:
             prices.setdefault(target, []).append((at, shot.price))
     return ArenaEventHistory(
         event=row.event,
+        category=row.category,
         status=row.status,
         question=row.question,
         labels={id: id for id in prices} | {t.id: t.label or t.id for t in row.question.targets},
         prices=prices,
-        moments=tuple(
-            replace(_moment_history(book, moment, row.closes_at), title=titles.get(moment.id, ""))
-            for moment in book.moments.of_event(row.event)
+        forecast_times=tuple(
+            replace(
+                _forecast_time_history(records, forecast_time, row.closes_at), title=titles.get(forecast_time.id, "")
+            )
+            for forecast_time in records.forecast_times.of_event(row.event)
         ),
-        outcomes={one.target_id: _outcome(one.outcome, one.payoff) for one in results},
-        taken_up=book.taken_up(row.event),
-        resolved_at=max((one.resolved_at for one in results if one.resolved_at), default=None),
-        provenance=next((one.provenance for one in results), ""),
+        outcomes={result.target_id: _outcome(result.outcome, result.payoff) for result in results},
+        taken_up=records.taken_up(row.event),
+        resolved_at=max((result.resolved_at for result in results if result.resolved_at), default=None),
+        provenance=next((result.provenance for result in results), ""),
     )
 
 
@@ -111,44 +113,30 @@ def _outcome(outcome: int | None, payoff: float | None) -> str:
     return "void" if payoff is None else f"paid {payoff:g}"
 
 
-def _moment_history(book: ArenaStore, moment: Moment, closes: datetime) -> MomentHistory:
-    at = moment.taken_at or moment.planned_at
-    hours = ((moment.closes_at or closes) - at).total_seconds() / 3600
-    said: dict[str, dict[str, float]] = {}
-    reasons: dict[str, str] = {}
+def _forecast_time_history(records: ArenaStore, forecast_time: ForecastTime, closes: datetime) -> ForecastTimeHistory:
+    at = forecast_time.taken_at or forecast_time.planned_at
+    hours = ((forecast_time.closes_at or closes) - at).total_seconds() / 3600
+    forecasts: dict[str, dict[str, float]] = {}
+    rationales: dict[str, str] = {}
     failed: dict[str, str] = {}
-    if moment.taken_at is not None:
-        values = (book.arena, moment.event, moment.taken_at.isoformat())
-        for name, *row in book.db.read(_FORECASTS, values):
-            answer, who = stored_answer(tuple(row), book.db.place), name if not row[3] else f"{name} {row[3] + 1}"
+    if forecast_time.taken_at is not None:
+        for name, answer in records.answers(forecast_time.event, forecast_time.taken_at):
+            who = f"{name} {answer.trial + 1}" if answer.trial else name
             if isinstance(answer, Forecast):
-                said[who], reasons[who] = dict(answer.p), answer.rationale
+                forecasts[who], rationales[who] = dict(answer.p), answer.rationale
             else:
                 failed[who] = answer.error
-    return MomentHistory(
-        number=moment.number,
+    return ForecastTimeHistory(
+        number=forecast_time.number,
         at=at,
         to_close=f"{hours / 24:.1f} d" if hours >= 48 else f"{hours:.1f} h",
-        state=moment.state,
-        reason=moment.reason,
-        context=moment.context,
-        said=said,
-        reasons=reasons,
+        state=forecast_time.state,
+        reason=forecast_time.reason,
+        context=forecast_time.context,
+        said=forecasts,
+        reasons=rationales,
         failed=failed,
     )
-
-
-_REJECTED = """
-select reason, count(*) from listed where arena = ? and decision = 'rejected' group by reason order by 2 desc, 1"""
-_EVENTS = """
-select count(*), coalesce(sum(case when settled = 0 and status = 'open' then 1 else 0 end), 0),
-    coalesce(sum(settled), 0) from listed where arena = ? and decision = 'selected'"""
-_FAILED = """
-select count(*), coalesce(sum(case when failure like ? then 1 else 0 end), 0) from cell
-where run = ? and failure is not null"""
-_CONTEXTS = """
-select count(*) from context where digest in (
-    select context from moment where arena = ? and context is not null)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +150,8 @@ class EntryStatus:
     """Number of failures whose only cause is a passed deadline."""
     open: int
     """Number of forecasts that could be made now."""
+    again: int
+    """Number of these that failed before, so that `open` and `failed` both count them."""
     money: Money
     """What all replies cost, including those that led to no forecast."""
     seconds: float
@@ -178,15 +168,15 @@ class ArenaStatus:
     """Number of events that were selected, are open, and are settled."""
     rejected: Mapping[str, int]
     """Number of rejected events by reason, as last decided."""
-    moments: Mapping[str, int]
-    """Number of moments by state."""
+    forecast_times: Mapping[str, int]
+    """Number of forecast times by state."""
     due: int
-    """Number of moments that should be asked now or have no context yet."""
+    """Number of forecast times that should be asked now or have no context yet."""
     next_due: datetime | None
     missed: Mapping[str, int]
     dropped: Mapping[str, int]
     troubles: Mapping[str, int]
-    """Number of due moments by the problem that keeps them from being ready."""
+    """Number of due forecast times by the problem that keeps them from being ready."""
     contexts: int
     money: Money
     """What contexts and forecasts cost together."""
@@ -203,26 +193,28 @@ class ArenaStatus:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        told = asdict(self) | {"waiting": self.waiting, "at": self.at.isoformat()}
-        return told | {"next_due": None if self.next_due is None else self.next_due.isoformat()}
+        data = asdict(self) | {"waiting": self.waiting, "at": self.at.isoformat()}
+        return data | {"next_due": None if self.next_due is None else self.next_due.isoformat()}
 
     def __str__(self) -> str:
         """Format the status for people."""
         lines = [
             f"arena {self.arena} at {self.at.isoformat(timespec='seconds')}",
             f"events: {_counted(self.events)}; {self.unresolved} over and not settled",
-            f"moments: {_counted(self.moments)}; {self.due} due now"
+            f"forecast times: {_counted(self.forecast_times)}; {self.due} due now"
             + (f", next at {self.next_due.isoformat(timespec='seconds')}" if self.next_due else ""),
             f"contexts: {self.contexts}; all together {self.money}",
         ]
         for name, entry in self.entries.items():
-            told = f"{entry.forecasts} forecasts, {entry.open} open, {entry.failed} failed, {entry.missed} missed"
-            lines.append(f"  {name} ({entry.run}): {told}, {entry.money}")
+            again = f" ({entry.again} can be tried again)" if entry.again else ""
+            counts = f"{entry.forecasts} forecasts, {entry.failed} failed{again}, {entry.missed} too late"
+            untried = f", {entry.open - entry.again} not tried yet" if entry.open > entry.again else ""
+            lines.append(f"  {name} ({entry.run}): {counts}{untried}, {entry.money}")
         for head, reasons in (
             ("rejected", self.rejected),
-            ("missed", self.missed),
-            ("never came", self.dropped),
-            ("in trouble", self.troubles),
+            ("too late", self.missed),
+            ("not needed", self.dropped),
+            ("failing", self.troubles),
         ):
             lines += [f"{head}: {n} × {reason}" for reason, n in reasons.items()]
         return "\n".join(lines)
@@ -234,48 +226,51 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 def arena_status(arena: LiveArena, now: datetime) -> ArenaStatus:
     """Read the arena's state from its stores, without changing anything."""
-    book = arena.book
-    rejected = book.db.read(_REJECTED, (book.arena,))
-    ((selected, still_open, settled),) = book.db.read(_EVENTS, (book.arena,))
-    ((contexts,),) = book.db.read(_CONTEXTS, (book.arena,))
-    due = book.moments.due(now)
-    # Whether the platforms were read in the stretch of time that now lies in.
-    begun = slot(now, arena.spec.collect.every_hours).isoformat()
-    collected = "select 1 from tick where name = ? and due = ? and done = 1"
+    records = arena.records
+    due = records.forecast_times.due(now)
+    slot_start = slot(now, arena.spec.collect.every_hours).isoformat()
     return ArenaStatus(
-        arena=book.arena,
+        arena=records.arena,
         at=now,
-        events={"selected": selected, "open": int(still_open), "settled": int(settled)},
-        rejected=dict(rejected),
-        moments=book.moments.counts(),
+        events=event_counts(records)._asdict(),
+        rejected=rejections(records),
+        forecast_times=records.forecast_times.counts(),
         due=len(due),
-        next_due=book.moments.next_due(),
-        missed=book.moments.reasons("missed"),
-        dropped=book.moments.reasons("dropped"),
-        troubles=dict(Counter(moment.reason for moment in due if moment.reason)),
-        contexts=contexts,
+        next_due=records.forecast_times.next_due(),
+        missed=records.forecast_times.reasons("missed"),
+        dropped=records.forecast_times.reasons("dropped"),
+        troubles=dict(Counter(forecast_time.reason for forecast_time in due if forecast_time.reason)),
+        contexts=records.context_count(),
         money=arena.money(arena.account),
         entries=_entries(arena, now),
-        collected=bool(book.db.read(collected, (f"collect {arena.name}", begun))),
-        unresolved=sum(row.closes_at <= now or row.status != "open" for row in book.selected(unsettled=True).values()),
+        collected=arena.claims.is_done(f"collect {arena.name}", slot_start),
+        unresolved=sum(
+            row.closes_at <= now or row.status != "open" for row in records.selected(unsettled=True).values()
+        ),
     )
 
 
 def _entries(arena: LiveArena, now: datetime) -> dict[str, EntryStatus]:
-    book = arena.book
-    totals, said = book.said.totals(), book.said.for_ready()
-    fresh = [moment for moment in book.moments.ready() if moment.deadline is not None and moment.deadline > now]
-    found: dict[str, EntryStatus] = {}
+    records = arena.records
+    forecast_keys = records.said.for_ready()
+    fresh = [
+        forecast_time
+        for forecast_time in records.forecast_times.ready()
+        if forecast_time.deadline is not None and forecast_time.deadline > now
+    ]
+    entry_status: dict[str, EntryStatus] = {}
     for entry, run in arena.entries():
-        forecasts, _, seconds = totals.get(entry.id, (0, 0.0, 0.0))
-        ((failed, late),) = book.db.read(_FAILED, (f'%"error":"{MISSED_PREFIX}%', run.id))
-        found[entry.name] = EntryStatus(
+        failures = dict(arena.store.failures(run.id))
+        missed = sum(error.startswith(MISSED_PREFIX) for error in failures.values())
+        still_open = missing_forecasts(fresh, entry, run, forecast_keys)
+        entry_status[entry.name] = EntryStatus(
             run=run.id,
-            forecasts=forecasts,
-            failed=failed - int(late),
-            missed=int(late),
-            open=sum((moment.id, entry.id, trial) not in said for moment in fresh for trial in range(run.trials)),
+            forecasts=entry.forecasts,
+            failed=len(failures) - missed,
+            missed=missed,
+            open=len(still_open),
+            again=sum(trial_key(run.id, *forecast) in failures for forecast in still_open),
             money=arena.money(run.id),
-            seconds=seconds,
+            seconds=entry.seconds,
         )
-    return found
+    return entry_status

@@ -2,22 +2,22 @@
 
 import json
 import struct
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from math import nan
+from typing import Any, Literal, NamedTuple
 
 from foretell.arena.select import PastSelection, Selection, SelectionRules, format_of, select
 from foretell.data.markets.listing import ListedEvent
 from foretell.forecasters.prompt.builder import ContextBuild
 from foretell.forecasters.prompt.prediction_context import PredictionContext
-from foretell.models.database.interface import Database, SqlRow, Statements
+from foretell.models.database.interface import Database, SqlRow, Statements, like_pattern
 from foretell.questions.as_of import instant
 from foretell.questions.codec import from_json, to_json
-from foretell.questions.forecast import Forecast
+from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
-from foretell.runs.store import CELL_COLUMNS, stored_answer
+from foretell.runs.stored_rows import TRIAL_COLUMNS, stored_answer
 
 SCHEMA_NAME = "arena"
 MIGRATIONS = (
@@ -64,19 +64,19 @@ MIGRATIONS = (
     # Lists and counts events without reading the stored questions beside them.
     "create index listed_by_decision on listed (arena, decision, category, settled, status, closes_at, event);",
 )
-"""Each migration brings the tables one version further, in SQL that SQLite and PostgreSQL share; it never changes.
+"""Migrations, one for each version of the tables, in SQL that SQLite and PostgreSQL share. They never change.
 
-`said` is compact so that standings load fast: entry and moment are numbers, and probabilities are float64, little
-endian, in the order of the moment's `targets` (a JSON list of ids). `quotes` holds four float64 per target in the same
+`said` is compact so that leaderboards load fast: entry and moment are ids, and probabilities are little-endian
+float64 in the order of the moment's `targets` (a JSON list of ids). `quotes` holds four float64 per target in the same
 order: last, yes bid, yes ask, no ask; NaN where there is none. `tally` holds the totals of `said`.
 """
 
 
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
+def _iso(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
 
 
-def _moment_or_none(text: str | None) -> datetime | None:
+def _datetime_or_none(text: str | None) -> datetime | None:
     return None if text is None else instant(text)
 
 
@@ -92,11 +92,13 @@ def pack_quotes(question: Question) -> bytes:
     return pack_floats([None if shot is None else getattr(shot, name) for shot in shots for name in names])
 
 
-# The moments at which events are asked about: planned, taken, ready to be answered, over, or missed.
+# The times at which events are asked about.
 
-MomentState = Literal["planned", "taken", "ready", "missed", "dropped"]
-"""State of a moment; `dropped` means that the event was over before the moment came."""
-_MOMENT = "id, event, number, planned_at, taken_at, closes_at, deadline, state, reason, attempts, context, targets"
+ForecastTimeState = Literal["planned", "taken", "ready", "missed", "dropped"]
+"""State of a forecast time. `dropped` means that the event was over before that time."""
+_FORECAST_TIME_COLUMNS = (
+    "id, event, number, planned_at, taken_at, closes_at, deadline, state, reason, attempts, context, targets"
+)
 _PLAN = """
 insert into moment (arena, event, number, planned_at, state) values (?, ?, ?, ?, 'planned')
 on conflict (arena, event, number) do nothing"""
@@ -105,9 +107,8 @@ update moment set state = 'taken', taken_at = ?, closes_at = ?, deadline = ?, ta
 where id = ? and state = 'planned'"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Moment:
-    """One time at which the arena asks about an event."""
+class ForecastTime(NamedTuple):
+    """A scheduled time at which the arena asks about an event."""
 
     id: int
     event: str
@@ -118,8 +119,8 @@ class Moment:
     closes_at: datetime | None
     """When the event was expected to close, as known when it was asked."""
     deadline: datetime | None
-    """Forecasts are refused from this time on."""
-    state: MomentState
+    """Forecasts are rejected from this time on."""
+    state: ForecastTimeState
     reason: str
     attempts: int
     context: str | None
@@ -127,155 +128,158 @@ class Moment:
     targets: tuple[str, ...]
 
 
-class MomentTable:
-    """The moments of one arena."""
+class ForecastTimeTable:
+    """The forecast times of one arena."""
 
     def __init__(self, database: Database, arena: str) -> None:
         self._db = database
         self._arena = arena
 
     def plan(self, event: str, number: int, at: datetime, *, on: Statements | None = None) -> None:
-        """Plan a moment; planning it again has no effect."""
+        """Plan a forecast time. Planning it again has no effect."""
         (on or self._db).write(_PLAN, (self._arena, event, number, at.isoformat()))
 
-    def due(self, now: datetime) -> list[Moment]:
-        """Return moments to be asked now, and those asked that have no context yet, oldest first."""
+    def due(self, now: datetime) -> list[ForecastTime]:
+        """Return forecast times that are due now or were asked but have no context yet, oldest first."""
         where = "state in ('planned', 'taken') and over = 0 and (planned_at <= ? or state = 'taken')"
         return self._read(f"{where} order by planned_at, id", now.isoformat())
 
-    def ready(self) -> list[Moment]:
-        """Return moments that are open for forecasts."""
+    def ready(self) -> list[ForecastTime]:
+        """Return forecast times that accept forecasts."""
         return self._read("state = 'ready' and over = 0 order by deadline, id")
 
-    def of_event(self, event: str) -> list[Moment]:
-        """Return all moments of an event."""
+    def of_event(self, event: str) -> list[ForecastTime]:
+        """Return all forecast times of an event."""
         return self._read("event = ? order by number", event)
 
-    def find(self, id: int) -> Moment:
-        """Return the moment with that id."""
+    def find(self, id: int) -> ForecastTime:
+        """Return the forecast time with that id."""
         return self._read("id = ?", id)[0]
 
-    def at(self, event: str, due: str) -> Moment | None:
-        """Return the moment at which an event was asked at time `due`, or None."""
+    def at(self, event: str, due: str) -> ForecastTime | None:
+        """Return the forecast time whose question was asked at `due`, or None."""
         return next(iter(self._read("event = ? and taken_at = ?", event, due)), None)
 
     def next_due(self) -> datetime | None:
-        """Return the time of the next planned moment."""
+        """Return the next planned forecast time."""
         query = "select min(planned_at) from moment where arena = ? and state = 'planned'"
-        return _moment_or_none(self._db.read(query, (self._arena,))[0][0])
+        return _datetime_or_none(self._db.read(query, (self._arena,))[0][0])
+
+    def hours_to_close(self) -> list[float]:
+        """Return the hours between each forecast time that was asked and the close of its event; NaN if unknown."""
+        query = "select taken_at, closes_at from moment where arena = ? and taken_at is not null"
+        return [
+            nan if closes is None else (instant(closes) - instant(taken)).total_seconds() / 3600
+            for taken, closes in self._db.read(query, (self._arena,))
+        ]
 
     def counts(self) -> dict[str, int]:
-        """Return the number of moments by state."""
+        """Return the number of forecast times by state."""
         query = "select state, count(*) from moment where arena = ? group by state order by state"
         return dict(self._db.read(query, (self._arena,)))
 
-    def reasons(self, state: MomentState) -> dict[str, int]:
-        """Return the number of moments in a state by reason."""
+    def reasons(self, state: ForecastTimeState) -> dict[str, int]:
+        """Return the number of forecast times in a state by reason."""
         query = "select reason, count(*) from moment where arena = ? and state = ? group by reason order by 2 desc, 1"
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for reason, n in self._db.read(query, (self._arena, state)):
             short = reason.partition(" (")[0]
-            found[short] = found.get(short, 0) + n
-        return found
+            counts[short] = counts.get(short, 0) + n
+        return counts
 
-    def take(self, moment: Moment, question: Question, deadline: datetime, following: datetime | None) -> Moment:
-        """Store the question as it stands now and plan the next moment, in one transaction."""
+    def take(
+        self, forecast_time: ForecastTime, question: Question, deadline: datetime, following: datetime | None
+    ) -> ForecastTime:
+        """Store the question as it is now and plan the next forecast time, in one transaction."""
         targets = json.dumps([target.id for target in question.targets], ensure_ascii=False)
         times = (question.due.isoformat(), _iso(question.closes_at), deadline.isoformat())
 
         def work(statements: Statements) -> None:
-            if statements.write(_TAKE, (*times, targets, pack_quotes(question), moment.id)):
+            if statements.write(_TAKE, (*times, targets, pack_quotes(question), forecast_time.id)):
                 keep = "insert into asked values (?, ?) on conflict do nothing"
-                statements.write(keep, (moment.id, to_json(question)))
-                self._plan_after(moment, following, statements)
+                statements.write(keep, (forecast_time.id, to_json(question)))
+                self._plan_after(forecast_time, following, statements)
 
         self._db.together(work)
-        return self.find(moment.id)
+        return self.find(forecast_time.id)
 
-    def miss(self, moment: Moment, reason: str, following: datetime | None) -> None:
-        """Mark a moment as missed, because it is too late to ask it or give it a context, and plan the next one."""
-        reason = f"{reason} ({moment.reason})" if moment.reason else reason
+    def miss(self, forecast_time: ForecastTime, reason: str, following: datetime | None) -> None:
+        """Mark a forecast time as missed and plan the next one."""
+        reason = f"{reason} ({forecast_time.reason})" if forecast_time.reason else reason
 
         def work(statements: Statements) -> None:
             update = "update moment set state = 'missed', reason = ? where id = ? and state in ('planned', 'taken')"
-            statements.write(update, (reason, moment.id))
-            self._plan_after(moment, following, statements)
+            statements.write(update, (reason, forecast_time.id))
+            self._plan_after(forecast_time, following, statements)
 
         self._db.together(work)
 
-    def _plan_after(self, moment: Moment, following: datetime | None, on: Statements) -> None:
+    def _plan_after(self, forecast_time: ForecastTime, following: datetime | None, on: Statements) -> None:
         if following is not None:
-            self.plan(moment.event, moment.number + 1, following, on=on)
+            self.plan(forecast_time.event, forecast_time.number + 1, following, on=on)
 
     def question(self, id: int) -> Question:
-        """Return the question that was asked at a moment."""
+        """Return the question that was asked at a forecast time."""
         return from_json(self._db.read("select question from asked where moment = ?", (id,))[0][0], Question)
 
     def titles(self, event: str) -> dict[int, str]:
-        """Return the question's text at each moment that was asked, by the moment's id."""
+        """Return the question's text at each forecast time that was asked, by id."""
         query = "select id, question from moment join asked on asked.moment = id where arena = ? and event = ?"
         return {id: json.loads(question)["text"] for id, question in self._db.read(query, (self._arena, event))}
 
-    def furnish(self, id: int, digest: str) -> None:
-        """Record the context of a moment, which makes it ready for forecasts."""
+    def add_context(self, id: int, digest: str) -> None:
+        """Record the context of a forecast time, which makes it ready for forecasts."""
         update = "update moment set state = 'ready', context = ?, reason = '' where id = ? and state = 'taken'"
         self._db.write(update, (digest, id))
 
-    def troubled(self, id: int, reason: str) -> None:
-        """Record a failed attempt and its reason; the moment will be retried."""
+    def record_failure(self, id: int, reason: str) -> None:
+        """Record a failed attempt and its reason. It will be retried."""
         self._db.write("update moment set attempts = attempts + 1, reason = ? where id = ?", (reason[:500], id))
 
     def drop(self, event: str, reason: str, now: datetime) -> None:
-        """Drop the planned moments of an event that is over, and end those that are still open for forecasts."""
+        """Drop the planned forecast times of an event that is over, and end those that still accept forecasts."""
         update = "update moment set state = 'dropped', reason = ? where arena = ? and event = ? and state = 'planned'"
         self._db.write(update, (reason, self._arena, event))
-        sooner = """
+        shorten = """
         update moment set deadline = ? where arena = ? and event = ? and state in ('taken', 'ready') and deadline > ?"""
-        self._db.write(sooner, (now.isoformat(), self._arena, event, now.isoformat()))
+        self._db.write(shorten, (now.isoformat(), self._arena, event, now.isoformat()))
 
-    def replan(self, moment: Moment, at: datetime | None, reason: str) -> None:
-        """Move a planned moment because the close was moved, or drop it if `at` is None."""
+    def replan(self, forecast_time: ForecastTime, at: datetime | None, reason: str) -> None:
+        """Move a planned forecast time because the close was moved, or drop it if `at` is None."""
         if at is None:
             update = "update moment set state = 'dropped', reason = ? where id = ? and state = 'planned'"
-            self._db.write(update, (reason, moment.id))
+            self._db.write(update, (reason, forecast_time.id))
         else:
             update = "update moment set planned_at = ? where id = ? and state = 'planned'"
-            self._db.write(update, (at.isoformat(), moment.id))
+            self._db.write(update, (at.isoformat(), forecast_time.id))
 
     def close(self, id: int) -> None:
-        """Mark a moment as over, so that nothing more is recorded about it."""
+        """Mark a forecast time as over. Nothing more is recorded about it."""
         self._db.write("update moment set over = 1 where id = ? and state = 'ready'", (id,))
 
-    def _read(self, where: str, *values: object) -> list[Moment]:
-        rows = self._db.read(f"select {_MOMENT} from moment where arena = ? and {where}", (self._arena, *values))
+    def _read(self, where: str, *values: object) -> list[ForecastTime]:
+        query = f"select {_FORECAST_TIME_COLUMNS} from moment where arena = ? and {where}"
+        rows = self._db.read(query, (self._arena, *values))
         return [
-            Moment(
-                id=id,
-                event=event,
-                number=number,
-                planned_at=instant(planned),
-                taken_at=_moment_or_none(taken),
-                closes_at=_moment_or_none(closes),
-                deadline=_moment_or_none(deadline),
-                state=state,
-                reason=reason,
-                attempts=attempts,
-                context=context,
-                targets=() if targets is None else tuple(json.loads(targets)),
+            ForecastTime._make(
+                (
+                    *(id, event, number, instant(planned), *map(_datetime_or_none, (taken, closes, deadline))),
+                    *(state, reason, attempts, context, tuple(json.loads(targets or "[]"))),
+                )
             )
             for id, event, number, planned, taken, closes, deadline, state, reason, attempts, context, targets in rows
         ]
 
 
-# Forecasts as bare numbers, for standings that are read at once; every one of them stands in the store as well.
+# Probabilities of forecasts in compact form, so that leaderboards load fast. The store of runs has the full forecasts.
 
 ForecastKey = tuple[int, int, int]
-"""Ids of the entry and moment, and the trial."""
+"""Entry id, forecast time id and trial."""
 _ADD_FORECAST = """
 insert into said (entry, moment, trial, p, stated, at, dollars, seconds) values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict do nothing"""
 _NOT_ADDED = f"""
-select m.id, m.targets, e.id, {", ".join(f"c.{one}" for one in CELL_COLUMNS)}
+select m.id, m.targets, e.id, {", ".join(f"c.{column}" for column in TRIAL_COLUMNS)}
 from moment m join entry e on e.arena = m.arena
 join cell c on c.run = e.run and c.question = m.event and c.due = m.taken_at
 where m.arena = ? and m.state = 'ready' and m.over = 0 and c.forecast is not null
@@ -286,28 +290,29 @@ where m.arena = ? and m.state = 'ready' and m.over = 0"""
 _ADD_TOTALS = """
 insert into tally values (?, 1, ?, ?) on conflict (entry) do update set forecasts = tally.forecasts + 1,
     dollars = tally.dollars + excluded.dollars, seconds = tally.seconds + excluded.seconds"""
-_TOTALS = """
-select t.entry, t.forecasts, t.dollars, t.seconds from tally t join entry e on e.id = t.entry where e.arena = ?"""
 
 
 class ForecastNumbers:
-    """The forecasts of one arena as bare numbers."""
+    """The probabilities of one arena's forecasts."""
 
     def __init__(self, database: Database, arena: str) -> None:
         self._db = database
         self._arena = arena
 
     def add(self, which: ForecastKey, targets: Sequence[str], forecast: Forecast, at: datetime) -> None:
-        """Record a forecast; recording it again has no effect."""
+        """Record a forecast. Recording it again has no effect."""
         self._note([_forecast_row(which, targets, forecast, at)])
 
     def catch_up(self, at: datetime) -> int:
-        """Record forecasts that cells hold but nobody recorded, for moments that are not over, and return how many."""
+        """Record forecasts that the store of runs has and this table lacks, and return how many.
+
+        Forecast times that are over are left out.
+        """
         rows: list[SqlRow] = []
-        for moment, targets, entry, *row in self._db.read(_NOT_ADDED, (self._arena,)):
+        for forecast_time, targets, entry, *row in self._db.read(_NOT_ADDED, (self._arena,)):
             forecast = stored_answer(tuple(row), self._db.place)
             assert isinstance(forecast, Forecast)
-            rows.append(_forecast_row((entry, moment, row[3]), json.loads(targets), forecast, at))
+            rows.append(_forecast_row((entry, forecast_time, row[3]), json.loads(targets), forecast, at))
         if rows:
             self._note(rows)
         return len(rows)
@@ -318,16 +323,16 @@ class ForecastNumbers:
                 if statements.write(_ADD_FORECAST, row):
                     statements.write(_ADD_TOTALS, (row[0], *row[-2:]))
 
-        # One after the other: whoever reads on from the last number it saw must not miss a smaller one.
+        # Serialised, so that a reader that continues from the last `seq` it saw misses no row.
         self._db.together(work, alone=f"said/{self._arena}")
 
     def for_ready(self) -> set[tuple[int, int, int]]:
-        """Return moment, entry and trial of the forecasts of moments that are still open."""
-        return {(moment, entry, trial) for moment, entry, trial in self._db.read(_FOR_READY, (self._arena,))}
+        """Return the forecast time, entry and trial of forecasts whose forecast time is still open."""
+        return {(id, entry, trial) for id, entry, trial in self._db.read(_FOR_READY, (self._arena,))}
 
-    def totals(self) -> dict[int, tuple[int, float, float]]:
-        """Return the number of forecasts, dollars and seconds by entry."""
-        return {entry: (n, dollars, seconds) for entry, n, dollars, seconds in self._db.read(_TOTALS, (self._arena,))}
+    def last(self) -> int:
+        """Return the number of the last forecast of all arenas."""
+        return self._db.read("select coalesce(max(seq), 0) from said")[0][0]
 
 
 def _forecast_row(which: ForecastKey, targets: Sequence[str], forecast: Forecast, at: datetime) -> SqlRow:
@@ -338,9 +343,18 @@ def _forecast_row(which: ForecastKey, targets: Sequence[str], forecast: Forecast
 
 # Entries, events, contexts and outcomes.
 
-_SELECTED = (
-    "select event, platform, status, closes_at, settled, body from listed where arena = ? and decision = 'selected'"
-)
+_ENTRIES = """
+select id, name, run, spec, since, forecasts, dollars, seconds from entry left join tally on tally.entry = entry.id
+where arena = ? order by id"""
+_SELECTED = """
+select event, platform, category, status, closes_at, settled, body from listed
+where arena = ? and decision = 'selected'"""
+_ANSWERS = f"""
+select e.name, {", ".join(f"c.{column}" for column in TRIAL_COLUMNS)} from entry e join cell c on c.run = e.run
+where e.arena = ? and c.question = ? and c.due = ? order by e.id, c.trial"""
+_CONTEXTS = """
+select count(*) from context where digest in (
+    select context from moment where arena = ? and context is not null)"""
 _LIST = """
 insert into listed (arena, event, platform, category, format, first_seen, last_seen, status, closes_at, volume,
     decision, reason, decided_at, body)
@@ -359,22 +373,31 @@ on conflict (arena, event, target) do update set outcome = excluded.outcome, pay
     resolved_at = excluded.resolved_at, provenance = excluded.provenance, told_at = excluded.told_at"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArenaEntryRow:
-    """An entry as recorded."""
+class ArenaEntryRow(NamedTuple):
+    """An entry as recorded, with the totals of its forecasts."""
 
     id: int
     name: str
     run: str
+    spec: str
+    """The spec of its run, as JSON."""
     since: datetime
+    forecasts: int
+    dollars: float
+    seconds: float
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The spec of its run as plain data."""
+        return json.loads(self.spec)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SelectedEventRow:
+class SelectedEventRow(NamedTuple):
     """A selected event."""
 
     event: str
     platform: str
+    category: str
     status: str
     closes_at: datetime
     settled: bool
@@ -394,7 +417,7 @@ class ArenaStore:
         database.migrate(SCHEMA_NAME, MIGRATIONS)
         self.db = database
         self.arena = arena
-        self.moments = MomentTable(database, arena)
+        self.forecast_times = ForecastTimeTable(database, arena)
         self.said = ForecastNumbers(database, arena)
 
     def begin(self, spec: str, now: datetime) -> None:
@@ -403,7 +426,7 @@ class ArenaStore:
         self.db.write(note, (self.arena, spec, now.isoformat()))
 
     def enter(self, name: str, run: str, spec: str, now: datetime) -> ArenaEntryRow:
-        """Record an entry; recording it again has no effect."""
+        """Record an entry. Recording it again has no effect."""
         note = "insert into entry (arena, name, run, spec, since) values (?, ?, ?, ?, ?) on conflict do nothing"
         self.db.write(note, (self.arena, name, run, spec, now.isoformat()))
         return next(entry for entry in self.entries() if (entry.name, entry.run) == (name, run))
@@ -414,40 +437,43 @@ class ArenaStore:
         select max(at) from (
             select max(last_seen) as at from listed where arena = ?
             union all select max(taken_at) from moment where arena = ?) as known"""
-        ((found,),) = self.db.read(query, (self.arena, self.arena))
-        return _moment_or_none(found)
+        ((at,),) = self.db.read(query, (self.arena, self.arena))
+        return _datetime_or_none(at)
 
     def entries(self) -> list[ArenaEntryRow]:
         """Return all entries there have ever been."""
-        query = "select id, name, run, since from entry where arena = ? order by id"
         return [
-            ArenaEntryRow(id=id, name=name, run=run, since=instant(since))
-            for id, name, run, since in self.db.read(query, (self.arena,))
+            ArenaEntryRow._make((*head, instant(since), *totals))
+            for *head, since, forecasts, dollars, seconds in self.db.read(_ENTRIES, (self.arena,))
+            for totals in [(forecasts or 0, dollars or 0.0, seconds or 0.0)]
         ]
 
     def decide(
         self, listed: Sequence[ListedEvent], rules: SelectionRules, now: datetime, *, volatility: Mapping[str, float]
     ) -> Selection:
-        """Select among listed events, record it, and plan first moments; only one process at a time does this."""
+        """Select among listed events, record the selection, and plan the first forecast times.
+
+        Only one process at a time does this.
+        """
         at = now.isoformat()
 
         def row(event: ListedEvent, decision: str, reason: str, body: str) -> SqlRow:
-            known = (self.arena, event.question.id, event.platform, event.category, format_of(event), at, at)
-            return (*known, event.status, _iso(event.closes_at), event.volume, decision, reason, at, body)
+            head = (self.arena, event.question.id, event.platform, event.category, format_of(event), at, at)
+            return (*head, event.status, _iso(event.closes_at), event.volume, decision, reason, at, body)
 
         def work(statements: Statements) -> Selection:
             query = "select event, category, format, decided_at from listed where arena = ? and decision = 'selected'"
-            taken = [
+            past = [
                 PastSelection(event=event, category=category, format=format, at=instant(decided))
                 for event, category, format, decided in statements.read(query, (self.arena,))
             ]
-            found = select(listed, rules, taken, now, volatility=volatility)
-            rows = [row(event, "selected", "", to_json(event.question)) for event in found.chosen]
-            rows += [row(event, "rejected", reason, "") for event, reason in found.rejected]
+            selection = select(listed, rules, past, now, volatility=volatility)
+            rows = [row(event, "selected", "", to_json(event.question)) for event in selection.chosen]
+            rows += [row(event, "rejected", reason, "") for event, reason in selection.rejected]
             statements.write_many(_LIST, rows)
-            for event in found.chosen:
-                self.moments.plan(event.question.id, 0, now, on=statements)
-            return found
+            for event in selection.chosen:
+                self.forecast_times.plan(event.question.id, 0, now, on=statements)
+            return selection
 
         return self.db.together(work, alone=f"arena/{self.arena}")
 
@@ -460,24 +486,19 @@ class ArenaStore:
         """Return the selected event with that id, or None."""
         return next(iter(self._selected(" and event = ?", id)), None)
 
-    def called(self, name: str) -> list[SelectedEventRow]:
+    def closing_next(self, most: int) -> list[SelectedEventRow]:
+        """Return the open events that close next, at most so many."""
+        return self._selected(" and settled = 0 and status = 'open' order by closes_at, event limit ?", most)
+
+    def matching(self, name: str) -> list[SelectedEventRow]:
         """Return the selected events with that id, or whose id ends in it after a slash."""
-        plain = name.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-        return self._selected(" and (event = ? or event like ? escape '!') order by event", name, f"%/{plain}")
+        pattern = f"%/{like_pattern(name)}"
+        return self._selected(" and (event = ? or event like ? escape '!') order by event", name, pattern)
 
     def _selected(self, where: str, *values: object) -> list[SelectedEventRow]:
         return [
-            SelectedEventRow(
-                event=event,
-                platform=platform,
-                status=status,
-                closes_at=instant(closes),
-                settled=bool(settled),
-                question=from_json(body, Question),
-            )
-            for event, platform, status, closes, settled, body in self.db.read(
-                f"{_SELECTED}{where}", (self.arena, *values)
-            )
+            SelectedEventRow._make((*head, instant(closes), bool(settled), from_json(body, Question)))
+            for *head, closes, settled, body in self.db.read(f"{_SELECTED}{where}", (self.arena, *values))
         ]
 
     def taken_up(self, event: str) -> datetime:
@@ -490,8 +511,8 @@ class ArenaStore:
         update = """
         update listed set last_seen = ?, status = ?, closes_at = coalesce(?, closes_at), volume = ?
         where arena = ? and event = ?"""
-        stands = (now.isoformat(), event.status, _iso(event.closes_at), event.volume)
-        self.db.write(update, (*stands, self.arena, event.question.id))
+        values = (now.isoformat(), event.status, _iso(event.closes_at), event.volume)
+        self.db.write(update, (*values, self.arena, event.question.id))
         self.add_quotes(event.question)
 
     def over(self, event: str, status: str) -> None:
@@ -518,7 +539,7 @@ class ArenaStore:
         return self.db.read(query, (self.arena, event))
 
     def keep_context(self, built: ContextBuild, now: datetime) -> None:
-        """Store a context under its digest, with the story of how it was built."""
+        """Store a context under its digest, with the record of how it was built."""
         story = {name: value for name, value in built.to_dict().items() if name != "context"}
         row = (built.context.digest, now.isoformat(), built.usage.worth, json.dumps(story), built.context.to_json())
         keep = "insert into context (digest, at, dollars, story, body) values (?, ?, ?, ?, ?) on conflict do nothing"
@@ -529,12 +550,28 @@ class ArenaStore:
         rows = self.db.read("select body from context where digest = ?", (digest,))
         return PredictionContext.from_json(rows[0][0], digest=digest) if rows else None
 
-    def add_outcomes(self, found: Iterable[Resolution], now: datetime) -> None:
-        """Store results; amended ones replace those stored before."""
+    def asked(self) -> list[tuple[Question, str]]:
+        """Return every question that was asked with its context as JSON, in the order of events and forecast times."""
+        query = """
+        select asked.question, context.body from moment join asked on asked.moment = moment.id
+        join context on context.digest = moment.context where moment.arena = ? order by moment.event, moment.number"""
+        return [(from_json(question, Question), body) for question, body in self.db.read(query, (self.arena,))]
+
+    def context_count(self) -> int:
+        """Return the number of contexts of this arena."""
+        return self.db.read(_CONTEXTS, (self.arena,))[0][0]
+
+    def answers(self, event: str, asked_at: datetime) -> Iterator[tuple[str, Forecast | Failure]]:
+        """Yield the answers to an event as asked at a time, each after the name of its entry, by entry and trial."""
+        for name, *row in self.db.read(_ANSWERS, (self.arena, event, asked_at.isoformat())):
+            yield name, stored_answer(tuple(row), self.db.place)
+
+    def add_outcomes(self, results: Iterable[Resolution], now: datetime) -> None:
+        """Store results. Amended results replace earlier ones."""
         rows: list[SqlRow] = []
-        for one in found:
-            result = (one.outcome, one.payoff, _iso(one.resolved_at), one.provenance)
-            rows.append((self.arena, one.question_id, one.target_id, *result, now.isoformat()))
+        for resolution in results:
+            values = (resolution.outcome, resolution.payoff, _iso(resolution.resolved_at), resolution.provenance)
+            rows.append((self.arena, resolution.question_id, resolution.target_id, *values, now.isoformat()))
         if rows:
             self.db.write_many(_OUTCOME, rows)
 
@@ -553,15 +590,16 @@ class ArenaStore:
 
     def outcome_state(self) -> SqlRow:
         """Return a value that changes whenever a result is added, corrected or withdrawn."""
-        return self.db.read("select count(*), max(told_at) from outcome where arena = ?", (self.arena,))[0]
+        query = "select count(*), coalesce(max(told_at), '') from outcome where arena = ?"
+        return self.db.read(query, (self.arena,))[0]
 
     def settled_since(self, when: datetime) -> list[SelectedEventRow]:
         """Return settled events with a result recorded since `when`."""
-        told = "select event from outcome where arena = ? and told_at >= ?"
-        return self._selected(f" and settled = 1 and event in ({told}) order by event", self.arena, when.isoformat())
+        events = "select event from outcome where arena = ? and told_at >= ?"
+        return self._selected(f" and settled = 1 and event in ({events}) order by event", self.arena, when.isoformat())
 
     def withdraw(self, event: str) -> None:
-        """Delete the results of an event whose platform withdrew them; its next listing tells whether it is open."""
+        """Delete the results of an event whose platform withdrew them. The next listing shows whether it is open."""
 
         def work(statements: Statements) -> None:
             statements.write("delete from outcome where arena = ? and event = ?", (self.arena, event))
@@ -571,6 +609,6 @@ class ArenaStore:
         self.db.together(work)
 
     def settle(self, event: str) -> None:
-        """Mark an event as settled: all its results are known."""
+        """Mark an event as settled, because all its results are known."""
         update = "update listed set settled = 1, status = 'resolved' where arena = ? and event = ?"
         self.db.write(update, (self.arena, event))

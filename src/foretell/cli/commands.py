@@ -18,11 +18,11 @@ from foretell.cli.progress import VIEWS
 from foretell.operations.table import OPERATIONS
 from foretell.plugins import load_object
 from foretell.questions.errors import InputError
-from foretell.report.provenance import command_text, made_by
+from foretell.report.provenance import command_text, running_command
 from foretell.request import OperationRequest, allowed_names, flags, hints, is_list, on_command_line, plain_type
 
 if TYPE_CHECKING:
-    from foretell.operations.result import Result
+    from foretell.report.result import Result
 
 GROUPS = {
     "tree": """Trees of claims: grow, show, edit and update them, and ask what if.
@@ -62,7 +62,7 @@ def operation_command(words: str) -> click.Command:
     if (operation := OPERATIONS.get(words)) is not None:
         return request_command(
             operation.request,
-            operation.place,
+            operation.answer,
             name=words,
             files=operation.files,
             default_file=operation.default_file,
@@ -88,7 +88,9 @@ class CommandGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one entry per command."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, one.get_short_help_str(limit=200)) for name, one in self.commands.items()])
+            formatter.write_dl(
+                [(name, command.get_short_help_str(limit=200)) for name, command in self.commands.items()]
+            )
 
 
 class ListGroup(CommandGroup):
@@ -136,7 +138,7 @@ class RequestCommand(click.Command):
         words = list(args)
         try:
             for first, second in pairwise(words):
-                # Where files are arguments, the one to write to would be read.
+                # If files are arguments, the output file would be read as another input.
                 if first == "--json" and second.endswith(".json") and not Path(second).exists():
                     raise click.UsageError(f"unexpected extra argument ({second})", ctx)
             return super().parse_args(ctx, args)
@@ -206,19 +208,19 @@ def request_command(
     def called(*, as_json: bool = False, out_files: tuple[Path, ...] = (), **values: Any) -> None:
         request = read_request(kind, values)
         function = load_object(answer) if isinstance(answer, str) else answer
-        # What a service makes, it makes for others, who have commands of their own.
-        with made_by("" if service else command_text(name or "", request, out_files)):
+        # A service works for others, so its command is not named in the results.
+        with running_command("" if service else command_text(name or "", request, out_files)):
             with nullcontext({}) if view is None else view() as reporting:
                 result = function(request, **reporting)
                 if iscoroutine(result):
                     from foretell.runs import event_loop
 
-                    # Inline, because every frame between a command and a model is one more to read.
+                    # Inline, to keep stack traces between a command and a model short.
                     with event_loop.runner() as loop:
                         result = loop.run(result)
             if result is not None:
-                unasked = (Path(default_file),) if default_file and not as_json else ()
-                show_result(result, as_json=as_json, out=out_files or unasked)
+                default_files = (Path(default_file),) if default_file and not as_json else ()
+                show_result(result, as_json=as_json, out=out_files or default_files)
 
     params = [field_parameter(field, info) for field, info in kind.model_fields.items() if on_command_line(info)]
     params += [out_option(files, default_file)] if files else []
@@ -246,10 +248,10 @@ def _value(value: Any, info: FieldInfo) -> Any:
     if not _by_name(info):
         return value
     pairs: dict[str, str] = {}
-    for written in value:
-        name, equals, text = written.partition("=")
+    for pair in value:
+        name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise InputError(f"{written!r} is not of the form NAME=VALUE")
+            raise InputError(f"{pair!r} is not of the form NAME=VALUE")
         pairs[name] = text
     return pairs
 
@@ -282,7 +284,7 @@ def field_parameter(name: str, info: FieldInfo) -> click.Parameter:
         usual = ", ".join(map(str, default)) if isinstance(default, tuple) else default
         text = f"{text}  [default: {usual}]"
     if shown.get("env"):
-        # Not click's own envvar: the request reads the variable, so that every way in behaves the same.
+        # Not click's own envvar: the request reads the variable, so that all interfaces behave the same.
         text = f"{text}  [env: {shown['env']}]"
     spelled = list(flags(name, info))
     more: Any
@@ -303,7 +305,7 @@ def _click_type(annotation: Any) -> Any:
     """Return the click type of a field's values."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
-        return click.Choice([str(one) for one in arguments])
+        return click.Choice([str(argument) for argument in arguments])
     if origin in (tuple, list):
         return _click_type(arguments[0])
     if annotation is Path:
@@ -328,7 +330,7 @@ def json_option() -> click.Option:
 def out_option(suffixes: tuple[str, ...], default: str | None = None) -> click.Option:
     """Create the option `--out FILE`. The suffix sets the format and is checked before the command does anything.
 
-    The empty suffix stands for a folder of tables.
+    The empty suffix means a folder of tables.
     """
     named = [suffix for suffix in suffixes if suffix]
     known = " or ".join(filter(None, (", ".join(named[:-1]), named[-1]))) if named else ""

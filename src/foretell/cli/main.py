@@ -1,5 +1,6 @@
 """The command line: a table of commands, each imported only when it is called."""
 
+import gc
 import logging
 import sys
 from collections.abc import Iterator
@@ -66,10 +67,10 @@ PLACES = {
 
 
 class HarmlessContext(click.Context):
-    """A context that makes error messages, which may contain a stranger's file name, harmless to the terminal."""
+    """A context that removes control characters from error messages, which may contain untrusted file names."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> Any:
-        """Sanitize the message here, because another frame between a command and a model would be one more to read."""
+        """Sanitize the message. It is done here to add no stack frame between a command and a model."""
         if isinstance(error, click.ClickException):
             from foretell.data.untrusted import for_terminal
 
@@ -150,13 +151,13 @@ def _reference(command: click.Command, context: click.Context) -> Iterator[str]:
 REFERENCE = """# Commands
 
 Every command and option, as `--help` prints it. Input that cannot be used ends in one line on standard error and exit
-code 2; nothing is written then. Where a model gave no answer, or only one that rests on a failure, the exit code of
-`ask`, `run` and `tree` is 3.
+code 2; nothing is written then. If a model gave no answer or only a fallback answer, the exit code of `ask`, `run` and
+`tree` is 3.
 
-The same words mean the same in every command: `--json` prints the result as JSON; `--out FILE` also writes it to a file
-whose suffix says the format (repeat it for several; what is printed stays the same); `-f` and `-o` name the tables of
-forecasts and outcomes, `--by` names columns, `--closes` a date, `--concurrency` how much is done at a time and
-`--trials` how often a question is asked. A spelling of an earlier version is refused with the new one.
+Options have the same meaning in every command: `--json` prints the result as JSON; `--out FILE` also writes it to a
+file whose suffix sets the format (repeat it for several files; the printed output stays the same); `-f` and `-o` name
+the tables of forecasts and outcomes, `--by` names columns, `--closes` a date, `--concurrency` how much is done at once
+and `--trials` how often a question is asked. A former spelling is an error that names the new one.
 """
 _AT_ONCE: Any = {"is_flag": True, "is_eager": True, "expose_value": False}
 
@@ -183,15 +184,17 @@ class NoteHandler(logging.Handler):
 
 def main() -> None:
     """Run the command line. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
+    # Loading modules makes many objects and hardly any garbage: searching it as often as usual costs a tenth of a call.
+    gc.set_threshold(100_000, 50, 100)
     # Commands report errors themselves; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
     # Tell the user about a closed service, a first check of a model, a full disk, a changed clock or an old variable.
-    for name in ("data.pace", "models.check", "models.database", "clock", "settings"):
+    for name in ("data.service_limits", "models.check", "models.database", "clock", "settings"):
         logging.getLogger(f"foretell.{name}").addHandler(NoteHandler())
     try:
         cli()
     except Exception as error:
-        # Imported late: it would make --help a fifth slower.
+        # Imported here: at the top it would make --help 20% slower.
         from foretell.questions.errors import InputError, storage_error_in
 
         error = error if isinstance(error, InputError) else storage_error_in(error) or error

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from foretell.number_text import duration, percent
+
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
@@ -59,7 +61,7 @@ def progress_bar(what: str) -> Reporting:
 
 @contextmanager
 def run_progress() -> Reporting:
-    """Show cells done, failures, money in its four figures, calls, replies on their way and time left."""
+    """Show trials done, failures, cost, calls, pending replies and time left."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
     from foretell.models.waiting import waiting_text
@@ -69,11 +71,14 @@ def run_progress() -> Reporting:
         task = bars.add_task("run", total=None, failed="0 failed", money="", calls=0, waiting="")
 
         def watch(now: "RunProgress") -> None:
-            failed = f"{now.failed} failed" if not now.degraded else f"{now.failed} failed, {now.degraded} degraded"
+            failed = f"{now.failed} failed" if not now.fallback else f"{now.failed} failed, {now.fallback} fallback"
             waiting = waiting_text()
-            counts = {"failed": failed, "money": now.money.text(2), "calls": now.calls}
+            if now.fetched < now.wanted:
+                bars.update(task, description="values", total=now.wanted, completed=now.fetched)
+                return
+            counts = {"failed": failed, "money": str(now.money), "calls": now.calls}
             counts["waiting"] = f" · {waiting}" if waiting else ""
-            bars.update(task, total=now.total, completed=now.done, **counts)
+            bars.update(task, description="run", total=now.total, completed=now.done, **counts)
 
         yield {"watch": watch}
 
@@ -125,7 +130,7 @@ class LiveView:
                 pass
 
     def counts(self) -> str:
-        """Return calls, dollars and withheld texts, and what is being waited for, as text."""
+        """Return calls, dollars, withheld texts and pending requests as text."""
         from foretell.models.ledger import Money
         from foretell.models.waiting import waiting_text
 
@@ -157,11 +162,11 @@ class TreeLiveView(LiveView):
             case NodeGrounded():
                 self.grounded += 1
                 self.failed += event.p is None
-                result = f"{event.p:.0%}" if event.p is not None else f"failed: {event.error[:80]}"
+                result = percent(event.p) if event.p is not None else f"failed: {event.error[:80]}"
                 self.lines.append(f"{event.node} grounded by {event.grounder}: {result}")
             case NodeSynthesized():
                 self.joined += 1
-                result = "nothing" if event.p is None else f"{event.p:.0%}"
+                result = "nothing" if event.p is None else percent(event.p)
                 failed = next((f", {note[:120]}" for note in event.notes if note.startswith("synthesis failed")), "")
                 self.lines.append(f"{event.node} put together: {result}{failed}")
             case ToolUsed():
@@ -171,7 +176,7 @@ class TreeLiveView(LiveView):
                 self.count(event)
 
     def text(self, elapsed: float) -> str:
-        """The view as lines of text.
+        """Return the view as lines of text.
 
         >>> from foretell.questions.trace import NodeAnalyzed, NodeGrounded
         >>> view = TreeLiveView()
@@ -179,9 +184,9 @@ class TreeLiveView(LiveView):
         >>> view.add(NodeGrounded(node="P1", p=0.4, grounder="search"))
         >>> print(view.text(10.0))
         P0 broken down into 2 claims
-        P1 grounded by search: 40%
-        3 claims · 1 of 2 leaves grounded · 0 of 1 put together · 0 calls · $0.0000 billed · 0 withheld · about 20 s left
-        """  # noqa: E501
+        P1 grounded by search: 40 %
+        3 claims · 1 of 2 leaves grounded · 0 of 1 put together · 0 calls · $0 billed · 0 withheld · about 20 s left
+        """
         leaves, done = self.claims - len(self.parents), self.grounded + self.joined
         failed = f" ({self.failed} failed)" if self.failed else ""
         parts = [
@@ -190,8 +195,8 @@ class TreeLiveView(LiveView):
             f"{self.joined} of {len(self.parents)} put together",
             self.counts(),
         ]
-        if done:  # Leaves and parents counted alike, if it goes on as it has.
-            parts.append(f"about {elapsed * (self.claims - done) / done:.0f} s left")
+        if done:  # Assumes that leaves and parents take equally long.
+            parts.append(f"about {duration(elapsed * (self.claims - done) / done)} left")
         return "\n".join([*self.lines[-TREE_LINES:], " · ".join(parts)])
 
 
@@ -204,7 +209,7 @@ def _parents(event: "NodeAnalyzed") -> set[str]:
 
 
 class RunLiveView(LiveView):
-    """A live view of a run: how beliefs changed, searches, withheld texts and cost."""
+    """A live view of a run: how estimates changed, searches, withheld texts and cost."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -225,17 +230,17 @@ class RunLiveView(LiveView):
                 self.count(event)
 
     def text(self, _: float) -> str:
-        """The view as lines of text.
+        """Return the view as lines of text.
 
         >>> from foretell.questions.trace import BeliefRevised
         >>> view = RunLiveView()
         >>> view.add(0, BeliefRevised(step=1, p={"yes": 0.4}, reason="", belief={}))
         >>> view.add(0, BeliefRevised(step=2, p={"yes": 0.25}, reason="", belief={}))
         >>> print(view.text(1.0))
-        trial 0: 40% → 25%
-        0 calls · $0.0000 billed · 0 withheld
+        trial 0: 40 % → 25 %
+        0 calls · $0 billed · 0 withheld
         """
-        paths = [f"trial {trial}: {' → '.join(f'{p:.0%}' for p in path)}" for trial, path in sorted(self.path.items())]
+        paths = [f"trial {trial}: {' → '.join(map(percent, path))}" for trial, path in sorted(self.path.items())]
         return "\n".join([*paths, *self.lines[-RUN_LINES:], self.counts()])
 
 
@@ -262,7 +267,7 @@ def live_view(kind: "type[TreeLiveView | RunLiveView]") -> Reporting:
         yield {"watch": view.add, "tell": tell}
 
 
-# Lines, and confirming before something is sent.
+# Lines, and confirmation before something is sent.
 
 
 @contextmanager
@@ -276,7 +281,7 @@ def _confirmation() -> Reporting:
         from foretell.questions.errors import InputError
 
         if not sys.stdin.isatty():
-            raise InputError("nobody is there to be asked", hint="say --yes to send, or --dry-run to look")
+            raise InputError("confirmation needs a terminal", hint="pass --yes to send, or --dry-run to preview")
         for item in preview.fresh:
             report_line(f"  {item.question} {item.part}: {item.title}")
         click.confirm("Send?", abort=True, err=True)
@@ -290,8 +295,8 @@ def _arena_service() -> Reporting:
     import asyncio
     from contextlib import ExitStack
 
-    from foretell.cli.serve import on_signals
     from foretell.report.terminal import echo
+    from foretell.runs.event_loop import on_signals
 
     bars: dict[str, Any] = {}
 

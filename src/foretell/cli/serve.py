@@ -1,10 +1,9 @@
-"""Commands that run until they are stopped: web app, MCP server, workers and the practice world."""
+"""Commands that run until they are stopped: web app, MCP server, workers and practice."""
 
 import asyncio
 import contextlib
 import os
 import secrets
-import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
@@ -17,8 +16,9 @@ from foretell.operations.requests.asking import AskRequest
 from foretell.operations.requests.runs import WorkerRequest
 from foretell.operations.requests.setup import McpRequest, PracticeRequest, ServeRequest
 from foretell.questions.errors import InputError, MissingExtra
-from foretell.report.provenance import command_text, made_by
+from foretell.report.provenance import command_text, running_command
 from foretell.report.terminal import echo
+from foretell.runs.event_loop import SIGNALS, on_signals
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -30,19 +30,11 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 OLD_TOKEN_VARIABLE = "FORETELL_MCP_TOKEN"
-"""Of version 0.2; FORETELL_TOKEN replaces it."""
+"""The variable of version 0.2; FORETELL_TOKEN replaces it."""
 SHORTEST_TOKEN = 16
 LOOK_SECONDS = 2.0
-"""How often a practice world looks for what bots have sent."""
+"""Seconds between two checks for what bots have sent in practice."""
 WEB_PACKAGES = ("fastapi", "jinja2", "markupsafe", "starlette", "uvicorn")
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-def on_signals(stop: Callable[[], None]) -> None:
-    """Call a function when the process receives SIGINT or SIGTERM."""
-    for sign in SIGNALS:
-        with contextlib.suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(sign, stop)
 
 
 @contextlib.contextmanager
@@ -63,7 +55,7 @@ def _serve(request: ServeRequest) -> Any:
     from foretell.runs.settings import load_settings
 
     with _web_extra("foretell serve"):
-        import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport] - is it there?
+        import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport] - is it installed?
 
         from foretell.web.app import create_app
         from foretell.web.site import write_site
@@ -71,29 +63,29 @@ def _serve(request: ServeRequest) -> Any:
     if request.static is not None:
         # Pages name the command that wrote them, but not a token from the environment.
         command = command_text("serve", request.model_copy(update={"token": None}))
-        with made_by(command), progress_bar("pages") as reporting:
+        with running_command(command), progress_bar("pages") as reporting:
             return asyncio.run(write_site(request.static, settings, only=request.only, **reporting))
     if request.token is not None and len(request.token) < SHORTEST_TOKEN:
-        raise InputError("the token is short enough to be guessed", column="--token", hint="16 characters or more")
+        raise InputError("the token is too short", column="--token", hint="use 16 characters or more")
     token = request.token or secrets.token_urlsafe(24)
     app = create_app(settings, token=token, host=request.host)
-    told = "Whoever has this link can spend what your keys allow."
-    _run_app(app, (request.host, request.port), token, told, open=request.open)
+    warning = "Whoever has this link can spend what your keys allow."
+    _run_app(app, (request.host, request.port), token, warning, open=request.open)
     return None
 
 
-def _run_app(app: "FastAPI", place: tuple[str, int], token: str, told: str, *, open: bool) -> None:
-    """Serve an application at a host and port until Ctrl-C, after printing its link and what else to tell."""
+def _run_app(app: "FastAPI", place: tuple[str, int], token: str, note: str, *, open: bool) -> None:
+    """Serve an application at a host and port until Ctrl-C, after printing its link and a note."""
     import uvicorn
 
     from foretell.data.connections import server_config
     from foretell.mcp.server import listen
 
     listening = listen(*place)
-    listening.listen()  # Before the link is printed: whoever opens it at once is not refused.
+    listening.listen()  # Before the link is printed, so that opening it at once works.
     host = f"[{place[0]}]" if ":" in place[0] else place[0]
     link = f"http://{host}:{listening.getsockname()[1]}/login?token={token}"
-    echo(f"foretell serves at {link}\nCtrl-C ends it. {told}")
+    echo(f"foretell serves at {link}\nCtrl-C ends it. {note}")
     if open:
         import webbrowser
 
@@ -101,7 +93,7 @@ def _run_app(app: "FastAPI", place: tuple[str, int], token: str, told: str, *, o
     leaving = app.state.serving.leaving
 
     class Leaving(uvicorn.Server):
-        """A server that tells open streams to close when it exits, so that it need not wait for them."""
+        """A server that closes open streams when it exits instead of waiting for them."""
 
         def handle_exit(self, sig: int, frame: "FrameType | None") -> None:
             leaving.set()
@@ -155,16 +147,16 @@ async def _mcp(request: McpRequest) -> None:
         return
     from foretell.mcp.server import PATH, listen, serve_http
 
-    given = os.environ.get("FORETELL_TOKEN", "")
-    if not given and (given := os.environ.get(OLD_TOKEN_VARIABLE, "")):
+    chosen = os.environ.get("FORETELL_TOKEN", "")
+    if not chosen and (chosen := os.environ.get(OLD_TOKEN_VARIABLE, "")):
         echo(f"note: {OLD_TOKEN_VARIABLE} is now FORETELL_TOKEN", err=True)
-    if given and len(given) < SHORTEST_TOKEN:
+    if chosen and len(chosen) < SHORTEST_TOKEN:
         problem = f"FORETELL_TOKEN is shorter than {SHORTEST_TOKEN} characters"
-        raise InputError(problem, hint="take a long random one")
-    token = given or secrets.token_urlsafe(32)
+        raise InputError(problem, hint="use a long random one")
+    token = chosen or secrets.token_urlsafe(32)
     listening = listen(HOST, request.port)
     echo(f"serving http://{HOST}:{listening.getsockname()[1]}{PATH} until Ctrl-C", err=True)
-    if not given:
+    if not chosen:
         echo(f"token: {token}", err=True)
     await serve_http(permissions, listening, token)
 
@@ -209,16 +201,16 @@ class McpCommand(RequestCommand):
             formatter.write_text(", ".join(tool.name for tool in TOOLS))
 
 
-_made = request_command(McpRequest, _mcp, name="mcp", service=True)
-mcp = McpCommand(_made.name, params=_made.params, callback=_made.callback, help=_made.help)
+_command = request_command(McpRequest, _mcp, name="mcp", service=True)
+mcp = McpCommand(_command.name, params=_command.params, callback=_command.callback, help=_command.help)
 
 
 # foretell worker.
 
 
 async def _worker(request: WorkerRequest) -> None:
-    from foretell.operations.shared_runs import cluster_status, run_worker, shared_url
     from foretell.runs.settings import load_settings
+    from foretell.runs.shared_runs import cluster_status, run_worker, shared_url
     from foretell.runs.worker import WorkerCapacity, WorkerSignals
 
     settings = load_settings()
@@ -239,10 +231,10 @@ async def _worker(request: WorkerRequest) -> None:
         signals.rest.set()
 
     on_signals(stop)
-    echo(f"up to {request.concurrency} trials at the same time; Ctrl-C to finish and leave", err=True)
+    echo(f"up to {request.concurrency} trials at a time; Ctrl-C to finish and leave", err=True)
     capacity = WorkerCapacity(here=request.concurrency, everywhere=settings.workers_concurrency)
     done = await run_worker(settings, capacity, signals, idle=request.idle)
-    echo(f"{done.done} cells, {done.failed} failed, {done.money} in {done.calls} calls")
+    echo(f"{done.done} trials, {done.failed} failed, {done.money} in {done.calls} calls")
 
 
 worker = request_command(WorkerRequest, _worker, name="worker", service=True)
@@ -277,13 +269,13 @@ async def _serve_practice(request: PracticeRequest, settings: "Settings") -> Non
         if request.env_file is not None:
             write_atomically(request.env_file, lines.encode(), private=True)
         echo(f"Serving until Ctrl-C. In a shell with the lines above, try: {TRY_NEXT}", err=True)
-        told = ""
+        shown = ""
         while not stopped.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stopped.wait(), LOOK_SECONDS)
-            if (received := save_received(inboxes, settings)) != told:
-                told = received
-                echo(told, err=True)
+            if (received := save_received(inboxes, settings)) != shown:
+                shown = received
+                echo(shown, err=True)
 
 
 practice = request_command(PracticeRequest, _practice, name="practice", service=True)

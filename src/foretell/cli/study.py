@@ -12,7 +12,7 @@ from foretell.operations.table import STUDY
 from foretell.report.terminal import echo
 
 if TYPE_CHECKING:
-    from foretell.report.study import StudyResult
+    from foretell.report.study_result import StudyResult
     from foretell.studies.inputs import Study
 
 
@@ -47,7 +47,7 @@ def study(context: click.Context) -> None:
     """Experiments on forecasts and forecasters; without NAME, list them.
 
     Studies of forecasts take stored runs, files of forecasts, or the runs of a grid. Every number comes with its
-    interval and with how many cases it rests on. --section NAME shows one part of a study.
+    interval and its number of cases. --section NAME shows one part of a study.
     """
     if context.invoked_subcommand is not None:
         return

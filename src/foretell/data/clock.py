@@ -1,4 +1,4 @@
-"""What time it is: this machine's clock, or for simulations a file that whoever drives them writes."""
+"""The current time, from this machine's clock or, in simulations, from a file."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +11,9 @@ CLOCK_FILE_PREFIX = "file:"
 
 
 def open_clock(name: str) -> Clock:
-    """The clock that FORETELL_CLOCK names: `file:PATH` for a file with an ISO time, read again at every use.
+    """Return the clock that FORETELL_CLOCK names: `file:PATH` for a file with an ISO time, read again at every use.
 
-    An empty name is this machine's clock.
+    An empty name means this machine's clock.
     """
     if not name:
         return lambda: datetime.now(UTC)

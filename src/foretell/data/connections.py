@@ -40,8 +40,8 @@ def _refusal(status: str, message: str, *headers: str) -> bytes:
     return "\r\n".join([*lines, "Connection: close", "", message]).encode("ascii")
 
 
-TOO_SLOW = _refusal("408 Request Timeout", f"the header of a request must be here within {HEADER_SECONDS:g} seconds")
-FULL = _refusal("503 Service Unavailable", f"{MAX_CONNECTIONS} connections are open already", "Retry-After: 5")
+TOO_SLOW = _refusal("408 Request Timeout", f"the header of a request must arrive within {HEADER_SECONDS:g} seconds")
+FULL = _refusal("503 Service Unavailable", f"{MAX_CONNECTIONS} connections are already open", "Retry-After: 5")
 
 
 class OpenConnections:
@@ -52,7 +52,7 @@ class OpenConnections:
         """Connections without a complete request, oldest first."""
         self.busy: dict[Peer, BoundedConnection] = {}
         self._requests: Counter[Peer] = Counter()
-        """Requests per busy connection: a pipelined one may begin before the one ahead of it has ended."""
+        """Requests per busy connection: a pipelined request may begin before the previous one has ended."""
 
     def admits(self) -> bool:
         """Whether there is room for one more connection; the oldest half-open one makes room."""
@@ -64,7 +64,7 @@ class OpenConnections:
         return True
 
     def request_begins(self, peer: Peer | None) -> None:
-        """A complete header has arrived on a connection."""
+        """Record that a complete header has arrived on a connection."""
         if peer is None:
             return
         if (connection := self.half_open.pop(peer, None)) is not None:
@@ -74,7 +74,7 @@ class OpenConnections:
             self._requests[peer] += 1
 
     def request_ends(self, peer: Peer | None) -> None:
-        """A request was answered; the connection waits for the next one."""
+        """Record that a request was answered; the connection waits for the next one."""
         if peer is None or peer not in self.busy:
             return
         self._requests[peer] -= 1
@@ -84,7 +84,7 @@ class OpenConnections:
             connection.wait_for_header()
 
     def forget_request(self, peer: Peer) -> None:
-        """No request is in progress on that connection any more."""
+        """Record that no request is in progress on that connection any more."""
         self.busy.pop(peer, None)
         self._requests.pop(peer, None)
 
@@ -134,7 +134,7 @@ class BoundedConnection(H11Protocol):
 
     def _too_slow(self) -> None:
         unsent = self.transport.get_write_buffer_size()
-        if unsent and (self._unsent is None or unsent < self._unsent):  # The last answer is still being taken in.
+        if unsent and (self._unsent is None or unsent < self._unsent):  # The client is still reading the last response.
             self._unsent = unsent
             self.wait_for_header()
         elif unsent:
@@ -152,7 +152,7 @@ class BoundedConnection(H11Protocol):
             self._peer = None
 
 
-TWO_LENGTHS = "a request says how long it is in one way only"
+TWO_LENGTHS = "a request must not have both Content-Length and Transfer-Encoding"
 
 
 def has_two_lengths(scope: Scope) -> bool:
@@ -161,17 +161,17 @@ def has_two_lengths(scope: Scope) -> bool:
 
 
 class BodyTooLarge(HTTPException):
-    """The request's body is larger than allowed. An HTTP error, so that handlers do not take it for their own."""
+    """The request's body is larger than allowed. An HTTP error, so that handlers do not treat it as their own."""
 
     def __init__(self, most: int) -> None:
-        super().__init__(413, f"a request may bring {most:,} bytes at most")
+        super().__init__(413, f"a request may have {most:,} bytes at most")
 
 
 class BodyTooSlow(HTTPException):
     """The request's body does not arrive in time."""
 
     def __init__(self) -> None:
-        super().__init__(408, f"the body of a request must be here within {BODY_SECONDS:g} seconds")
+        super().__init__(408, f"the body of a request must arrive within {BODY_SECONDS:g} seconds")
 
 
 class ReplyTooLarge(Exception):
@@ -193,7 +193,7 @@ class LimitedReceive:
         self._whole = False
 
     async def __call__(self) -> Message:
-        """The next part of the body; after the last one, the disconnect, whenever it comes."""
+        """Return the next part of the body; after the last part, wait for the disconnect."""
         if self._whole:
             return await self._receive()
         try:
@@ -241,20 +241,20 @@ class BoundedTools:
         try:
             await self._answer(scope, receive, send)
         except (ReaderTooSlow, ReplyTooLarge):
-            return  # The server closes the line of an answer that is not whole.
+            return  # The server closes the connection if a response is incomplete.
         finally:
             self._streams -= waiting
             self.connections.request_ends(scope.get("client"))
 
     def _refused(self, scope: Scope) -> tuple[int, str, str] | None:
-        """Status, text and header with which a request is refused; None if it is allowed."""
+        """Return status, text and header with which to refuse a request; None if it is allowed."""
         headers = dict(scope["headers"])
         if not self._knows_token(headers.get(b"authorization", b"")):
             return 401, "a valid token is needed", "WWW-Authenticate: Bearer"
         if has_two_lengths(scope):
             return 400, TWO_LENGTHS, "Connection: close"
         if self._streams > MAX_STREAMS:
-            return 503, f"{MAX_STREAMS} streams are open already", "Retry-After: 5"
+            return 503, f"{MAX_STREAMS} streams are already open", "Retry-After: 5"
         size = sum(len(name) + len(value) for name, value in scope["headers"])
         if size + len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_HEADER_BYTES:
             return 431, f"address and headers may have {MAX_HEADER_BYTES:,} bytes at most", ""
@@ -284,13 +284,13 @@ class BoundedTools:
         except HTTPException as error:
             await _refuse(limited, error.status_code, error.detail, "")
             return
-        body: Message = {"type": "http.request", "body": b"".join(one.get("body", b"") for one in parts)}
+        body: Message = {"type": "http.request", "body": b"".join(part.get("body", b"") for part in parts)}
         ahead = [parts[-1] if parts[-1]["type"] == "http.disconnect" else body]
 
-        async def told() -> Message:
+        async def receive_body() -> Message:
             return ahead.pop() if ahead else await receive()
 
-        await self._app(scope, told, limited)
+        await self._app(scope, receive_body, limited)
 
 
 async def _refuse(send: Send, status: int, words: str, header: str) -> None:
@@ -303,7 +303,7 @@ async def _refuse(send: Send, status: int, words: str, header: str) -> None:
 
 
 def server_config(app: ASGIApp, connections: OpenConnections, **options: Any) -> uvicorn.Config:
-    """Server configuration with these limits and without an access log (the login link contains the token)."""
+    """Return a server configuration with these limits and without an access log (the login link contains the token)."""
     bounded = type("BoundedConnection", (BoundedConnection,), {"open_connections": connections})
     defaults: dict[str, Any] = {
         "log_level": "warning",

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -43,16 +43,21 @@ ON CONFLICT (hash) DO UPDATE SET
     published = max(coalesce(published, excluded.published), coalesce(excluded.published, published)),
     captured = min(coalesce(captured, excluded.captured), coalesce(excluded.captured, captured))
 """
-# A capture proves that the text existed then, so it stands in where a page states no date of its own.
+# A capture proves that the text existed then, so it is used if a page states no date.
 _BEST = """
 SELECT words.rowid FROM words JOIN documents ON documents.id = words.rowid
 WHERE words MATCH ? AND (? IS NULL OR coalesce(published, captured) <= ?)
 ORDER BY bm25(words, 5.0, 1.0), words.rowid LIMIT ?
 """
-# Apart from the ranking, because a passage is costly and the ranking goes over everything that matches.
+# Separate from the ranking query, because snippets are costly and the ranking covers all matches.
 _SHOWN = """
 SELECT url, documents.title, documents.text, published, captured, source, snippet(words, 1, '', '', ' … ', 48)
 FROM words JOIN documents ON documents.id = words.rowid WHERE words MATCH ? AND words.rowid = ?
+"""
+_AT = """
+SELECT url, title, text, published, captured, source FROM documents
+WHERE url = ? AND (? IS NULL OR coalesce(published, captured) <= ?)
+ORDER BY coalesce(published, captured) DESC, id DESC LIMIT 1
 """
 _COMMON = frozenset(
     re.findall(
@@ -118,7 +123,7 @@ class Corpus:
         self._lock = threading.Lock()
         try:
             self._db = _connected(path)
-            weakref.finalize(self, self._db.close)  # The searches of a run use it, and none knows which is the last.
+            weakref.finalize(self, self._db.close)  # Searches of a run share it, and none knows that it is the last.
         except sqlite3.Error as error:
             problem = storage_error(error, path)
             if problem is not None and not isinstance(problem, DamagedFile):
@@ -136,7 +141,7 @@ class Corpus:
             self._db.close()
 
     def add(self, documents: Iterable[CorpusDocument]) -> CorpusCounts:
-        """Store what is new. A document met again with another date keeps the later publication and earlier capture."""
+        """Store new documents. A known document with another date keeps the later publication and earlier capture."""
         counts, batch = CorpusCounts(), list[CorpusDocument]()
         for document in documents:
             batch.append(document)
@@ -145,7 +150,7 @@ class Corpus:
         return counts + self._store(batch)
 
     def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[CorpusHit]:
-        """The best matches; in a backtest only documents dated at or before the cutoff."""
+        """Return the best matches; in a backtest only documents dated at or before the cutoff."""
         words = _any_of(query)
         if not words:
             return []
@@ -153,37 +158,34 @@ class Corpus:
         try:
             with self._lock:
                 best = self._db.execute(_BEST, (words, until, until, limit)).fetchall()
-                rows = [self._db.execute(_SHOWN, (words, one)).fetchone() for (one,) in best]
+                rows = [self._db.execute(_SHOWN, (words, id)).fetchone() for (id,) in best]
         except sqlite3.DatabaseError as error:
             raise storage_error(error, self.path) or error from None
-        return [
-            CorpusHit(
-                document=CorpusDocument(
-                    url=url,
-                    title=title,
-                    text=text,
-                    published=_date_from_text(at),
-                    captured=_date_from_text(kept),
-                    source=source,
-                ),
-                snippet=snippet,
-            )
-            for url, title, text, at, kept, source, snippet in rows
-        ]
+        return [CorpusHit(document=_document_of(row), snippet=snippet) for *row, snippet in rows]
+
+    def document(self, url: str, as_of: AsOf) -> CorpusDocument | None:
+        """Return the newest document at an address; in a backtest the newest one dated at or before the cutoff."""
+        until = _date_to_text(as_of.at) if as_of.mode == "backtest" else None
+        try:
+            with self._lock:
+                row = self._db.execute(_AT, (url, until, until)).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise storage_error(error, self.path) or error from None
+        return None if row is None else _document_of(row)
 
     def _store(self, batch: list[CorpusDocument]) -> CorpusCounts:
         try:
             with self._lock, self._db:
                 before = self._last_id()
-                self._db.executemany(_INSERT, [_row(one) for one in batch])
+                self._db.executemany(_INSERT, [_row(document) for document in batch])
                 added = self._last_id() - before
         except sqlite3.DatabaseError as error:
             raise storage_error(error, self.path) or error from None
-        undated = sum(one.published is None and one.captured is None for one in batch)
+        undated = sum(document.published is None and document.captured is None for document in batch)
         return CorpusCounts(added=added, known=len(batch) - added, undated=undated)
 
     def _last_id(self) -> int:
-        """Grows by one with every new document, because none is ever deleted."""
+        """Return the last id, which grows by one with every new document, because none is ever deleted."""
         return self._db.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()[0]
 
 
@@ -205,21 +207,33 @@ def _connected(path: str | Path) -> sqlite3.Connection:
     return db
 
 
-def _row(one: CorpusDocument) -> tuple[str | None, ...]:
-    return (
-        one.hash,
-        one.url,
-        one.title,
-        one.text,
-        _date_to_text(one.published),
-        _date_to_text(one.captured),
-        one.source,
+def _document_of(row: Sequence[Any]) -> CorpusDocument:
+    url, title, text, published_at, captured_at, source = row
+    return CorpusDocument(
+        url=url,
+        title=title,
+        text=text,
+        published=_date_from_text(published_at),
+        captured=_date_from_text(captured_at),
+        source=source,
     )
 
 
-def _date_to_text(moment: datetime | None) -> str | None:
-    """Fixed width, so that text order is time order."""
-    return None if moment is None else moment.isoformat(timespec="microseconds")
+def _row(document: CorpusDocument) -> tuple[str | None, ...]:
+    return (
+        document.hash,
+        document.url,
+        document.title,
+        document.text,
+        _date_to_text(document.published),
+        _date_to_text(document.captured),
+        document.source,
+    )
+
+
+def _date_to_text(at: datetime | None) -> str | None:
+    """Format with a fixed width, so that text order is time order."""
+    return None if at is None else at.isoformat(timespec="microseconds")
 
 
 def _date_from_text(text: str | None) -> datetime | None:
@@ -227,18 +241,18 @@ def _date_from_text(text: str | None) -> datetime | None:
 
 
 def _any_of(query: str) -> str:
-    """Any of the words but the commonest, phrases in quotes kept together; rare words count more by the ranking.
+    """Return a query for any of the words except the most common ones; quoted phrases stay together.
 
     >>> _any_of('will the "central bank" cut?'), _any_of("to be or not to be")
     ('"central bank" OR "cut"', '"to" OR "be" OR "or" OR "not"')
     """
     parts = re.findall(r'"([^"]+)"|(\w+)', query)
     phrases = list(dict.fromkeys(" ".join(re.findall(r"\w+", phrase or word)) for phrase, word in parts))
-    telling = [one for one in phrases if one.casefold() not in _COMMON]
-    return " OR ".join(f'"{one}"' for one in telling or phrases if one)
+    telling = [phrase for phrase in phrases if phrase.casefold() not in _COMMON]
+    return " OR ".join(f'"{phrase}"' for phrase in telling or phrases if phrase)
 
 
-# Web archive files (WARC): the pages that crawlers stored, each with the moment of its capture.
+# Web archive files (WARC): pages stored by crawlers, each with the time of its capture.
 
 MAX_RECORD = 20_000_000
 """Larger records are skipped: they are not articles."""
@@ -246,7 +260,7 @@ Headers = dict[str, str]
 
 
 def read_warc(path: Path) -> Iterator[CorpusDocument]:
-    """The readable pages of a web archive. Skips records without text, or with a status other than 200."""
+    """Yield the readable pages of a web archive. Skips records without text, or with a status other than 200."""
     packed = path.name.lower().endswith(".gz")
     with gzip.open(path, "rb") if packed else path.open("rb") as file:
         try:
@@ -270,7 +284,7 @@ def _records(file: IO[bytes], path: Path) -> Iterator[tuple[Headers, bytes]]:
             headers[name.strip().lower()] = value.strip()
         length = headers.get("content-length", "")
         if not length.isdigit():
-            raise InputError("a record does not tell its length", path=path)
+            raise InputError("a record does not state its length", path=path)
         if int(length) > MAX_RECORD:
             file.seek(int(length), 1)
             continue
@@ -290,16 +304,16 @@ def _document(headers: Headers, block: bytes, source: str) -> CorpusDocument | N
     else:
         return None
     try:
-        found = read_page(body, kind, url)
+        page = read_page(body, kind, url)
     except PageUnavailable:
         return None
     return CorpusDocument(
-        url=url, title=found.title, text=found.text, published=found.published, captured=captured, source=source
+        url=url, title=page.title, text=page.text, published=page.published, captured=captured, source=source
     )
 
 
 def _answered(block: bytes) -> tuple[bytes, str] | None:
-    """Body and content type of a stored HTTP response with status 200."""
+    """Return body and content type of a stored HTTP response with status 200."""
     head, _, body = block.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     if first.split(" ")[1:2] != ["200"]:
@@ -315,7 +329,7 @@ def _answered(block: bytes) -> tuple[bytes, str] | None:
 
 
 def _joined(body: bytes) -> bytes:
-    """The joined chunks of a body; a body stored without chunks is returned as it is."""
+    """Return the joined chunks of a body; a body stored without chunks is returned as it is."""
     parts: list[bytes] = []
     rest = body
     while rest:
@@ -342,7 +356,7 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
 
 
 def _inflated(body: bytes, window: int) -> bytes:
-    """The decompressed body, limited to the largest record, so that a zip bomb cannot fill the memory."""
+    """Return the decompressed body, limited to the largest record, so that a zip bomb cannot fill the memory."""
     return zlib.decompressobj(window).decompress(body, MAX_RECORD)
 
 
@@ -358,11 +372,11 @@ _DATE_KEYS = ("published", "date", "updated", "modified")
 
 
 def read_documents(path: Path) -> Iterator[CorpusDocument]:
-    """Every document of a file, or of a folder and its subfolders. HTML pages without text are left out."""
+    """Yield every document of a file, or of a folder and its subfolders. HTML pages without text are left out."""
     if path.is_dir():
-        for one in sorted(path.rglob("*")):
-            if one.is_file() and one.name.lower().endswith(KINDS):
-                yield from read_documents(one)
+        for file in sorted(path.rglob("*")):
+            if file.is_file() and file.name.lower().endswith(KINDS):
+                yield from read_documents(file)
         return
     name = path.name.lower()
     if not path.is_file():
@@ -380,7 +394,7 @@ def read_documents(path: Path) -> Iterator[CorpusDocument]:
 
 
 def _text(path: Path) -> CorpusDocument:
-    """A text file, dated by its front matter or by the beginning of its name."""
+    """Read a text file, dated by its front matter or by the beginning of its name."""
     content = path.read_text(encoding="utf-8", errors="replace").removeprefix("\ufeff")
     front, body = _front_matter(content, path)
     head = Row(path=path, number=0, fields=front)
@@ -397,13 +411,11 @@ def _text(path: Path) -> CorpusDocument:
 def _page(path: Path) -> Iterator[CorpusDocument]:
     url = path.absolute().as_uri()
     try:
-        found = read_html(path.read_bytes(), url)
+        html = read_html(path.read_bytes(), url)
     except PageUnavailable:
         return
-    published = found.published or _day_in_name(path)
-    yield CorpusDocument(
-        url=url, title=found.title or path.stem, text=found.text, published=published, source=path.name
-    )
+    published = html.published or _day_in_name(path)
+    yield CorpusDocument(url=url, title=html.title or path.stem, text=html.text, published=published, source=path.name)
 
 
 def _json_lines(path: Path) -> Iterator[CorpusDocument]:
@@ -422,26 +434,26 @@ def _json_lines(path: Path) -> Iterator[CorpusDocument]:
 
 
 def _date(row: Row, column: str) -> datetime:
-    found = parse_stated_date(str(row.fields[column]))[0]
-    if found is None:
+    date = parse_stated_date(str(row.fields[column]))[0]
+    if date is None:
         raise row.problem(column, f"{row.fields[column]!r} is not a date", "write e.g. 2025-10-26")
-    return found
+    return date
 
 
 def _front_matter(content: str, path: Path) -> tuple[dict[str, Any], str]:
-    found = _FRONT.match(content)
-    if found is None:
+    match = _FRONT.match(content)
+    if match is None:
         return {}, content
     try:
-        front: Any = parse_yaml(found[1])
+        front: Any = parse_yaml(match[1])
     except InputError:
         raise InputError("the lines between --- are not YAML", path=path, hint="write e.g. date: 2025-10-26") from None
-    return (front if isinstance(front, dict) else {}), content[found.end() :]
+    return (front if isinstance(front, dict) else {}), content[match.end() :]
 
 
 def _day_in_name(path: Path) -> datetime | None:
-    found = _NAMED_DAY.match(path.name)
-    return parse_stated_date(found[1])[0] if found else None
+    match = _NAMED_DAY.match(path.name)
+    return parse_stated_date(match[1])[0] if match else None
 
 
 def _first_line(body: str) -> str:
@@ -453,7 +465,7 @@ def _first_line(body: str) -> str:
 
 
 class CorpusSearch:
-    """Searches documents on this machine, with the date filter in the query itself."""
+    """Searches documents on this machine; the query itself filters by date."""
 
     name = "local"
     facts = "our own format"
@@ -470,17 +482,22 @@ class CorpusSearch:
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """Return at most `limit` results by relevance."""
         query = clean_query(query, max_chars=2_000)
-        found = await asyncio.to_thread(self._corpus.search, query, as_of, limit)
-        return [_hit(one) for one in found]
+        hits = await asyncio.to_thread(self._corpus.search, query, as_of, limit)
+        return [_hit(hit) for hit in hits]
+
+    async def document(self, url: str, as_of: AsOf) -> SearchHit | None:
+        """Return the whole document at an address; None if there is none."""
+        document = await asyncio.to_thread(self._corpus.document, url.strip(), as_of)
+        return None if document is None else _hit(CorpusHit(document=document, snippet=""))
 
 
-def _hit(found: CorpusHit) -> SearchHit:
-    document = found.document
+def _hit(hit: CorpusHit) -> SearchHit:
+    document = hit.document
     dated = document.published or document.captured
     return SearchHit(
         url=document.url,
         title=document.title,
-        snippet=found.snippet,
+        snippet=hit.snippet,
         published=dated,
         dating="published" if document.published else "crawled" if dated else "none",
         text=document.text,

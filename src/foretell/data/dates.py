@@ -26,9 +26,9 @@ WRITTEN = re.compile(
 
 
 def parse_stated_date(text: str | None) -> tuple[datetime | None, Dating]:
-    """The moment a text states, and how it was dated. Ages told from now ("2 days ago") give no moment.
+    """Return the time that a text states, and how it was dated. Relative ages ("2 days ago") give no time.
 
-    A day without a clock time is its first moment, and a clock time without a zone is taken as UTC.
+    A day without a clock time means its start. A clock time without a zone is taken as UTC.
 
     >>> parse_stated_date("2026-03-03T09:30:00")[0].isoformat()
     '2026-03-03T09:30:00+00:00'
@@ -42,32 +42,32 @@ def parse_stated_date(text: str | None) -> tuple[datetime | None, Dating]:
         return None, "none"
     if _RELATIVE.fullmatch(text):
         return None, "relative"
-    moment = _moment(text)
-    if moment is None or moment.year < _OLDEST_YEAR:
+    parsed = _parse_datetime(text)
+    if parsed is None or parsed.year < _OLDEST_YEAR:
         return None, "none"
-    return moment, "published"
+    return parsed, "published"
 
 
-def _moment(text: str) -> datetime | None:
-    """A moment in ISO format, in words, or as in e-mail; the first format that matches."""
-    for read in (datetime.fromisoformat, _written, parsedate_to_datetime):
+def _parse_datetime(text: str) -> datetime | None:
+    """Parse a time in ISO format, in words, or in the format of e-mail; the first that matches."""
+    for read in (datetime.fromisoformat, _parse_day_in_words, parsedate_to_datetime):
         try:
-            moment = read(text)
-            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+            parsed = read(text)
+            return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
         except (ValueError, OverflowError):
             continue
     return None
 
 
-def _written(text: str) -> datetime:
-    found = WRITTEN.fullmatch(text)
-    if found is None:
-        raise ValueError("no day in words")
-    month = _MONTHS.index((found["m1"] or found["m2"]).lower()) + 1
-    return datetime(int(found["y"]), month, int(found["d1"] or found["d2"]), tzinfo=UTC)
+def _parse_day_in_words(text: str) -> datetime:
+    match = WRITTEN.fullmatch(text)
+    if match is None:
+        raise ValueError("not a day in words")
+    month = _MONTHS.index((match["m1"] or match["m2"]).lower()) + 1
+    return datetime(int(match["y"]), month, int(match["d1"] or match["d2"]), tzinfo=UTC)
 
 
-# What a web page says of its own date, in markup made for that or in so many words.
+# The dates that a web page states, in its markup or in its text.
 
 _META = frozenset(
     {
@@ -89,17 +89,17 @@ _VISIBLE_DATE = re.compile(
 
 
 def latest_page_date(tree: Any) -> datetime | None:
-    """The latest date a page states, whether of publishing or of an update; None where its markup states none.
+    """Return the latest date of publication or update that a page states; None if its markup states none.
 
-    An update may bring in what was not known before, so it counts like a publication. Words such as "updated 5 March"
-    only ever make a page younger: in prose they may speak of something else, so they date no page by themselves.
+    An update may add information that was not known before, so it counts like a publication. Words such as "updated 5
+    March" can only make the date later. Alone they do not date a page, because they may refer to something else.
     """
-    marked = [moment for one in _in_markup(tree) if (moment := parse_stated_date(one)[0]) is not None]
+    marked = [stated for text in _in_markup(tree) if (stated := parse_stated_date(text)[0]) is not None]
     if not marked:
         return None
     text = " ".join(tree.xpath("//body//text()[not(parent::script or parent::style)]"))
-    said = (parse_stated_date(found["day"])[0] for found in _VISIBLE_DATE.finditer(text))
-    return max(one for one in (*marked, *said) if one is not None)
+    visible = (parse_stated_date(match["day"])[0] for match in _VISIBLE_DATE.finditer(text))
+    return max(stated for stated in (*marked, *visible) if stated is not None)
 
 
 def _in_markup(tree: Any) -> Iterator[str]:

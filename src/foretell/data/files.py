@@ -1,12 +1,11 @@
-"""Files: atomic writes, locks that end with their holder, verified downloads, the home folder, a shared DuckDB."""
+"""Files: atomic writes, verified downloads, the home folder, a shared DuckDB."""
 
 import atexit
 import json
 import os
 import secrets
 import sys
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
@@ -22,54 +21,13 @@ BINARY = getattr(os, "O_BINARY", 0)
 """Prevents the conversion of line endings on some systems."""
 
 
-class LockHeld(Exception):
-    """Another process holds the lock."""
-
-
-@contextmanager
-def locked(path: Path, *, wait: bool = True) -> Generator[None]:
-    """Hold the lock of this file, waiting for it or raising `LockHeld`. The empty file remains."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_CREAT | os.O_RDWR | BINARY, 0o600)
-    try:
-        lock_open_file(file, wait=wait)
-        yield
-    finally:
-        os.close(file)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def lock_open_file(file: int, *, wait: bool = True) -> None:
-        """Lock a file that is open until it is closed, waiting for it or raising `LockHeld`."""
-        # Nobody can read a byte that is locked there: one far behind the end stands for the file.
-        os.lseek(file, 2**31 - 2, os.SEEK_SET)
-        while True:
-            try:
-                msvcrt.locking(file, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-            except OSError:
-                if not wait:
-                    raise LockHeld from None
-            else:
-                return
-else:
-    import fcntl
-
-    def lock_open_file(file: int, *, wait: bool = True) -> None:
-        """Lock a file that is open until it is closed, waiting for it or raising `LockHeld`."""
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise LockHeld from None
-
-# Files that appear whole or not at all, whatever happens while they are written.
+# Atomic writes.
 
 
 def write_atomically(path: Path, body: bytes, *, private: bool = False) -> None:
     """Write to a temporary file in the same directory and move it into place, so that no reader sees half a file.
 
-    Who may read it is what the user's umask says; a private file, which may hold a key, is for its owner alone.
+    The user's umask determines who may read it. A private file, which may contain a key, is readable by its owner only.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}"
@@ -86,7 +44,7 @@ def write_atomically(path: Path, body: bytes, *, private: bool = False) -> None:
 
 
 def open_duckdb() -> "DuckDBPyConnection":
-    """A connection with its own temporary tables. All share one database, because starting another takes 30 ms."""
+    """Return a connection with its own temporary tables. All share one database, because opening one takes 30 ms."""
     return _duckdb(os.getpid()).cursor()
 
 
@@ -94,9 +52,15 @@ def open_duckdb() -> "DuckDBPyConnection":
 def _duckdb(process: int) -> "DuckDBPyConnection":
     import duckdb
 
-    # A file that was written anew under the same name must not be read from memory.
-    database = duckdb.connect(":memory:", config={"enable_external_file_cache": False})
-    # While anything holds it when the interpreter ends, the library prints pages about leaks.
+    config: dict[str, str | bool | int | float | list[str]] = {
+        # A file that was rewritten under the same name must not be read from memory.
+        "enable_external_file_cache": False,
+        # Memory of tables that are gone is given back soon, because what is computed from them needs it.
+        "allocator_flush_threshold": "8MB",
+        "allocator_bulk_deallocation_flush_threshold": "8MB",
+    }
+    database = duckdb.connect(":memory:", config=config)
+    # If it still exists when the interpreter exits, the library prints long warnings about leaks.
     atexit.register(_duckdb.cache_clear)
     return database
 
@@ -125,8 +89,8 @@ def home_folder(environment: Mapping[str, str] = os.environ) -> Path:
     >>> home_folder({"FORETELL_HOME": "/data/foretell"}).as_posix()
     '/data/foretell'
     """
-    if told := environment.get("FORETELL_HOME"):
-        return Path(told).expanduser()
+    if home := environment.get("FORETELL_HOME"):
+        return Path(home).expanduser()
     if sys.platform == "win32":
         return Path(environment.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "foretell"
     if sys.platform == "darwin":

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -15,8 +16,9 @@ from json import dumps
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
+from foretell.data.day_cache import DayCache
 from foretell.data.http_cache import FOLDER, HttpCache
-from foretell.data.pace import (
+from foretell.data.service_limits import (
     PRACTICE_HEADER,
     KnownService,
     ServiceAccess,
@@ -25,6 +27,7 @@ from foretell.data.pace import (
     ServiceStore,
     ServiceTurns,
 )
+from foretell.models.rate_limits import RateLimit
 from foretell.outgoing.client import (
     ConnectionBroke,
     Connections,
@@ -36,7 +39,6 @@ from foretell.outgoing.client import (
     Unsendable,
     address_of,
 )
-from foretell.outgoing.limiter import Limit, Limiter, MemoryLimits
 from foretell.outgoing.public_address import Resolve, is_public, leads_inside, look_up
 from foretell.outgoing.retry import RetryRule, may_pass
 from foretell.questions.server_replies import redacted, retry_after
@@ -89,11 +91,11 @@ class HttpLimits:
     max_wait_seconds: float = 60.0
     """Longest pause before a retry, and longest wait that a server may ask for."""
     max_pause_seconds: float = 120.0
-    """Longest pause of a service that we wait for; if it is longer, the caller is told at once."""
+    """Longest pause of a service that we wait for; for a longer pause, an error is raised at once."""
 
     @property
     def retries(self) -> RetryRule:
-        """When a request is sent again."""
+        """When to send a request again."""
         return RetryRule(
             attempts=self.attempts,
             first_pause=self.wait_seconds,
@@ -116,7 +118,7 @@ class HttpResponse:
 
 @cache
 def user_agent(contact: str = "", *, browser: bool = False) -> str:
-    """Our user agent; for some servers in the form of a browser's, because they answer nobody else.
+    """Return our user agent; some servers only respond to one in the form of a browser's.
 
     >>> user_agent("me@example.org").partition(" ")[2]
     '(+me@example.org)'
@@ -127,7 +129,7 @@ def user_agent(contact: str = "", *, browser: bool = False) -> str:
     return f"{name} (+{contact})" if contact else name
 
 
-NO_CONTACT = "{} wants to know who asks: set your address with foretell doctor --contact you@example.org"
+NO_CONTACT = "{} requires a contact address: set yours with foretell doctor --contact you@example.org"
 
 
 def check_status(answer: IncomingAnswer, url: str, *, good: Container[int], explanation: str = "") -> None:
@@ -153,17 +155,19 @@ CROSS_SITE_HEADERS = frozenset({"user-agent", "accept", "accept-language"})
 """Headers that may follow a redirect to another site; anything else could be a key."""
 
 
+DEFINITE_STATUS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
+"""Refusals that the same request will get again on the same day."""
 MOST_AT_ONCE = 100
 """Requests of one client that are under way at the same time."""
 Params = Mapping[str, str] | tuple[tuple[str, str], ...]
 
 
 class AsyncHttpClient:
-    """Reads addresses with retries, at the pace each host bears, and never shows a key.
+    """Sends requests with retries, within each host's rate limit, and never shows a key.
 
     Give it another transport to replay or to refuse the network. Use one client per event loop.
 
-    >>> from foretell.outgoing import Answer, FunctionTransport
+    >>> from foretell.outgoing.client import Answer, FunctionTransport
     >>> async def example() -> bytes:
     ...     transport = FunctionTransport(lambda request: Answer(body=b"ok"))
     ...     async with AsyncHttpClient(transport=transport) as client:
@@ -181,26 +185,24 @@ class AsyncHttpClient:
         access: ServiceAccess | None = None,
         resolve: Resolve | None = None,
     ) -> None:
-        """`access` says who asks and where the shared rate limits are stored; without it they are this client's own.
+        """`access` has the user agent and the place of shared rate limits; without it, limits apply to this client.
 
         `resolve` looks up where a redirect leads; nothing is looked up with a custom transport.
         """
         self.limits = limits or HttpLimits(total_seconds=60.0, max_bytes=20_000_000)
         self._secrets: list[str] = []
-        self._rates: dict[str, Limit] = {}
-        """By host: how often it may be asked, as a plug-in says."""
         self._access = access or ServiceAccess()
         self._resolve = resolve or (look_up if transport is None else None)
-        # Through a transport of somebody's own nothing leaves this machine that would have to be spared.
+        # With a custom transport no request leaves this machine, so no service needs rate limits.
         self._services = ServiceAddresses(self._access) if transport is None else None
         self._turns = ServiceTurns(
             ServiceStore(self._access.state),
             patience=self.limits.max_pause_seconds,
             longest=self.limits.total_seconds + self.limits.connect_seconds,
         )
-        self._hosts = Limiter(MemoryLimits(), longest=self.limits.total_seconds)
         home = self._access.home
         self._cache = None if home is None or transport is not None else HttpCache(home / FOLDER)
+        self._daily: DayCache | None = None
         self._user_agent = self._access.user_agent() or user_agent(self._access.contact)
         self._transport = transport or Connections(
             connect_seconds=self.limits.connect_seconds, read_seconds=self.limits.read_seconds
@@ -220,11 +222,11 @@ class AsyncHttpClient:
         await self.aclose()
 
     def clock_skew(self) -> float | None:
-        """Seconds by which this machine's clock is ahead of the servers' clocks; None if nobody has answered."""
+        """Seconds by which this machine's clock is ahead of the servers' clocks; None without any response."""
         ahead: list[float] = []
-        for told, here in self._dates.values():
+        for stated, here in self._dates.values():
             with suppress(ValueError, TypeError):
-                ahead.append(here - parsedate_to_datetime(told).timestamp())
+                ahead.append(here - parsedate_to_datetime(stated).timestamp())
         return sorted(ahead)[len(ahead) // 2] if ahead else None
 
     async def aclose(self) -> None:
@@ -232,22 +234,31 @@ class AsyncHttpClient:
         self._turns.close()
         await self._transport.close()
 
+    def once_a_day(self, daily: DayCache) -> "AsyncHttpClient":
+        """Return this client, with its connections and limits, storing what known services answer to GET for a day.
+
+        A client without a home stores nothing.
+        """
+        client = copy(self)
+        client._daily = None if self._access.home is None else daily
+        return client
+
     def keep_secret(self, secret: str) -> None:
         """Hide this text in every error, address and log line of this client."""
         if secret and secret not in self._secrets:
             self._secrets.append(secret)
 
     def redact(self, text: str) -> str:
-        """The text with every secret hidden."""
+        """Return the text with every secret hidden."""
         return redacted(text, self._secrets)
 
-    def pace(self, url: str, *, per_second: float, burst: int = 1) -> None:
+    def limit_rate(self, url: str, *, per_second: float, burst: int = 1) -> None:
         """Limit the request rate for the host of this address. Limits of known services are not changed."""
         if per_second <= 0 or burst < 1:
             raise ValueError("per_second must be positive and burst at least 1")
-        parts = urlsplit(url)
-        if self._services is not None and self._services.find(parts.netloc, parts.path) is None:
-            self._rates[parts.netloc] = Limit(what="requests", most=burst, seconds=burst / per_second, held=False)
+        if self._services is not None:
+            parts, limit = urlsplit(url), RateLimit(most=burst, seconds=burst / per_second, held=False)
+            self._services.limit_host(parts.netloc, parts.path, limit)
 
     def stand_in(self, url: str, public: str) -> None:
         """Treat an address as that of a public service, so that its limits apply."""
@@ -265,7 +276,7 @@ class AsyncHttpClient:
         progress: Progress | None = None,
         stored_mark: str = "",
     ) -> HttpResponse:
-        """The response to a GET: 200, 304, or a redirect that is not followed. Otherwise raises `SourceError`.
+        """Return the response to a GET: 200, 304, or a redirect that is not followed. Otherwise raise `SourceError`.
 
         A response with the header `stored_mark` was stored by an archive: its status is that of the stored page and
         says nothing about the archive.
@@ -277,15 +288,18 @@ class AsyncHttpClient:
             good = GOOD_STATUS | REDIRECT_STATUS
             if admit is not None:
                 request = request._replace(address=await admit(str(request.url)))
-            key = None if admit else self._cache_key(request)
-            answer = await self._kept_or_asked(key, request, good, progress=progress, mark=stored_mark)
+            if self._daily is not None and admit is None and self._service(request) is not None:
+                answer = await self._once_a_day(self._daily, request, good)
+            else:
+                key = None if admit else self._cache_key(request)
+                answer = await self._cached_or_sent(key, request, good, progress=progress, mark=stored_mark)
             if answer.status not in REDIRECT_STATUS or not follow_redirects:
                 return HttpResponse(status=answer.status, body=answer.body, headers=answer.headers, hops=tuple(hops))
             if len(hops) > MAX_REDIRECTS:
                 raise SourceError(f"more than {MAX_REDIRECTS} redirects", url=hops[0])
-            came, request = request, self._next_hop(request, answer, headers or {}, hops[-1])
+            previous, request = request, self._next_hop(request, answer, headers or {}, hops[-1])
             if admit is None:
-                address = await self._hop_address(came, request, hops[-1])
+                address = await self._hop_address(previous, request, hops[-1])
                 request = request._replace(address=address)
 
     async def post(
@@ -297,14 +311,14 @@ class AsyncHttpClient:
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> HttpResponse:
-        """The answer to a POST of JSON, a form or bytes: any 2xx; redirects are not followed. Else a `SourceError`."""
+        """Return the 2xx response to a POST of JSON, a form or bytes. Any other raises `SourceError`."""
         kind, body = "", content or b""
         if json is not None:
             kind, body = "application/json", dumps(json, ensure_ascii=False, separators=(",", ":")).encode()
         elif form is not None:
             kind, body = "application/x-www-form-urlencoded", urlencode(form).encode()
-        given = {**({"Content-Type": kind} if kind else {}), **(headers or {})}
-        return await self._with_retries(self._request("POST", url, headers=given, body=body), range(200, 300))
+        all_headers = {**({"Content-Type": kind} if kind else {}), **(headers or {})}
+        return await self._with_retries(self._request("POST", url, headers=all_headers, body=body), range(200, 300))
 
     def _next_hop(
         self, request: HttpRequest, answer: HttpResponse, headers: Mapping[str, str], shown: str
@@ -312,29 +326,29 @@ class AsyncHttpClient:
         try:
             target = address_of(urljoin(str(request.url), answer.headers["location"]))
         except (KeyError, ValueError, Unsendable):
-            raise SourceError("redirects to no readable address", url=shown, status=answer.status) from None
+            raise SourceError("redirects to an invalid address", url=shown, status=answer.status) from None
         if target.scheme not in ("http", "https"):
-            raise SourceError("redirects to something that is not http", url=shown, status=answer.status)
+            raise SourceError("redirects to an address that is not http", url=shown, status=answer.status)
         if leads_inside(target.raw_host or "") and not leads_inside(request.url.raw_host or ""):
             raise SourceError(LEADS_INSIDE, url=shown, status=answer.status)
         same_site = target.origin() == request.url.origin()
-        kept = {k: v for k, v in headers.items() if same_site or k.lower() in CROSS_SITE_HEADERS}
-        return self._request("GET", str(target), headers=kept)
+        passed_on = {k: v for k, v in headers.items() if same_site or k.lower() in CROSS_SITE_HEADERS}
+        return self._request("GET", str(target), headers=passed_on)
 
-    async def _hop_address(self, came: HttpRequest, target: HttpRequest, shown: str) -> str | None:
-        """The numeric address of another site's name; refused if it leads into a private network.
+    async def _hop_address(self, previous: HttpRequest, target: HttpRequest, shown: str) -> str | None:
+        """Return the numeric address of another site; raise `SourceError` if it is in a private network.
 
         A service within such a network may redirect within it.
         """
-        if target.url.raw_host == came.url.raw_host:
-            return came.address
+        if target.url.raw_host == previous.url.raw_host:
+            return previous.address
         numbers = await self._numbers(target)
         if not all(map(is_public, numbers)):
-            inside = leads_inside(came.url.raw_host or "")
-            if not inside and all(map(is_public, await self._numbers(came))):
+            inside = leads_inside(previous.url.raw_host or "")
+            if not inside and all(map(is_public, await self._numbers(previous))):
                 raise SourceError(LEADS_INSIDE, url=shown)
             return None
-        return min(numbers, key=lambda one: ":" in one, default=None)
+        return min(numbers, key=lambda number: ":" in number, default=None)
 
     async def _numbers(self, request: HttpRequest) -> list[str]:
         if self._resolve is None:
@@ -342,7 +356,7 @@ class AsyncHttpClient:
         try:
             return await self._resolve(request.url.raw_host or "", request.url.port or 80)
         except (OSError, UnicodeError):
-            return []  # Somebody between here and there may know the name.
+            return []  # A proxy may know the name.
 
     def _request(
         self,
@@ -353,35 +367,35 @@ class AsyncHttpClient:
         params: Params | None = None,
         body: bytes | None = None,
     ) -> HttpRequest:
-        """A request with the user agent that its service accepts, unless the caller sets one."""
+        """Return a request with the user agent that its service accepts, unless the caller sets one."""
         try:
             address = address_of(url, params)
         except Unsendable as error:
             raise SourceError(self.redact(str(error)), url=self.redact(url)) from None
-        given = dict(headers or {})
-        if "user-agent" not in {name.lower() for name in given}:
+        sent_headers = dict(headers or {})
+        if "user-agent" not in {name.lower() for name in sent_headers}:
             service = self._services and self._services.find(_netloc(address), address.path)
-            given["User-Agent"] = self._user_agent
+            sent_headers["User-Agent"] = self._user_agent
             if service is not None:
                 own = self._access.user_agent(service.name)
-                given["User-Agent"] = own or user_agent(self._access.contact, browser=service.facts.browser)
-        return HttpRequest(method, address, given, body)
+                sent_headers["User-Agent"] = own or user_agent(self._access.contact, browser=service.facts.browser)
+        return HttpRequest(method, address, sent_headers, body)
 
     def _service(self, request: HttpRequest) -> KnownService | None:
         return self._services and self._services.find(_netloc(request.url), request.url.path)
 
     def _cache_key(self, request: HttpRequest) -> str | None:
-        """The cache key of a response; None if caching is useless or the request contains a key."""
+        """Return the cache key of a response; None if caching is useless or the request contains a key."""
         service = self._service(request)
         url = str(request.url)
         if self._cache is None or service is None or not service.facts.cached or self.redact(url) != url:
             return None
         return self._cache.key(url, request.headers or {})
 
-    async def _kept_or_asked(
+    async def _cached_or_sent(
         self, key: str | None, request: HttpRequest, good: Container[int], **options: Any
     ) -> HttpResponse:
-        """The response from the cache while it is fresh, else a conditional request."""
+        """Return the response from the cache while it is fresh; otherwise send a conditional request."""
         if self._cache is None or key is None:
             return await self._with_retries(request, good, **options)
         known = self._cache.find(key)
@@ -396,19 +410,34 @@ class AsyncHttpClient:
             known = self._cache.renew(key, known, answer.headers)
         return HttpResponse(status=HTTPStatus.OK, body=known.body, headers=known.headers)
 
+    async def _once_a_day(self, daily: DayCache, request: HttpRequest, good: Container[int]) -> HttpResponse:
+        """Return today's response, sending the request only if no process of this machine has sent it today."""
+        url = self.redact(str(request.url))
+
+        async def send() -> tuple[dict[str, Any], bytes]:
+            try:
+                answer = await self._with_retries(request, good)
+            except SourceError as error:
+                if error.status not in DEFINITE_STATUS:
+                    raise
+                return {"status": error.status, "problem": error.problem}, b""
+            return {"status": answer.status, "headers": dict(answer.headers)}, answer.body
+
+        facts, body = await daily.once(str(request.url), send)
+        if "problem" in facts:
+            missing = facts["status"] == HTTPStatus.NOT_FOUND
+            raise (NotFound if missing else SourceError)(facts["problem"], url=url, status=facts["status"])
+        return HttpResponse(status=facts["status"], body=body, headers=facts["headers"])
+
     async def _with_retries(
         self, request: HttpRequest, good: Container[int], *, progress: Progress | None = None, mark: str = ""
     ) -> HttpResponse:
         service = self._service(request)
-        host = _netloc(request.url)
-        rate = self._rates.get(host)
         url = self.redact(str(request.url))
         for attempt in count(1):
             try:
                 if service is not None:
                     return await self._in_turn(service, request, url, good, progress, mark)
-                if rate is not None:
-                    await self._hosts.take(host, [(rate, 1)])
                 return await self._once(request, url, good, progress, mark)
             except ServerBusy as busy:
                 pause = self.limits.retries.pause(attempt, asked=busy.wait)
@@ -426,11 +455,11 @@ class AsyncHttpClient:
         progress: Progress | None,
         mark: str,
     ) -> HttpResponse:
-        """Ask a known service when it is our turn; a pause it asks for applies to everyone."""
+        """Send a request to a known service when its limits allow; a pause it asks for applies to all clients."""
         nameless = not self._access.contact and not self._access.user_agent(service.name)
         if service.public and service.facts.needs_contact and nameless:
             problem = NO_CONTACT.format(service.facts.title)
-            self._turns.say_once(service, problem)
+            self._turns.warn_once(service, problem)
             raise SourceError(problem, url=url)
         try:
             weigh = service.facts.weigh
@@ -458,12 +487,12 @@ class AsyncHttpClient:
                 async with asyncio.timeout(self.limits.total_seconds):
                     return await self._answer(request, url, good, progress, mark)
             except TimeoutError:
-                failure = SourceError(f"answer took longer than {self.limits.total_seconds:g} s", url=url)
+                failure = SourceError(f"the response took longer than {self.limits.total_seconds:g} s", url=url)
             except (NotConnected, ConnectionBroke) as error:
                 failure = ServerBusy(self.redact(str(error)), url=url)
             except OutgoingError as error:
                 failure = SourceError(self.redact(str(error)), url=url)
-        # Raised out here so that no chained exception carries what was hidden.
+        # Raised here, outside the handlers, so that no chained exception reveals what was redacted.
         raise failure
 
     async def _answer(
@@ -487,15 +516,15 @@ class AsyncHttpClient:
             return await answer.read(self.limits.max_bytes)
         total, received = answer.length, 0
 
-        def heard(part: bytes) -> None:
+        def on_part(part: bytes) -> None:
             nonlocal received
             received += len(part)
             progress(received, total)
 
-        return await answer.read(self.limits.max_bytes, heard)
+        return await answer.read(self.limits.max_bytes, on_part)
 
     async def _explanation(self, answer: IncomingAnswer) -> str:
-        """The beginning of the server's message about a failure, unless it is a web page."""
+        """Return the beginning of the server's message about a failure, unless it is a web page."""
         if "html" in answer.headers.get("content-type", ""):
             return ""
         async for part in answer.parts():
@@ -505,19 +534,19 @@ class AsyncHttpClient:
 
 
 def _netloc(url: "URL") -> str:
-    """The host of an address, with its port if it is not the usual one."""
+    """Return the host of an address, with its port if it is not the usual one."""
     return url.host_port_subcomponent or ""
 
 
 def _joined(headers: Mapping[str, str]) -> dict[str, str]:
-    """Header values by lower-case name; the values of a repeated name are joined by commas."""
-    found: dict[str, str] = {}
+    """Return header values by lower-case name; the values of a repeated name are joined by commas."""
+    joined: dict[str, str] = {}
     for name, value in headers.items():
         key = name.lower()
-        found[key] = f"{found[key]}, {value}" if key in found else value
-    return found
+        joined[key] = f"{joined[key]}, {value}" if key in joined else value
+    return joined
 
 
 def _asks_to_pause(error: ServerBusy, *, spared: bool) -> bool:
-    """Whether everyone should pause; a practice server without a stated time is just retried a little later."""
+    """Whether all clients should pause; a practice server that states no time is just retried."""
     return error.wait is not None or (error.status == HTTPStatus.TOO_MANY_REQUESTS and not spared)

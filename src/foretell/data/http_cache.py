@@ -37,17 +37,17 @@ class CachedAnswer:
 
     @property
     def conditions(self) -> dict[str, str]:
-        """Headers that request the response only if it has changed."""
+        """Return headers that request the response only if it has changed."""
         names = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
         return {header: self.headers[name] for name, header in names.items() if self.headers.get(name)}
 
     def fresh(self, now: float) -> bool:
-        """Whether it may be used without asking."""
+        """Whether it may be used without a new request."""
         return self.stored <= now < self.stored + fresh_seconds(self.headers)
 
 
 def fresh_seconds(headers: Mapping[str, str]) -> float:
-    """How long a response may be used without asking again.
+    """Return how long a response may be used without a new request.
 
     >>> fresh_seconds({"cache-control": "public, max-age=300", "age": "60"}), fresh_seconds({"etag": "x"})
     (240.0, 0.0)
@@ -65,12 +65,12 @@ def fresh_seconds(headers: Mapping[str, str]) -> float:
 
 
 def cache_rules(headers: Mapping[str, str]) -> dict[str, str]:
-    """The directives of Cache-Control by lower-case name."""
+    """Return the directives of Cache-Control by lower-case name."""
     parts = (part.partition("=") for part in headers.get("cache-control", "").lower().split(","))
     return {name.strip(): value.strip().strip('"') for name, _, value in parts if name.strip()}
 
 
-def may_be_kept(headers: Mapping[str, str]) -> bool:
+def is_cacheable(headers: Mapping[str, str]) -> bool:
     """Whether the server allows storing a response and it would be useful."""
     rules = cache_rules(headers)
     if {"no-store", "private"} & set(rules) or headers.get("vary", "").strip() == "*" or "set-cookie" in headers:
@@ -82,8 +82,8 @@ def _number(text: str) -> float:
     return float(text) if text.isdigit() else 0.0
 
 
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _aware(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 class HttpCache:
@@ -96,15 +96,15 @@ class HttpCache:
         self._size: int | None = None
 
     def key(self, url: str, headers: Mapping[str, str]) -> str | None:
-        """The key of a request's response; None if it must not be stored."""
-        given = {name.lower(): value for name, value in headers.items()}
-        if not set(given) <= PLAIN_HEADERS:
+        """Return the cache key of a request; None if it must not be stored."""
+        lower = {name.lower(): value for name, value in headers.items()}
+        if not set(lower) <= PLAIN_HEADERS:
             return None
-        told = "\n".join([url, *(given.get(name, "") for name in ("accept", "accept-language"))])
-        return hashlib.sha256(told.encode()).hexdigest()
+        content = "\n".join([url, *(lower.get(name, "") for name in ("accept", "accept-language"))])
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def find(self, key: str) -> CachedAnswer | None:
-        """The response with this key; a damaged file counts as missing."""
+        """Return the response with this key; a damaged file counts as missing."""
         path = self._folder / key
         try:
             head, _, body = path.read_bytes().partition(b"\n")
@@ -118,7 +118,7 @@ class HttpCache:
 
     def keep(self, key: str, body: bytes, headers: Mapping[str, str]) -> None:
         """Store a response if its server allows it; a full disk is ignored."""
-        if not may_be_kept(headers) or len(body) > MAX_ANSWER:
+        if not is_cacheable(headers) or len(body) > MAX_ANSWER:
             return
         facts = {"headers": dict(headers), "stored": self.now(), "sha256": hashlib.sha256(body).hexdigest()}
         content = json.dumps(facts).encode() + b"\n" + body
@@ -135,9 +135,9 @@ class HttpCache:
                 raise
 
     def renew(self, key: str, known: CachedAnswer, headers: Mapping[str, str]) -> CachedAnswer:
-        """The stored response is still valid (304): restart its lifetime with the server's new headers."""
-        told = {name: headers[name] for name in _FRESHNESS if name in headers}
-        again = CachedAnswer(body=known.body, headers={**known.headers, **told}, stored=self.now())
+        """Restart the lifetime of a stored response that is still valid (304), with the server's new headers."""
+        renewed = {name: headers[name] for name in _FRESHNESS if name in headers}
+        again = CachedAnswer(body=known.body, headers={**known.headers, **renewed}, stored=self.now())
         self.keep(key, again.body, again.headers)
         return again
 
@@ -146,9 +146,9 @@ class HttpCache:
         if self._size is not None and self._size + size <= self._max_bytes:
             self._size += size
             return
-        files = sorted((one.stat().st_mtime, one.stat().st_size, one.path) for one in os.scandir(self._folder))
+        files = sorted((entry.stat().st_mtime, entry.stat().st_size, entry.path) for entry in os.scandir(self._folder))
         total = sum(length for _, length, _ in files)
-        # Down to nine tenths, so that the next answer finds room without a look.
+        # Down to nine tenths, so that the next responses fit without another scan.
         goal = self._max_bytes if total + size <= self._max_bytes else int(0.9 * self._max_bytes)
         for _, length, path in files:
             if total + size <= goal:

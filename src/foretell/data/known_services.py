@@ -1,7 +1,7 @@
 """What external services require: rates, user agents, and the sources of these facts.
 
 The facts are in one table, `known_services.toml`. Settings can override them; no other part of the program knows a
-limit.
+limit of a service.
 """
 
 import re
@@ -9,49 +9,14 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
 from importlib.resources import files
 from math import ceil
 from typing import Literal
 
-from foretell.outgoing.limiter import Limit
+from foretell.models.rate_limits import PERIODS, RateLimit
 from foretell.questions.errors import InputError
 
-SECOND, MINUTE, HOUR, DAY = 1.0, 60.0, 3_600.0, 86_400.0
 RefusedUntil = Literal["the next hour", "midnight UTC"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServiceLimit:
-    """A maximum number of requests per span of seconds or, without a span, in flight."""
-
-    requests: int
-    seconds: float
-    what: str = "requests"
-    """Name of the limit; a service may have several."""
-    path: str = ""
-    """Regular expression for the limit's paths; empty for all."""
-    source: str = ""
-    """Where the limit is documented."""
-
-    def __post_init__(self) -> None:
-        if self.requests < 1 or self.seconds < 0:
-            raise InputError("a limit allows at least one request in a time that is not negative", hint="e.g. 30/60s")
-
-    @cached_property
-    def limit(self) -> Limit:
-        """The limit as the limiter keeps it."""
-        return Limit(what=self.what, most=self.requests, seconds=self.seconds)
-
-    def units(self, weight: int) -> int:
-        """How many units a request takes that the service counts as several; at most all of them."""
-        return min(weight, self.requests) if self.seconds else 1
-
-    def __str__(self) -> str:
-        if not self.seconds:
-            return f"{self.requests} at once"
-        spans = {SECOND: "s", MINUTE: "min", HOUR: "h", DAY: "day"}
-        return f"{self.requests:,}/{spans.get(self.seconds, f'{self.seconds:g} s')}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +25,14 @@ class ServiceFacts:
 
     title: str
     hosts: tuple[str, ...]
-    """A host that begins with a dot stands for all subdomains."""
-    limits: tuple[ServiceLimit, ...] = ()
+    """A host that begins with a dot means all its subdomains."""
+    limits: tuple[RateLimit, ...] = ()
     pause: float = 5.0
     """Seconds to pause after a refusal without a stated time; doubles while refusals continue."""
     least_pause: float = 0.0
     """Minimum seconds to pause after a refusal, whatever time it states."""
     refused_until: Mapping[str, RefusedUntil] | None = None
-    """Text of a refusal and when the service may be asked again."""
+    """Text of a refusal, and when requests may be sent again."""
     weigh: Callable[[Mapping[str, str]], int] | None = None
     """How many requests the service counts a request as; None if always one."""
     needs_contact: bool = False
@@ -77,19 +42,14 @@ class ServiceFacts:
     cached: bool = False
     """Whether its responses are worth caching as long as it allows."""
     example: str = ""
-    """A long-standing series for testing the service."""
+    """A series that has long existed, for testing the service."""
     date: str = "2026-11-15"
     """When these facts were last checked."""
     source: str = ""
 
 
-def at_once(requests: int, source: str = "our own restraint") -> ServiceLimit:
-    """A limit on requests in flight from this machine."""
-    return ServiceLimit(what="at-once", requests=requests, seconds=0.0, source=source)
-
-
 def open_meteo_weight(query: Mapping[str, str]) -> int:
-    """Open-Meteo counts two weeks of ten variables as one request, and more as several.
+    """Return how many requests Open-Meteo counts a query as: one for up to two weeks of up to ten variables.
 
     >>> open_meteo_weight({"start_date": "2026-01-01", "end_date": "2026-01-28", "daily": ",".join("abcdefghijklmno")})
     3
@@ -106,43 +66,44 @@ def open_meteo_weight(query: Mapping[str, str]) -> int:
 
 def _known_services() -> dict[str, ServiceFacts]:
     text = files("foretell.data").joinpath("known_services.toml").read_text(encoding="utf-8")
-    found: dict[str, ServiceFacts] = {}
+    service_facts: dict[str, ServiceFacts] = {}
     for name, facts in tomllib.loads(text).items():
-        hosts, limits = tuple(facts.pop("hosts")), tuple(ServiceLimit(**one) for one in facts.pop("limits", ()))
+        hosts = tuple(facts.pop("hosts"))
+        limits = tuple(RateLimit(most=limit.pop("requests"), **limit) for limit in facts.pop("limits", ()))
         weigh = open_meteo_weight if name == "open_meteo" else None
-        found[name] = ServiceFacts(**facts, hosts=hosts, limits=limits, weigh=weigh)
-    return found
+        service_facts[name] = ServiceFacts(**facts, hosts=hosts, limits=limits, weigh=weigh)
+    return service_facts
 
 
 KNOWN_SERVICES: Mapping[str, ServiceFacts] = _known_services()
 """Facts by service, named like its plug-in and FORETELL_<NAME>_URL."""
 
-_WRITTEN = re.compile(r"(\d+)\s*/\s*(\d*\.?\d*)\s*(s|min|h|day)")
-_SPANS = {"s": SECOND, "min": MINUTE, "h": HOUR, "day": DAY}
+_RATE = re.compile(r"(\d+)\s*/\s*(\d*\.?\d*)\s*(s|min|h|day)")
 
 
-def parse_pace(text: str) -> dict[str, tuple[ServiceLimit, ...]]:
+def parse_rate_limits(text: str) -> dict[str, tuple[RateLimit, ...]]:
     """Parse limits that replace those of the table: `gdelt=1/10s, wayback/pages=100/min, kalshi=none`.
 
-    >>> {service: [str(one) for one in limits] for service, limits in parse_pace("gdelt=1/10s,manifold=none").items()}
+    >>> limits = parse_rate_limits("gdelt=1/10s,manifold=none")
+    >>> {service: list(map(str, limits[service])) for service in limits}
     {'gdelt': ['1/10 s'], 'manifold': []}
     """
-    found: dict[str, tuple[ServiceLimit, ...]] = {}
+    rate_limits: dict[str, tuple[RateLimit, ...]] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
-        name, _, written = part.partition("=")
+        name, _, rate = part.partition("=")
         service, _, what = name.strip().partition("/")
-        known = found.get(service, KNOWN_SERVICES[service].limits if service in KNOWN_SERVICES else ())
-        if what and what not in {one.what for one in known}:
-            has = ", ".join(one.what for one in known) or "none"
-            raise InputError(f"{service or 'nobody'} has no limit {what!r}", hint=f"it has {has}")
-        named = [one for one in known if one.what == what] or [ServiceLimit(requests=1, seconds=1.0)]
-        match = _WRITTEN.fullmatch(written.strip())
-        if match is None and written.strip() != "none":
+        known = rate_limits.get(service, KNOWN_SERVICES[service].limits if service in KNOWN_SERVICES else ())
+        if what and what not in {limit.what for limit in known}:
+            has = ", ".join(limit.what for limit in known) or "none"
+            raise InputError(f"{service or 'no service'} has no limit {what!r}", hint=f"it has {has}")
+        named = next((limit for limit in known if limit.what == what), RateLimit(most=1))
+        match = _RATE.fullmatch(rate.strip())
+        if match is None and rate.strip() != "none":
             hint = "write SERVICE=REQUESTS/TIME, e.g. gdelt=1/10s, wayback/pages=100/min or kalshi=none"
             raise InputError(f"cannot read the rate limit {part!r}", hint=hint)
         new = ()
         if match is not None:
-            span = float(match[2] or 1) * _SPANS[match[3]]
-            new = (ServiceLimit(what=named[0].what, path=named[0].path, requests=int(match[1]), seconds=span),)
-        found[service] = (*(one for one in known if what and one.what != what), *new)
-    return found
+            span = float(match[2] or 1) * PERIODS[match[3]]
+            new = (RateLimit(what=named.what, path=named.path, most=int(match[1]), seconds=span),)
+        rate_limits[service] = (*(limit for limit in known if what and limit.what != what), *new)
+    return rate_limits

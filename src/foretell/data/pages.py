@@ -21,7 +21,7 @@ from foretell.questions.errors import MissingExtra
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The readable text of an address, with every address passed on the way."""
+    """The readable text of an address, with every address in its chain of redirects."""
 
     url: str
     hops: tuple[str, ...]
@@ -35,14 +35,14 @@ class Page:
 
 
 class PageUnavailable(Exception):
-    """The page could not be fetched, and why."""
+    """The page could not be fetched; the message says why."""
 
 
 class PageSource(Protocol):
-    """Fetches pages. The fence decides what may be seen at a cutoff."""
+    """Fetches pages. The leakage filter decides what may be seen at a cutoff."""
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
-        """The page, or `PageUnavailable`."""
+        """Return the page, or raise `PageUnavailable`."""
         ...
 
 
@@ -54,13 +54,13 @@ class PageHistory(Protocol):
         ...
 
 
-# Which addresses may be fetched: the public web, and not the machines behind our own door.
+# Which addresses may be fetched: those of the public web, not those of private networks.
 
 
 class PublicAddressGuard:
     """Admits http and https addresses whose host is on the public internet.
 
-    The connection goes to the address that was checked, so a name cannot lead elsewhere in between.
+    The connection goes to the address that was checked, so a name cannot be redirected after the check.
     """
 
     def __init__(self, *, allow_private: bool = False, resolve: Resolve | None = None) -> None:
@@ -68,7 +68,7 @@ class PublicAddressGuard:
         self._resolve = resolve or look_up
 
     async def admit(self, url: str) -> str | None:
-        """The numeric host to connect to, None for any. Raises `PageUnavailable` if it may not be fetched."""
+        """Return the numeric host to connect to; None for any. Raises `PageUnavailable` if it may not be fetched."""
         parts = _web_address(url)
         if self._allow_private:
             return None
@@ -77,9 +77,9 @@ class PublicAddressGuard:
             addresses = await self._resolve(host, parts.port or (443 if parts.scheme == "https" else 80))
         except (OSError, UnicodeError):
             raise PageUnavailable(f"{url}: the host {host} is not known") from None
-        if not addresses or not all(is_public(one) for one in addresses):
+        if not addresses or not all(is_public(address) for address in addresses):
             raise PageUnavailable(f"{url}: {host} is not on the public web")
-        return min(addresses, key=lambda one: ":" in one)
+        return min(addresses, key=lambda address: ":" in address)
 
 
 def _web_address(url: str) -> SplitResult:
@@ -95,7 +95,7 @@ def _web_address(url: str) -> SplitResult:
     return parts
 
 
-# From the bytes of a page to its title, its text and the date it states.
+# Title, text and stated date of a page.
 
 MAX_BYTES = 5_000_000
 """Parsing a larger page would take minutes."""
@@ -119,12 +119,12 @@ class PageText:
 
 
 def read_page(body: bytes, content_type: str, url: str) -> PageText:
-    """The readable part of a response, or `PageUnavailable` with the reason."""
+    """Return the readable part of a response, or raise `PageUnavailable` with the reason."""
     kind = content_type.split(";")[0].strip().lower()
     if len(body) > MAX_BYTES:
         raise PageUnavailable(f"{url}: larger than {MAX_BYTES:,} bytes, too large for an article")
     if kind == "application/pdf" or body.startswith(b"%PDF-"):
-        raise PageUnavailable(f"{url}: a PDF, whose text is not read here")
+        raise PageUnavailable(f"{url}: PDF files cannot be read")
     if (kind and not kind.startswith(_TEXT_TYPES)) or b"\0" in body[:1024]:
         raise PageUnavailable(f"{url}: not text but {kind or 'binary data'}")
     if kind in ("text/plain", "text/markdown", "text/csv", "application/json"):
@@ -133,7 +133,7 @@ def read_page(body: bytes, content_type: str, url: str) -> PageText:
 
 
 def read_html(body: bytes | str, url: str) -> PageText:
-    """The article in an HTML page, without menus and advertisements."""
+    """Return the article in an HTML page, without menus and advertisements."""
     try:
         import trafilatura
     except ImportError:
@@ -143,10 +143,10 @@ def read_html(body: bytes | str, url: str) -> PageText:
     if tree is None:
         raise PageUnavailable(f"{url}: the page cannot be read as HTML")
     title, published = _title(tree), latest_page_date(tree)
-    found = trafilatura.extract(tree, include_comments=False, include_tables=True)
-    if not found:
-        raise PageUnavailable(f"{url}: no readable text, perhaps because a script would have to run")
-    return PageText(title=title, text=found, published=published)
+    extract = trafilatura.extract(tree, include_comments=False, include_tables=True)
+    if not extract:
+        raise PageUnavailable(f"{url}: no readable text; the page may need JavaScript")
+    return PageText(title=title, text=extract, published=published)
 
 
 def _plain(text: str, url: str) -> PageText:
@@ -201,7 +201,7 @@ class WaybackPages:
     The archive may answer with a neighbouring capture, so every step is checked again.
     """
 
-    facts = "recorded answers of 2020 to 2024, EDGI's client of July 2026"
+    facts = "recorded responses of 2020 to 2024, EDGI's client of July 2026"
 
     def __init__(self, client: AsyncHttpClient, base_url: str = WAYBACK_URL) -> None:
         self._client = client
@@ -209,7 +209,7 @@ class WaybackPages:
         client.stand_in(base_url, WAYBACK_URL)
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
-        """The archived page with its capture time, or `PageUnavailable`."""
+        """Return the archived page with its capture time, or raise `PageUnavailable`."""
         if not url.startswith(("http://", "https://")):
             raise PageUnavailable(f"{url}: only http and https addresses are archived")
         refused: PageUnavailable | None = None
@@ -223,7 +223,7 @@ class WaybackPages:
     async def is_rewritten(self, url: str) -> bool:
         """Whether stored versions of an address differ in content or in their stated date.
 
-        False if the archive has no two versions of different days, because then nobody can tell.
+        False if the archive has no two versions of different days, because then it is unknown.
         """
         if not url.startswith(("http://", "https://")):
             return False
@@ -232,7 +232,7 @@ class WaybackPages:
             captures = await self._captures(url, whenever, COMPARED_AMONG)
             if len(captures) < 2 or captures[0].at - captures[-1].at < timedelta(days=1):
                 return False
-            newest, oldest = [await self._replayed(url, one, whenever) for one in (captures[0], captures[-1])]
+            newest, oldest = [await self._replayed(url, capture, whenever) for capture in (captures[0], captures[-1])]
         except PageUnavailable:
             return False
         return versions_differ(oldest, newest)
@@ -247,36 +247,42 @@ class WaybackPages:
         captured = stored_at(answer, url)
         late = [at for at in (captured, *(at for at, _ in steps)) if not as_of.admits(at)]
         if late:
-            raise PageUnavailable(f"{url}: the archive led to a version of {max(late):%Y-%m-%d}, after the cutoff")
+            raise PageUnavailable(
+                f"{url}: the archive redirected to a version of {max(late):%Y-%m-%d}, after the cutoff"
+            )
         kind = answer.headers.get("content-type", "")
-        found = await asyncio.to_thread(read_page, answer.body, kind, url)
+        page = await asyncio.to_thread(read_page, answer.body, kind, url)
         return Page(
             url=url,
             hops=tuple(dict.fromkeys((url, *(address for _, address in steps)))),
-            title=found.title,
-            text=found.text,
-            published=found.published,
+            title=page.title,
+            text=page.text,
+            published=page.published,
             captured=captured,
         )
 
     async def _captures(self, url: str, as_of: AsOf, most: int = TRIES) -> list[Capture]:
-        """The newest captures at the cutoff, newest first."""
+        """Return the newest captures at the cutoff, newest first."""
         params = {"url": url, "filter": "statuscode:" + "|".join(SHOWN_STATUS), "resolveRevisits": "true"}
         params |= {"output": "json", "fl": "timestamp,original,statuscode", "limit": f"-{most}"}
         if as_of.mode == "backtest":
             params["to"] = as_of.at.strftime(_STAMP)
         try:
-            found = read_captures(await self._client.get(f"{self._url}/cdx/search/cdx", params=params))
+            captures = read_captures(await self._client.get(f"{self._url}/cdx/search/cdx", params=params))
         except SourceError as error:
             excluded = error.status == HTTPStatus.FORBIDDEN
             raise PageUnavailable(f"{url}: excluded from the archive" if excluded else str(error)) from None
-        # A page that is stored several times in one second is listed as often.
-        shown = {one.stamp: one for one in found if one.status in SHOWN_STATUS and as_of.admits(one.at)}
-        return sorted(shown.values(), key=lambda one: one.at, reverse=True)[:most]
+        # A page stored several times within a second is listed several times.
+        shown = {
+            capture.stamp: capture
+            for capture in captures
+            if capture.status in SHOWN_STATUS and as_of.admits(capture.at)
+        }
+        return sorted(shown.values(), key=lambda capture: capture.at, reverse=True)[:most]
 
 
 def versions_differ(old: Page, new: Page) -> bool:
-    """Whether two versions of a page are different texts: a correction is not, a new list is."""
+    """Whether two versions of a page are different texts. A small correction does not make a text different."""
     if old.published is not None and new.published is not None and abs(new.published - old.published) > STABLE_FOR:
         return True
     before, after = _phrases(old.text), _phrases(new.text)
@@ -289,12 +295,12 @@ def _phrases(text: str) -> set[tuple[str, ...]]:
 
 
 def stored_at(answer: HttpResponse, url: str) -> datetime:
-    """When the archive stored this response; `PageUnavailable` if it contains no stored page."""
+    """Return when the archive stored this response; raise `PageUnavailable` if it contains no stored page."""
     if STORED not in answer.headers:
         reason = "excluded from the archive" if EXCLUDED in answer.body else "the archive sent no stored page"
         raise PageUnavailable(f"{url}: {reason}")
     if answer.status != HTTPStatus.OK:
-        raise PageUnavailable(f"{url}: archived as an answer with status {answer.status}, without the page")
+        raise PageUnavailable(f"{url}: archived as a response with status {answer.status}, without the page")
     captured, _ = parse_stated_date(answer.headers[STORED])
     if captured is None:
         raise PageUnavailable(f"{url}: the archive does not say when it stored the page")
@@ -306,7 +312,7 @@ CDX_COLUMNS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "dig
 
 
 def read_captures(answer: HttpResponse) -> list[Capture]:
-    """The lines of the index, as a JSON table with a header or as plain text; unreadable lines are skipped."""
+    """Parse the lines of the index, a JSON table with a header or plain text; unreadable lines are skipped."""
     body = answer.body.decode("utf-8", "replace").strip()
     if not body:
         return []
@@ -315,13 +321,13 @@ def read_captures(answer: HttpResponse) -> list[Capture]:
     except (ValueError, RecursionError):
         rows = [None]
     if rows is None:
-        # Behind an empty line stands the key of the next page, which is no line of the index.
+        # After an empty line comes the key of the next page, which is not a line of the index.
         rows = [CDX_COLUMNS, *(line.split(" ") for line in body.partition("\n\n")[0].splitlines())]
     lines = [dict(zip(rows[0], row, strict=False)) for row in rows[1:] if isinstance(row, list)] if rows[:1] else []
-    found = [capture for line in lines if (capture := _capture(line)) is not None]
-    if (lines and not found) or rows[:1] == [None]:
+    captures = [capture for line in lines if (capture := _capture(line)) is not None]
+    if (lines and not captures) or rows[:1] == [None]:
         raise SourceError("the index of captures is not a table of captures", url=answer.hops[-1])
-    return found
+    return captures
 
 
 def _capture(line: Mapping[str, Any]) -> Capture | None:
@@ -335,11 +341,11 @@ def _capture(line: Mapping[str, Any]) -> Capture | None:
 
 
 def _step(hop: str) -> tuple[datetime, str]:
-    found = _REPLAY.search(hop)
-    if found is None:
-        raise PageUnavailable(f"{hop}: the archive led outside itself")
+    match = _REPLAY.search(hop)
+    if match is None:
+        raise PageUnavailable(f"{hop}: the archive redirected to another site")
     try:
-        return datetime.strptime(found["at"], _STAMP).replace(tzinfo=UTC), found["url"]
+        return datetime.strptime(match["at"], _STAMP).replace(tzinfo=UTC), match["url"]
     except ValueError:
         raise PageUnavailable(f"{hop}: not the address of a stored page") from None
 
@@ -348,9 +354,9 @@ def _step(hop: str) -> tuple[datetime, str]:
 
 
 class WebPages:
-    """Fetches a page as it is now, wherever it leads, but never from a private network.
+    """Fetches a page as it is now, following redirects, but never from a private network.
 
-    It always returns today's text, even in a backtest: the fence decides whether it may be shown.
+    It always returns today's text, even in a backtest: the leakage filter decides whether it may be shown.
     """
 
     def __init__(self, client: AsyncHttpClient, *, allow_private: bool = False, resolve: Resolve | None = None) -> None:
@@ -358,12 +364,12 @@ class WebPages:
         self._web = PublicAddressGuard(allow_private=allow_private, resolve=resolve)
 
     async def fetch(self, url: str, as_of: AsOf) -> Page:
-        """The page, or `PageUnavailable`."""
+        """Return the page, or raise `PageUnavailable`."""
         headers = {"Accept": "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.1"}
         try:
             answer = await self._client.get(url, headers=headers, admit=self._web.admit)
         except SourceError as error:
             raise PageUnavailable(str(error)) from None
         kind = answer.headers.get("content-type", "")
-        found = await asyncio.to_thread(read_page, answer.body, kind, answer.hops[-1])
-        return Page(url=url, hops=answer.hops, title=found.title, text=found.text, published=found.published)
+        page = await asyncio.to_thread(read_page, answer.body, kind, answer.hops[-1])
+        return Page(url=url, hops=answer.hops, title=page.title, text=page.text, published=page.published)

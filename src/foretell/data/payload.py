@@ -44,19 +44,19 @@ class Payload:
         try:
             return cls(url=url, value=json.loads(answer.body))
         except (ValueError, RecursionError):
-            # The decoder's own message quotes the text; it must not travel along as the cause.
+            # The decoder's message quotes the text, so it must not become the cause.
             pass
-        raise MalformedPayload("the answer is not JSON", url=url)
+        raise MalformedPayload("the response is not JSON", url=url)
 
     def wrong(self, expected: str) -> NoReturn:
         """Raise `MalformedPayload`, saying what this value should have been."""
-        raise MalformedPayload(f"field {self.path or '(the whole answer)'} is not {expected}", url=self.url)
+        raise MalformedPayload(f"field {self.path or '(the whole response)'} is not {expected}", url=self.url)
 
     def missing(self) -> NoReturn:
         """Raise `MalformedPayload`, saying that this field is missing."""
         raise MalformedPayload(f"field {self.path} is missing", url=self.url)
 
-    # The way to a field.
+    # Access to fields.
 
     def has(self, name: str) -> bool:
         """Whether the object has the field, even if its value is null."""
@@ -64,21 +64,21 @@ class Payload:
 
     def get(self, *names: str) -> "Payload | None":
         """Return a field, or a nested field; None if any field on the way is missing or null."""
-        found = self
+        field = self
         for name in names:
-            found = found._at(name, found._fields().get(name))
-            if found.value is None:
+            field = field._at(name, field._fields().get(name))
+            if field.value is None:
                 return None
-        return found
+        return field
 
     def need(self, *names: str) -> "Payload":
         """Return a field, or a nested field; raise if any field on the way is missing or null."""
-        found = self
+        field = self
         for name in names:
-            found = found._at(name, found._fields().get(name))
-            if found.value is None:
-                found.missing()
-        return found
+            field = field._at(name, field._fields().get(name))
+            if field.value is None:
+                field.missing()
+        return field
 
     def present(self, name: str) -> "Payload | None":
         """Return a field that must be present; None if its value is null."""
@@ -93,14 +93,14 @@ class Payload:
 
     def rows(self, name: str) -> list["Payload"]:
         """Return the entries of the list in a field; empty if the field is missing or null."""
-        found = self.get(name)
-        return [] if found is None else found.items()
+        field = self.get(name)
+        return [] if field is None else field.items()
 
     def members(self) -> dict[str, "Payload"]:
         """Return the fields of an object by name."""
         return {name: self._at(name, value) for name, value in self._fields().items()}
 
-    # What stands here.
+    # The value as a type.
 
     def text(self) -> str:
         """Return the value, which must be a string."""
@@ -131,8 +131,8 @@ class Payload:
         value = self.number()
         return value if 0.0 <= value <= 1.0 else self.wrong("a probability")
 
-    def moment(self, *, per_second: int = 1) -> datetime:
-        """Parse a Unix time, in seconds or, with `per_second=1000`, in milliseconds."""
+    def unix_time(self, *, per_second: int = 1) -> datetime:
+        """Convert a Unix time to a datetime; it is in seconds or, with `per_second=1000`, in milliseconds."""
         seconds = self.number() / per_second
         return datetime.fromtimestamp(seconds, UTC) if abs(seconds) < FARTHEST_SECOND else self.wrong("a time")
 
@@ -160,24 +160,24 @@ class Payload:
             return Payload(url=self.url, path=self.path, value=json.loads(self.value))
         except (ValueError, RecursionError):
             pass
-        self.wrong("JSON inside a text")
+        self.wrong("JSON inside a string")
 
-    # What stands in a field.
+    # The value of a field as a type.
 
     def address(self, name: str) -> str:
         """Return a web address, which must be present and not empty."""
-        found = self.need(name)
-        return found.text() or found.wrong("an address")
+        field = self.need(name)
+        return field.text() or field.wrong("an address")
 
     def stated_text(self, name: str) -> str:
         """Return a text that must be present; empty if it is null."""
-        found = self.present(name)
-        return "" if found is None else found.text()
+        present = self.present(name)
+        return "" if present is None else present.text()
 
     def optional_text(self, name: str) -> str:
         """Return a text; empty if it is missing or null."""
-        found = self.get(name)
-        return "" if found is None else found.text()
+        field = self.get(name)
+        return "" if field is None else field.text()
 
     def words(self, name: str) -> str:
         """Return a text without surrounding whitespace; empty if it is missing or null."""
@@ -189,21 +189,21 @@ class Payload:
 
     def optional_time(self, name: str) -> datetime | None:
         """Parse an ISO timestamp; None if the field is missing, null or empty."""
-        found = self.get(name)
-        return None if found is None or found.value == "" else found.time()
+        field = self.get(name)
+        return None if field is None or field.value == "" else field.time()
 
     def is_set(self, name: str) -> bool:
         """Return a flag; False if it is missing or null."""
-        found = self.get(name)
-        return found is not None and found.flag()
+        field = self.get(name)
+        return field is not None and field.flag()
 
     def amount(self, *names: str) -> float | None:
         """Return the number in the first of these fields that is set; None if there is none.
 
         A negative number also counts as None, because these amounts cannot be negative.
         """
-        found = next((field for name in names if (field := self.get(name)) is not None), None)
-        number = None if found is None else found.number()
+        value = next((field for name in names if (field := self.get(name)) is not None), None)
+        number = None if value is None else value.number()
         return None if number is None or number < 0 else number
 
     def count(self, name: str) -> int | None:
@@ -229,14 +229,14 @@ def readable(rows: Sequence[Row], read: Callable[[Row], Read]) -> tuple[list[Rea
     >>> readable(answer.items(), lambda row: row.need("p").number())
     ([1.0], ('2 of 3 rows cannot be read: field [1].p is missing',))
     """
-    found: list[Read] = []
+    reads: list[Read] = []
     problems: list[MalformedPayload] = []
     for row in rows:
         try:
-            found.append(read(row))
+            reads.append(read(row))
         except MalformedPayload as problem:
             problems.append(problem)
-    if problems and not found:
+    if problems and not reads:
         raise problems[0]
     notes = (f"{len(problems)} of {len(rows)} rows cannot be read: {problems[0].problem}",) if problems else ()
-    return found, notes
+    return reads, notes

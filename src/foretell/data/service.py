@@ -24,7 +24,7 @@ class ServiceConfig:
 
     http: AsyncHttpClient
     """HTTP client shared by all services of a run. Register your key with it (`keep_secret`) and, unless
-    `known_services` lists your host, your rate limit (`pace`)."""
+    `known_services` lists your host, your rate limit (`limit_rate`)."""
     key: str = field(default="", repr=False)
     """Value of the first of the plug-in's `key_variables` that is set; empty if none is."""
     address: str | None = None
@@ -82,7 +82,7 @@ def open_service(kind: str, name: str, config: ServiceConfig) -> Any:
     return cast("Callable[[ServiceConfig], Any]", getattr(plugin, "open", plugin))(config)
 
 
-# Services that hand out a token for a name and a secret: it is fetched once, kept while it lasts, and never shown.
+# Services that issue a token for a name and a secret. It is reused until it expires, and never shown.
 
 SPARE_SECONDS = 60.0
 """Seconds before its expiry at which a token is replaced."""
@@ -133,7 +133,7 @@ class AccessToken:
 
 
 class TokenService(JsonService):
-    """Client of a JSON server that needs such a token; a token that the server rejects is replaced once."""
+    """Client of a JSON server that needs a token; a rejected token is replaced once."""
 
     def __init__(self, config: ServiceConfig, host: str, token: AccessToken) -> None:
         super().__init__(config, host, headers={"Accept": "application/json"})

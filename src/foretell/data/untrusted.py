@@ -30,7 +30,7 @@ INVISIBLE = re.compile(
 _OPEN, _CLOSE = "[\\[［【〔⟦「『｢{｛<＜⟨〈《«‹]", "[\\]］】〕⟧」』｣}｝>＞⟩〉》»›]"
 _GAP = r"[\s_\-.·:#]{0,3}"
 IMITATED = re.compile(
-    # All begin with a bracket: one set of characters in front lets the search leap from bracket to bracket.
+    # All begin with a bracket: with a set of characters in front, the search can skip from bracket to bracket.
     rf"[(（{_OPEN[1:]}(?:(?<![(（])(?="
     # An id such as [search_1_result_2] in any brackets and with any separators, or with words behind the id.
     rf"\W{{0,3}}(?:search|summary|page|series|prices?|wikipedia|source|question|result)[a-z]{{0,8}}{_GAP}\d{{1,4}}"
@@ -41,7 +41,7 @@ IMITATED = re.compile(
     # An id behind a word.
     rf"|[a-z]{{2,12}}[\s:]{{1,3}}(?:search|summary|page|series|prices|wikipedia)_\d{{1,4}}(?:_result_\d{{1,4}})?{_CLOSE})"
     # A note of ours.
-    r"|(?<=[(（\[［])(?=\s{0,3}(?:step\s{0,3}\d{1,4}\s{0,3}(?:of|/)\s{0,3}\d|clairvoyant run"
+    r"|(?<=[(（\[［])(?=\s{0,3}(?:step\s{0,3}\d{1,4}\s{0,3}(?:of|/)\s{0,3}\d|clairvoyant run|no leakage filter"
     r"|\d[\d,. ]{0,12}more characters|cut: the conversation)))",
     re.IGNORECASE,
 )
@@ -59,7 +59,7 @@ _OPENING = "[({<（［｛＜｟｢⁅❨❪❬❮❰❲❴⟦⟨⟪⟬⟮⦃⦅�
 _CLOSING = "])}>）］｝＞｠｣⁆❩❫❭❯❱❳❵⟧⟩⟫⟭⟯⦄⦆⦈⦊⦌⦎⦐⦒⦔⦖⦘〉》」』】〕〗〙〛﹚﹜﹞»›"
 _BRACKETED = re.compile(rf"[{re.escape(_OPENING)}](?=[^{re.escape(_CLOSING)}]{{3,60}}[{re.escape(_CLOSING)}])")
 _LONGEST_BRACKETED = 62
-# Letters of Russian and Greek as they look, and brackets of every kind as one.
+# Russian and Greek letters that look like Latin ones, and all kinds of brackets.
 _LOOKALIKES = (
     str.maketrans(dict(zip("аеорсухіѕһԁӏοραν", "aeopcyxishdlopav", strict=True)))
     | {ord(sign): "[" for sign in _OPENING[4:] if sign != "（"}
@@ -69,14 +69,14 @@ _LOOKALIKES = (
 
 def _imitations(text: str) -> Iterator[int]:
     """Yield the positions where something looks like one of our ids, marks or notes, also in look-alike characters."""
-    yield from (found.start() for found in IMITATED.finditer(text))
+    yield from (match.start() for match in IMITATED.finditer(text))
     if not text.isascii():
-        for found in _BRACKETED.finditer(text):
-            words = text[found.start() : found.start() + _LONGEST_BRACKETED]
+        for match in _BRACKETED.finditer(text):
+            words = text[match.start() : match.start() + _LONGEST_BRACKETED]
             if not words.isascii():
                 alike = unicodedata.normalize("NFKC", words.translate(_LOOKALIKES).lower())
                 if IMITATED.match(alike):
-                    yield found.start()
+                    yield match.start()
 
 
 def for_prompt(text: str, *, known: Collection[str] = ()) -> str:
@@ -92,7 +92,7 @@ def for_prompt(text: str, *, known: Collection[str] = ()) -> str:
     """
     if not text:
         return text
-    # Most texts are plain, and this is asked of every word that a model reads: a quick look spares the searches.
+    # Most texts are plain, and this runs on every text that a model reads: a quick check avoids the searches.
     if not text.isascii() or not text.replace("\n", "").replace("\t", "").isprintable():
         text = UNSAFE.sub(" ", INVISIBLE.sub("", text.replace("\r\n", "\n")))
 
@@ -113,8 +113,10 @@ def question_for_prompt(question: Question) -> Question:
 def reworded(question: Question, write: Callable[[str], str]) -> Question:
     """Apply `write` to every text of the question that a model reads; an option without a label is shown by its id."""
     texts = {name: write(getattr(question, name)) for name in ("text", "criteria", "background")}
-    labels = [(one, one.label or one.id, write(one.label or one.id)) for one in question.targets]
-    targets = tuple(one if said == kept else replace(one, label=kept) for one, said, kept in labels)
+    labels = [(target, target.label or target.id, write(target.label or target.id)) for target in question.targets]
+    targets = tuple(
+        target if label == safe_label else replace(target, label=safe_label) for target, label, safe_label in labels
+    )
     last, scale = question.last_value, question.range
     last = None if last is None else replace(last, meaning=write(last.meaning))
     scale = None if scale is None else replace(scale, unit=write(scale.unit))
@@ -154,7 +156,7 @@ def for_json(text: str) -> str:
     >>> for_json('{"a": "\x9b2J"}')
     '{"a": "\\u009b2J"}'
     """
-    return UNSAFE.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def for_csv(value: object) -> object:

@@ -13,7 +13,7 @@ from foretell.data.search.engine import SearchHit, SearchHits
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 
-# Wikitext to readable text, from the source alone: what a template would show today is never looked up.
+# Wikitext to readable text, from the source alone: templates are never looked up, because they are today's.
 
 _TOKENS = re.compile(r"\{\{|\}\}|\[\[|\]\]")
 _PAIR = {"}}": "{{", "]]": "[["}
@@ -26,7 +26,7 @@ _SHOWN_FIRST = frozenset(
         "abbr", "tooltip", "val", "nts", "number", "formatnum", "url", "center",
     }
 )  # fmt: skip
-_SAID_BY_NAME = frozenset({"yes", "no", "partial", "maybe", "pending", "n/a"})
+_SHOWN_BY_NAME = frozenset({"yes", "no", "partial", "maybe", "pending", "n/a"})
 """Table templates that show their own name if no text is given."""
 _SHOWN_SECOND = frozenset(
     {
@@ -74,15 +74,15 @@ def _plain(text: str) -> str:
 
 def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
     """Remove everything between two markers. If one is never closed, the rest stays, so that time stays linear."""
-    kept: list[str] = []
+    parts: list[str] = []
     at = 0
     while (begun := opening.search(text, at)) is not None:
         ended = begun if begun[0].endswith("/>") else closing.search(text, begun.end())
         if ended is None:
             break
-        kept.append(text[at : begun.start()])
+        parts.append(text[at : begun.start()])
         at = ended.end()
-    return "".join(kept) + text[at:]
+    return "".join(parts) + text[at:]
 
 
 def _expand_templates_and_links(text: str) -> str:
@@ -112,22 +112,22 @@ def _link(inside: str) -> str:
 
 
 def _template(inside: str) -> str:
-    name, *given = inside.split("|")
+    name, *arguments = inside.split("|")
     name = " ".join(name.split()).lower()
     if name.startswith("infobox"):
-        return _infobox(given)
-    values = [one.strip() for one in given if "=" not in one and one.strip()]
+        return _infobox(arguments)
+    values = [argument.strip() for argument in arguments if "=" not in argument and argument.strip()]
     if name in _SHOWN_FIRST:
         return "".join(values[:1])
-    if name in _SAID_BY_NAME:
+    if name in _SHOWN_BY_NAME:
         return values[0] if values else name.capitalize()
     if name in _SHOWN_SECOND:
         return "".join(values[1:2])
     return " ".join(values) if name in _JOINED else ""
 
 
-def _infobox(given: list[str]) -> str:
-    pairs = (one.split("=", 1) for one in given if "=" in one)
+def _infobox(arguments: list[str]) -> str:
+    pairs = (argument.split("=", 1) for argument in arguments if "=" in argument)
     rows = [(key.strip().replace("_", " "), " ".join(value.split())) for key, value in pairs]
     return "\n" + "".join(f"{key}: {value}\n" for key, value in rows if value and len(value) < 500)
 
@@ -148,7 +148,7 @@ def _rows(table: str) -> str:
         elif line.lstrip().startswith("|+"):
             rows[-1:] = [[_cell(rest[1:])], []]
         elif mark in ("|", "!") and mark:
-            rows[-1] += [_cell(one) for one in re.split(r"\|\||!!" if mark == "!" else r"\|\|", rest)]
+            rows[-1] += [_cell(cell) for cell in re.split(r"\|\||!!" if mark == "!" else r"\|\|", rest)]
         elif rows[-1] and line.strip():
             rows[-1][-1] += " " + line.strip()
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows if any(cells))
@@ -184,10 +184,10 @@ class ArticleTable:
     def column(self, name: str) -> int | None:
         """Return the index of a column by its name, or else by the beginning of its name."""
         wanted = name.casefold()
-        names = [one.casefold() for one in self.columns]
+        names = [column.casefold() for column in self.columns]
         fitting = [
-            *(i for i, one in enumerate(names) if one == wanted),
-            *(i for i, one in enumerate(names) if wanted and one.startswith(wanted)),
+            *(i for i, name in enumerate(names) if name == wanted),
+            *(i for i, name in enumerate(names) if wanted and name.startswith(wanted)),
         ]
         return fitting[0] if fitting else None
 
@@ -199,7 +199,7 @@ def article_tables(wikitext: str) -> list[ArticleTable]:
     >>> table.section, table.columns, table.rows
     ('Men', ('Rank', 'Player'), (('1', 'A'), ('1', 'B')))
     """
-    found: list[ArticleTable] = []
+    tables: list[ArticleTable] = []
     lines: list[str] = []
     section, depth = "", 0
     for line in _expanded(wikitext).split("\n"):
@@ -211,11 +211,11 @@ def article_tables(wikitext: str) -> list[ArticleTable]:
         elif bare.startswith("|}") and depth:
             depth -= 1
             if depth == 0:
-                found += [table] if (table := _article_table(section, lines)) is not None else []
+                tables += [table] if (table := _article_table(section, lines)) is not None else []
                 lines = []
         elif depth == 1:
             lines.append(line)
-    return found
+    return tables
 
 
 def _article_table(section: str, lines: list[str]) -> ArticleTable | None:
@@ -247,7 +247,7 @@ def _marked_rows(lines: list[str]) -> tuple[str, list[list[tuple[str, bool]]]]:
             caption = _plain(_cell(bare[2:]))
         elif bare[:1] in ("|", "!"):
             cells = re.split(r"\|\||!!" if bare[0] == "!" else r"\|\|", bare[1:])
-            rows[-1] += [(one, bare[0] == "!") for one in cells]
+            rows[-1] += [(cell, bare[0] == "!") for cell in cells]
         elif rows[-1] and bare:
             text, head = rows[-1][-1]
             rows[-1][-1] = (f"{text} {bare}", head)
@@ -300,7 +300,7 @@ class ArticleHeading:
     """An entry of the table of contents."""
 
     number: str
-    """Section number as in a book: 2, 2.1, 2.1.3. The text before the first heading is 0."""
+    """Section number: 2, 2.1, 2.1.3. The text before the first heading is 0."""
     heading: str
     start: int
     end: int
@@ -310,7 +310,7 @@ class ArticleHeading:
 class Wikipedia:
     """Reads revisions through the API. Rendered pages are never used, because they show today's templates."""
 
-    facts = "recorded answers of March 2026, Wikimedia's rules for user agents of April 2026"
+    facts = "recorded responses of March 2026, Wikimedia's rules for user agents of April 2026"
 
     def __init__(self, client: AsyncHttpClient, base_url: str = WIKIPEDIA_URL) -> None:
         config = ServiceConfig(http=client, address=base_url)
@@ -319,10 +319,10 @@ class Wikipedia:
     async def revision(self, title: str, as_of: AsOf) -> ArticleRevision:
         """Return the newest revision at or before the cutoff, following redirects as of then."""
         for _ in range(MAX_REDIRECTS + 1):
-            found = await self._revision(title, as_of)
-            led = _REDIRECT.match(found.wikitext)
+            revision = await self._revision(title, as_of)
+            led = _REDIRECT.match(revision.wikitext)
             if led is None:
-                return found
+                return revision
             title = led[1].strip()
         raise PageUnavailable(f"{title}: more than {MAX_REDIRECTS} redirects")
 
@@ -332,14 +332,14 @@ class Wikipedia:
 
     async def section(self, title: str, which: str | int, as_of: AsOf) -> str:
         """Return the text of a section with its subsections, by number or by heading."""
-        found = await self.revision(title, as_of)
-        listed = article_headings(found.wikitext)
+        revision = await self.revision(title, as_of)
+        listed = article_headings(revision.wikitext)
         wanted = str(which).strip().casefold()
-        for one in listed:
-            if wanted in (one.number, one.heading.casefold()):
-                return wikitext_to_text(found.wikitext[one.start : one.end])
-        known = ", ".join(f"{one.number} {one.heading}" for one in listed[:40])
-        raise PageUnavailable(f"{found.title} has no section {which}; it has: {known}")
+        for heading in listed:
+            if wanted in (heading.number, heading.heading.casefold()):
+                return wikitext_to_text(revision.wikitext[heading.start : heading.end])
+        known = ", ".join(f"{heading.number} {heading.heading}" for heading in listed[:40])
+        raise PageUnavailable(f"{revision.title} has no section {which}; it has: {known}")
 
     async def tables(self, title: str, as_of: AsOf) -> list[ArticleTable]:
         """Return the tables of an article as of the cutoff."""
@@ -351,23 +351,23 @@ class Wikipedia:
         if not parts.path.startswith("/wiki/") or parts.path == "/wiki/":
             raise PageUnavailable(f"{url}: not the address of an article")
         title = unquote(parts.path.removeprefix("/wiki/")).replace("_", " ")
-        found = await self.revision(title, as_of)
+        revision = await self.revision(title, as_of)
         return Page(
             url=url,
-            hops=(url,) if found.title == title else (url, self._address(found.title)),
-            title=found.title,
-            text=wikitext_to_text(found.wikitext),
-            published=found.at,
-            captured=found.at,
+            hops=(url,) if revision.title == title else (url, self._address(revision.title)),
+            title=revision.title,
+            text=wikitext_to_text(revision.wikitext),
+            published=revision.at,
+            captured=revision.at,
         )
 
     async def search(self, query: str, as_of: AsOf, limit: int = 5) -> list[SearchHit]:
         """Find articles that existed at the cutoff. Ranking and titles are today's; a backtest gets no snippets."""
-        asked = {"list": "search", "srsearch": query, "srlimit": str(limit), "srprop": "snippet|timestamp"}
-        found, notes = found_articles(await self._ask(asked))
+        query_params = {"list": "search", "srsearch": query, "srlimit": str(limit), "srprop": "snippet|timestamp"}
+        articles, notes = found_articles(await self._ask(query_params))
         hits: list[SearchHit] = []
-        # One after another: that is what Wikimedia asks of clients.
-        for title, snippet, changed in found:
+        # One after another, as Wikimedia asks clients to do.
+        for title, snippet, changed in articles:
             at = changed if as_of.mode == "live" and changed is not None else await self._known_since(title, as_of)
             if at is not None:
                 shown = "" if as_of.mode == "backtest" else snippet
@@ -378,7 +378,7 @@ class Wikipedia:
         page = await self._page(title, as_of, "ids|timestamp|content")
         revisions = page.rows("revisions")
         if not revisions:
-            reason = "is not there" if page.get("missing") else f"did not exist at {as_of.at:%Y-%m-%d}"
+            reason = "does not exist" if page.get("missing") else f"did not exist at {as_of.at:%Y-%m-%d}"
             raise PageUnavailable(f"the article {title!r} {reason}")
         revision = revisions[0]
         content = revision.need("slots", "main").get("content")
@@ -397,7 +397,7 @@ class Wikipedia:
         return revisions[0].need("timestamp").time() if revisions else None
 
     async def _page(self, title: str, as_of: AsOf, what: str) -> Payload:
-        asked = {
+        query_params = {
             "prop": "revisions",
             "titles": title,
             "rvlimit": "1",
@@ -406,11 +406,11 @@ class Wikipedia:
             "rvslots": "main",
         }
         if as_of.mode == "backtest":
-            asked["rvstart"] = f"{as_of.at:%Y-%m-%dT%H:%M:%S}Z"
-        return found_page(await self._ask(asked))
+            query_params["rvstart"] = f"{as_of.at:%Y-%m-%dT%H:%M:%S}Z"
+        return found_page(await self._ask(query_params))
 
-    async def _ask(self, asked: dict[str, str]) -> Payload:
-        params = {"action": "query", "format": "json", "formatversion": "2", **asked}
+    async def _ask(self, query_params: dict[str, str]) -> Payload:
+        params = {"action": "query", "format": "json", "formatversion": "2", **query_params}
         answer = await self._service.read("/w/api.php", params)
         check_refusal(answer)
         return answer
@@ -445,17 +445,19 @@ def found_articles(answer: Payload) -> tuple[list[tuple[str, str, datetime | Non
 def article_headings(wikitext: str) -> list[ArticleHeading]:
     r"""Return the sections of a page in order, numbered as in a table of contents.
 
-    >>> [(one.number, one.heading) for one in article_headings("Lead\n== A ==\n=== B ===\n== C ==\n")]
+    >>> [(section.number, section.heading) for section in article_headings("Lead\n== A ==\n=== B ===\n== C ==\n")]
     [('0', 'Introduction'), ('1', 'A'), ('1.1', 'B'), ('2', 'C')]
     """
-    found = [(len(m[1]) - 1, wikitext_to_text(m[2]), m.start()) for m in HEADING.finditer(wikitext)]
+    headings = [(len(m[1]) - 1, wikitext_to_text(m[2]), m.start()) for m in HEADING.finditer(wikitext)]
     ends = [
-        next((start for depth, _, start in found[i + 1 :] if depth <= level), len(wikitext))
-        for i, (level, _, _) in enumerate(found)
+        next((start for depth, _, start in headings[i + 1 :] if depth <= level), len(wikitext))
+        for i, (level, _, _) in enumerate(headings)
     ]
     counts: list[int] = []
-    listed = [ArticleHeading(number="0", heading="Introduction", start=0, end=found[0][2] if found else len(wikitext))]
-    for (level, heading, start), end in zip(found, ends, strict=True):
+    listed = [
+        ArticleHeading(number="0", heading="Introduction", start=0, end=headings[0][2] if headings else len(wikitext))
+    ]
+    for (level, heading, start), end in zip(headings, ends, strict=True):
         counts = [*counts[:level], *[0] * (level - len(counts))]
         counts[level - 1] += 1
         listed.append(ArticleHeading(number=".".join(map(str, counts)), heading=heading, start=start, end=end))

@@ -1,17 +1,16 @@
-"""Early stop: if somebody wants the answer now, a running trial answers with what it believes so far."""
+"""Early stop: on request, running trials answer with their current estimate."""
 
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Literal, Protocol
+from typing import Protocol
 
 from foretell.models.waiting import ContextValue
+from foretell.questions.forecast import StopWish
 
 PATIENCE = 3.0
 """Seconds that a response already in flight may still take to arrive, because it has been paid for."""
-StopWish = Literal["answer", "pause"]
-"""What happens to running trials: they answer with what they believe, or are left unfinished for later."""
 _current: ContextVar["EarlyStop | None"] = ContextVar("early_stop", default=None)
 
 
@@ -24,16 +23,16 @@ class Reschedulable(Protocol):
 
 
 class EarlyStop:
-    """A request to stop that may still come, and the clocks of the work that it would end."""
+    """A possible request to stop, and the clocks of the work that it would end."""
 
     def __init__(self) -> None:
         self.wish: StopWish | None = None
-        """What was asked for; None until somebody asks."""
+        """The requested action; None until a stop is requested."""
         self._answering: list[Reschedulable] = []
         self._ending: list[Reschedulable] = []
 
     def ask(self, wish: StopWish) -> None:
-        """Stop now: trials that can answer early do so, and all other work is ended."""
+        """Request a stop: trials that can answer early do so, and all other work ends."""
         if self.wish is None:
             self.wish = wish
             for clock in self._ending:
@@ -43,7 +42,7 @@ class EarlyStop:
 
     @contextmanager
     def ends(self, clock: Reschedulable) -> Generator[None]:
-        """Let the clock run out if a stop is requested within the block, after those that answer early."""
+        """End the clock if a stop is requested within the block, later than those of trials that answer early."""
         self._ending.append(clock)
         self._end(clock)
         try:
@@ -80,5 +79,5 @@ def stopping_by(stop: EarlyStop) -> ContextValue[EarlyStop | None]:
 
 
 def early_stop() -> EarlyStop:
-    """Return the stop that forecasters here listen to; if nobody can ask for one, a stop that never comes."""
+    """Return the current stop; outside of `stopping_by`, one that is never requested."""
     return _current.get() or EarlyStop()

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib.resources import files
@@ -18,21 +18,24 @@ import numpy as np
 from foretell.data.http import SourceError
 from foretell.data.series.series import Series, SeriesSource, SeriesUnavailable
 from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, known_at
 from foretell.models.budget import Budget
 from foretell.models.canonical import request_key
 from foretell.models.model import Message, Model, ModelSettings, Reply, Request, UserMessage
 from foretell.models.names import ModelRole, ModelRoles
-from foretell.models.prices import PriceList, TokenPrice
-from foretell.plugins import load, takes_arguments
+from foretell.models.prices import PriceList
+from foretell.models.token_price import TokenPrice
+from foretell.models.waiting import PendingWork
+from foretell.plugins import current_name, load, takes_arguments
 from foretell.questions.as_of import AsOf
-from foretell.questions.codec import parse_yaml
+from foretell.questions.codec import parse_options
 from foretell.questions.errors import InputError, known_names
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent, ignore_event
-from foretell.tools.fence import FencedTools
-from foretell.tools.leak_filter import Excerpt, LeakVerdict
-from foretell.tools.rules import FenceRules
+from foretell.tools.content_filter import Excerpt, LeakVerdict
+from foretell.tools.leakage_filter import FilteredTools
+from foretell.tools.leakage_rules import LeakageRules
 
 Key = TypeVar("Key")
 
@@ -47,32 +50,32 @@ class CannotForecast(Exception):
 
 
 class NoSeries:
-    """The series source of a run that was given none."""
+    """The series source of a run without one."""
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """Always raise `SeriesUnavailable`."""
-        raise SeriesUnavailable(f"no source of series was given for {ref.provider}/{ref.id}")
+        raise SeriesUnavailable(f"there is no source for the series {ref.provider}/{ref.id}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Models:
-    """The models a forecaster may ask: which model has which role, and a single interface to all of them."""
+    """The models that a forecaster may call: the model of each role, and a single interface to all of them."""
 
     roles: ModelRoles | None = None
-    """The model and its settings for every role; None if no model was given."""
+    """The model and its settings for every role; None without models."""
     model: Model | None = None
     """Answers requests to any of the models, behind the journal, limits and budget."""
     prices: PriceList | None = None
     samples: dict[str, set[int]] = field(default_factory=dict[str, set[int]], repr=False, compare=False)
-    """By request: which samples this trial has taken."""
+    """By request: the samples that this trial has taken."""
 
     def name(self, role: ModelRole) -> str:
         """The name of the model that has a role."""
-        return self._given.name(role)
+        return self._roles.name(role)
 
     def settings(self, role: ModelRole) -> ModelSettings:
         """The sampling settings of the model that has a role."""
-        return self._given.setting(role)
+        return self._roles.setting(role)
 
     def price(self, role: ModelRole) -> TokenPrice | None:
         """The price of the model that has a role; None if unknown."""
@@ -80,10 +83,10 @@ class Models:
 
     def with_model(self, role: ModelRole, name: str) -> "Models":
         """A copy of these models with a different model in one role."""
-        return replace(self, roles=self._given.with_model(role, name))
+        return replace(self, roles=self._roles.with_model(role, name))
 
     @property
-    def _given(self) -> ModelRoles:
+    def _roles(self) -> ModelRoles:
         if self.roles is None:
             raise CannotForecast(NO_MODEL)
         return self.roles
@@ -93,46 +96,73 @@ NO_MODEL = "this forecaster asks a model, and none was given: name a model, or l
 
 
 class AdmitAll:
-    """A content filter for tools whose material was checked before, or that have none."""
+    """A content filter that keeps everything, for tools whose material was checked before."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
         """Keep every excerpt."""
         return [LeakVerdict(word="KEEP", reason="checked before")] * len(excerpts)
 
 
-def no_tools(question: Question, context: "Context") -> FencedTools:
-    """The tools of a context that was given none: there is nothing to call."""
-    return FencedTools.around((), FenceRules(as_of=context.as_of, question=question, emit=context.emit), AdmitAll())
+def no_tools(question: Question, context: "Context") -> FilteredTools:
+    """Return an empty toolbox, the default of a context."""
+    return FilteredTools.around((), LeakageRules(as_of=context.as_of, question=question, emit=context.emit), AdmitAll())
+
+
+async def no_evidence(question: Question) -> Sequence[Mapping[str, str]]:
+    """Return nothing, because there are no other trials."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchingSource:
+    """A market or a series that asks the same as a claim."""
+
+    text: str
+    price: float | None = None
+    """Its fresh price, if it is a market with trades."""
+
+
+async def no_sources(question: Question, context: "Context") -> Sequence[MatchingSource]:
+    """Return nothing, because no markets or series are available."""
+    return ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """Everything a forecaster may use besides the question. It ignores what it does not need.
+    """Everything a forecaster may use besides the question.
 
     Only `as_of` is required. A model, tool or series that was not given raises an error with an explanation when it is
     used.
     """
 
     as_of: AsOf
-    """The moment of the forecast: nothing later may be used."""
+    """The time of the forecast: nothing later may be used."""
     models: Models = field(default_factory=Models)
     """The language models by role."""
-    tools: Callable[[Question, "Context"], FencedTools] = no_tools
-    """Makes a new set of fenced tools for every trial; call `tools_for`."""
+    tools: Callable[[Question, "Context"], FilteredTools] = no_tools
+    """Makes a new set of filtered tools for every trial; call `tools_for`."""
     series: SeriesSource = field(default_factory=NoSeries)
     """The source of time series."""
     past: Past = field(default_factory=Past)
     """Earlier questions and the outcomes known before `as_of`."""
+    contexts: PredictionContexts | None = None
+    """What was gathered for questions beforehand; call `gathered`."""
     budget: Budget = field(default_factory=lambda: Budget("question"))
-    """The limit on what the models may cost; `models` enforces it."""
+    """The limit on the cost of the models; `models` enforces it."""
     emit: EmitEvent = ignore_event
     """Receives the events of the trace."""
     seed: int | None = None
     """The seed of the run; None leaves sampling to the provider."""
     trial: int = 0
     """The number of this trial among several independent ones."""
+    trials: int = 1
+    """How many independent trials there are."""
+    evidence_of_others: Callable[[Question], Awaitable[Sequence[Mapping[str, Any]]]] = no_evidence
+    """Returns what the other trials on a question have found so far: for each its evidence and its direct estimate."""
+    matching_sources: Callable[[Question, "Context"], Awaitable[Sequence[MatchingSource]]] = no_sources
+    """Returns markets and series that ask the same as a question."""
     marked: bool = True
-    """Whether prompts keep text by others from looking like ours; runs of older versions continue without this."""
+    """Whether prompts mark text from outside as such; runs of older versions continue without this."""
 
     @cached_property
     def rng(self) -> np.random.Generator:
@@ -140,7 +170,7 @@ class Context:
         return np.random.default_rng([self.seed or 0, self.trial])
 
     async def series_of(self, question: Question) -> Series:
-        """Fetch the series that decides the question, cut at `as_of` whatever the source returned."""
+        """Fetch the series that decides the question, up to `as_of`."""
         if question.series is None:
             raise CannotForecast(f"question {question.id} is not about a time series")
         try:
@@ -151,20 +181,30 @@ class Context:
             raise CannotForecast(f"nothing of series {question.series.id} was known at {self.as_of}")
         return known
 
-    def tools_for(self, question: Question) -> FencedTools:
+    async def gathered(self, question: Question) -> PredictionContext:
+        """Return what was gathered for the question beforehand: its sources and its quotes, the same for everybody."""
+        stored = None if self.contexts is None else await self.contexts.of(question, self.as_of)
+        if stored is not None:
+            return stored
+        try:
+            return PredictionContext(question=known_at(question, self.as_of), as_of=self.as_of)
+        except ValueError as error:
+            raise CannotForecast(str(error)) from None
+
+    def tools_for(self, question: Question) -> FilteredTools:
         """Make new tools for a trial on a question; their sources and events belong to that trial alone."""
         return self.tools(question, self)
 
     def model(self, role: ModelRole = "agent") -> Model:
-        """The model interface that emits a trace event under this role for every reply.
+        """Return a model that emits a trace event under this role for every reply.
 
-        The same request again within a trial is another sample, with a reply and a bill of its own. Only what tools ask
-        about a text, such as whether it leaks, is asked once.
+        A repeated request within a trial is another sample, with its own reply and cost. Only requests of tools about a
+        text, such as whether it leaks, are sent once.
         """
         model = self.models.model
         if model is None:
             raise CannotForecast(NO_MODEL)
-        samples = None if role in ASKED_ONCE else self.models.samples
+        samples = None if role in SAMPLED_ONCE else self.models.samples
         return TracedModel(model, self.emit, role, self.models.prices, samples)
 
     def request(
@@ -177,26 +217,26 @@ class Context:
         settings: ModelSettings | None = None,
         call: int | None = 0,
     ) -> Request:
-        """A request to the model of a role, seeded by trial and call number; `call=None` leaves the seed out.
+        """Make a request to the model of a role, seeded by trial and call number; `call=None` leaves the seed out.
 
         The slot distinguishes requests with the same text in the journal.
         """
-        chosen = settings or self.models.settings(role)
+        sampling = settings or self.models.settings(role)
         if self.seed is not None and call is not None:
-            chosen = replace(chosen, seed=self.seed + self.trial + SEEDS_BETWEEN_CALLS * call)
+            sampling = replace(sampling, seed=self.seed + self.trial + SEEDS_BETWEEN_CALLS * call)
         name = self.models.name(role)
-        return Request(model=name, messages=tuple(messages), settings=chosen, schema=schema, slot=slot)
+        return Request(model=name, messages=tuple(messages), settings=sampling, schema=schema, slot=slot)
 
     async def ask(self, text: str, *, role: ModelRole = "agent", slot: str = "") -> Reply:
         """Send a text to a model and return its reply, for forecasters that need no more than that.
 
-        The same text again is another sample: five calls give five replies, and five bills.
+        A repeated text is another sample: five calls give five replies and are paid for five times.
         """
-        place = f"{slot}/trial {self.trial}" if slot else f"trial {self.trial}"
-        return await self.model(role).complete(self.request(role, (UserMessage(text=text),), slot=place))
+        full_slot = f"{slot}/trial {self.trial}" if slot else f"trial {self.trial}"
+        return await self.model(role).complete(self.request(role, (UserMessage(text=text),), slot=full_slot))
 
     def with_model(self, wrap: Callable[[Model], Model]) -> "Context":
-        """A copy of this context with its models behind a wrapper."""
+        """Return a copy of this context with its models behind a wrapper."""
         if self.models.model is None:
             return self
         return replace(self, models=replace(self.models, model=wrap(self.models.model)))
@@ -214,7 +254,7 @@ def prompt_template(folder: str, name: str) -> Template:
 
 
 class Forecaster(Protocol):
-    """Turns a question, seen as of a moment, into a forecast.
+    """Turns a question, as of a given time, into a forecast.
 
     The method is asynchronous because most forecasters wait for models and tools; those that only compute simply
     return.
@@ -231,10 +271,10 @@ class Forecaster(Protocol):
 
 
 class EventOrdering:
-    """Passes events on, and holds those of concurrent tasks until the cell's own task emits again.
+    """Forwards events, and holds those of concurrent tasks until the trial's own task emits again.
 
-    Each task's events stay together. Their content decides which task comes first, because which one was quicker is
-    chance. Create it in the cell's own task.
+    Each task's events stay together. Tasks are sorted by the content of their events, because their timing varies.
+    Create it in the trial's own task.
     """
 
     def __init__(self, emit: EmitEvent) -> None:
@@ -243,7 +283,7 @@ class EventOrdering:
         self._held: dict[Any, list[TraceEvent]] = {}
 
     def __call__(self, event: TraceEvent) -> None:
-        """Pass the event on now, or hold it until its turn comes."""
+        """Forward the event now, or hold it until its turn."""
         task = asyncio.current_task()
         if task is self._own:
             if self._held:
@@ -253,7 +293,7 @@ class EventOrdering:
             self._held.setdefault(task, []).append(event)
 
     def held(self) -> list[TraceEvent]:
-        """The events held, in the order in which they will be passed on."""
+        """Return the held events, in the order in which they will be forwarded."""
 
         def content(group: list[TraceEvent]) -> str:
             return json.dumps([[type(event).__name__, vars(event)] for event in group], sort_keys=True, default=str)
@@ -262,7 +302,7 @@ class EventOrdering:
         return [event for group in (sorted(groups, key=content) if len(groups) > 1 else groups) for event in group]
 
     def release(self) -> None:
-        """Pass on the events held."""
+        """Forward the held events."""
         events = self.held()
         self._held.clear()
         for event in events:
@@ -297,7 +337,7 @@ class EventLog(Generic[Key]):
     def job(self, key: Key) -> EmitEvent:
         """Return the listener of a new job; call this once, in the job's own task."""
         if key in self.jobs:
-            raise ValueError(f"the job {key} was begun twice")
+            raise ValueError(f"the job {key} was started twice")
         self.jobs[key] = JobEvents(self._on_event)
         return self.jobs[key]
 
@@ -307,16 +347,16 @@ class EventLog(Generic[Key]):
 
     def usage(self) -> Cost:
         """Total cost of the model calls."""
-        called = self._calls()
+        calls = self._calls()
         return Cost(
-            # Calls end in any order, and plain sums of floats remember it.
-            dollars=round(fsum(event.dollars or 0.0 for event in called if not event.reused), 12),
-            reused=round(fsum(event.dollars or 0.0 for event in called if event.reused), 12),
-            input_tokens=sum(event.input_tokens for event in called),
-            output_tokens=sum(event.output_tokens for event in called),
-            calls=len(called),
-            unpriced=sum(event.dollars is None for event in called),
-            uncounted=sum(event.uncounted for event in called),
+            # Calls end in any order. Unlike a plain sum, fsum does not depend on it.
+            dollars=round(fsum(event.dollars or 0.0 for event in calls if not event.reused), 12),
+            reused=round(fsum(event.dollars or 0.0 for event in calls if event.reused), 12),
+            input_tokens=sum(event.input_tokens for event in calls),
+            output_tokens=sum(event.output_tokens for event in calls),
+            calls=len(calls),
+            unpriced=sum(event.dollars is None for event in calls),
+            uncounted=sum(event.uncounted for event in calls),
         )
 
     def models(self) -> tuple[str, ...]:
@@ -324,13 +364,13 @@ class EventLog(Generic[Key]):
         return tuple(sorted({f"{event.role}={event.model}" for event in self._calls()}))
 
     def _calls(self) -> list[ModelCalled]:
-        """Every call once, though several jobs may have used its reply."""
-        called = [event for event in self.events(self.jobs) if isinstance(event, ModelCalled)]
-        return list({event.key: event for event in called}.values())
+        """Return every call once, even if several jobs used its reply."""
+        calls = [event for event in self.events(self.jobs) if isinstance(event, ModelCalled)]
+        return list({event.key: event for event in calls}.values())
 
 
 class UsageMeter:
-    """Passes events on and adds up what the models cost."""
+    """Forwards events and adds up the cost of the models."""
 
     def __init__(self, emit: EmitEvent) -> None:
         self._emit = emit
@@ -338,7 +378,7 @@ class UsageMeter:
         self.usage = Cost()
 
     def __call__(self, event: TraceEvent) -> None:
-        """Count the event, then pass it on. A reply that is used twice is counted once."""
+        """Count the event and forward it. A reply that is used twice is counted once."""
         if isinstance(event, ModelCalled) and event.key not in self._counted:
             self._counted.add(event.key)
             dollars = event.dollars or 0.0
@@ -354,12 +394,12 @@ class UsageMeter:
         self._emit(event)
 
 
-ASKED_ONCE: frozenset[ModelRole] = frozenset({"filter", "summariser", "auditor"})
-"""Roles whose question has one answer: the same request again is the same request."""
+SAMPLED_ONCE: frozenset[ModelRole] = frozenset({"filter", "summariser", "auditor"})
+"""Roles whose requests have one answer: a repeated request is not another sample."""
 
 
 class TracedModel:
-    """A model that emits an event for every reply, and gives each of several identical requests a slot of its own."""
+    """A model that emits an event for every reply, and gives identical requests different slots."""
 
     def __init__(
         self,
@@ -369,7 +409,7 @@ class TracedModel:
         prices: PriceList | None = None,
         samples: dict[str, set[int]] | None = None,
     ) -> None:
-        """`samples` are those that a trial has taken, by request; without it, the same request is asked once."""
+        """`samples` are those that a trial has taken, by request; without it, a request is sent once."""
         self._inner = inner
         self._emit = emit
         self._role = role
@@ -377,58 +417,70 @@ class TracedModel:
         self._samples = samples
 
     async def complete(self, request: Request) -> Reply:
-        """Return the reply after emitting its event; replies that were cut off before it have events of their own."""
-        asked, taken, sample = self._sample(request)
+        """Return the reply after emitting its event; earlier replies that were cut off have their own events."""
+        sampled, taken, sample = self._sample(request)
         try:
-            reply = await self._inner.complete(asked)
+            with PendingWork("model", self._role, request.model):
+                reply = await self._inner.complete(sampled)
         except BaseException:
-            taken.discard(sample)  # The next request takes the sample of one that failed.
+            taken.discard(sample)  # The next request takes the sample of this one, which failed.
             raise
-        for one in (*reply.cut_off, reply):
+        for part in (*reply.cut_off, reply):
+            dollars = part.charged if part.charged is not None else self._price(request, part)
             self._emit(
                 ModelCalled(
                     role=self._role,
                     model=request.model,
-                    key=one.key or request_key(asked),
-                    input_tokens=one.tokens.input,
-                    output_tokens=one.tokens.output,
-                    dollars=one.charged if one.charged is not None else self._price(request, one),
-                    reused=one.reused,
-                    uncounted=one.tokens.estimated,
+                    key=part.key or request_key(sampled),
+                    input_tokens=part.tokens.input,
+                    output_tokens=part.tokens.output,
+                    dollars=dollars,
+                    reused=part.reused,
+                    # The count of a free call matters to nobody.
+                    uncounted=part.tokens.estimated and dollars != 0,
                 )
             )
         return reply
 
     def _sample(self, request: Request) -> tuple[Request, set[int], int]:
-        """The request as the first sample that is free, and the samples that are taken."""
+        """Return the request as the first free sample, the taken samples, and its number."""
         taken = set[int]() if self._samples is None else self._samples.setdefault(request_key(request), set[int]())
         sample = next(number for number in count(1) if number not in taken)
         taken.add(sample)
-        asked = request if sample == 1 else replace(request, slot=f"{request.slot}/sample {sample}")
-        return asked, taken, sample
+        sampled = request if sample == 1 else replace(request, slot=f"{request.slot}/sample {sample}")
+        return sampled, taken, sample
 
     def _price(self, request: Request, reply: Reply) -> float | None:
-        """The price of a reply that no budget paid for."""
+        """Return the price of a reply that no budget paid for."""
         return self._prices.charged(request, reply) if self._prices else None
 
 
-# Forecasters by name: what the registry holds under `forecasters`, called with options.
+# Forecasters by name: entries of the registry under `forecasters`, called with options.
 
 
 def asks_models(name: str, models: Mapping[str, str] | None = None) -> bool:
-    """Whether a registered forecaster asks language models: its class says so with `asks_models = True`.
+    """Whether a registered forecaster uses language models: its class sets `asks_models = True`.
 
-    A plain function does not say: it gets models if the run names some.
+    A plain function gets models if the run names some.
     """
     factory = load("forecasters", name)
     return bool(models) if _is_forecasting_function(factory) else getattr(factory, "asks_models", False)
 
 
-def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
-    """Call the registered forecaster with its options; an unknown or wrong option raises an error that names it.
+def reads_context(name: str) -> bool:
+    """Whether a registered forecaster reads what was gathered for a question: its class sets `reads_context = True`.
 
-    Most entries make a forecaster. One that needs something opened for a whole run makes an object with
-    `open(runtime)`, an asynchronous context manager that gives the forecaster and the runtime it works with.
+    A plain function may call `context.gathered`.
+    """
+    factory = load("forecasters", name)
+    return _is_forecasting_function(factory) or getattr(factory, "reads_context", False)
+
+
+def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
+    """Call the registered forecaster with its options. Raises `InputError` for an unknown or wrong option.
+
+    Most entries make a forecaster. One that needs a resource for a whole run makes an object with `open(runtime)`, an
+    asynchronous context manager that yields the forecaster and the runtime it works with.
     """
     factory = load("forecasters", name)
     if _is_forecasting_function(factory):
@@ -448,9 +500,14 @@ def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
 
 
 def current_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options under their current names: stored specs may use those in the forecaster's `former_names`."""
-    former: Mapping[str, str] = getattr(load("forecasters", name), "former_names", {})
-    return {former.get(option, option): value for option, value in options.items()}
+    """Options under their current names: stored specs may use the forecaster's `former_names` and `former_values`."""
+    plugin = load("forecasters", name)
+    former_names: Mapping[str, str] = getattr(plugin, "former_names", {})
+    former_values: Mapping[Any, Any] = getattr(plugin, "former_values", {})
+    return {
+        former_names.get(option, option): former_values.get(value, value) if isinstance(value, str) else value
+        for option, value in options.items()
+    }
 
 
 def build_forecaster(spec: str) -> Forecaster:
@@ -466,19 +523,12 @@ def build_forecaster(spec: str) -> Forecaster:
 
 
 def read_forecaster(spec: str) -> tuple[str, dict[str, Any]]:
-    """Parse name and options from "name:option=value,…".
-
-    >>> read_forecaster("always:p=0.3")
-    ('always', {'p': 0.3})
-    """
-    name, _, written = spec.partition(":")
-    options: dict[str, Any] = {}
-    for part in filter(None, written.split(",")):
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise InputError(f"forecaster {spec!r}: cannot use {part!r}", hint="options are written name=value")
-        options[key] = parse_yaml(value)
-    return name, options
+    """Parse name and options from "name:option=value,…"."""
+    try:
+        name, options = parse_options(spec)
+    except InputError as error:
+        raise InputError(f"forecaster {error.problem}", hint=error.hint) from None
+    return current_name("forecasters", name), options
 
 
 # Plain functions as forecasters.
@@ -504,7 +554,9 @@ class FunctionForecaster:
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """Call the function and return its result as a forecast."""
         parameters = inspect.signature(self.function).parameters.values()
-        free = [one for one in parameters if one.name not in self.options and one.kind in POSITIONAL]
+        free = [
+            parameter for parameter in parameters if parameter.name not in self.options and parameter.kind in POSITIONAL
+        ]
         takes_context = len(free) > 1 and (free[1].name == "context" or free[1].default is inspect.Parameter.empty)
         result = self.function(*((question, context) if takes_context else (question,)), **self.options)
         return forecast_of(await result if inspect.isawaitable(result) else result, question, context, self.name)
@@ -525,7 +577,7 @@ def forecast_of(
         return result
     if not isinstance(result, Mapping):
         dates = question.exclusivity == "independent" and all(
-            one.resolves_at and not one.label for one in question.targets
+            target.resolves_at and not target.label for target in question.targets
         )
         if len(question.targets) != 1 and not dates:
             targets = ", ".join(target.id for target in question.targets)
@@ -545,32 +597,37 @@ def forecast_of(
         raise CannotForecast(f"{name} gave no probabilities: {error}") from error
 
 
-def as_forecaster(given: "Forecaster | Callable[..., Any] | str") -> Forecaster:
+def as_forecaster(value: Any) -> Forecaster:
     """Make a forecaster from a forecaster, a function of a question, or a name with options such as "always:p=0.3"."""
-    if isinstance(given, str):
-        return build_forecaster(given)
-    if hasattr(given, "forecast"):
-        return cast("Forecaster", given)
-    if callable(given):
-        name = getattr(given, "__name__", type(given).__name__)
-        if not takes_arguments(given, 1, 2):
+    if isinstance(value, str):
+        return build_forecaster(value)
+    method = getattr(value, "forecast", None)
+    if inspect.iscoroutinefunction(method) and hasattr(value, "name"):
+        return cast("Forecaster", value)
+    if method is not None:
+        return replace(
+            cast("FunctionForecaster", as_forecaster(method)), name=getattr(value, "name", type(value).__name__)
+        )
+    if callable(value):
+        name = getattr(value, "__name__", type(value).__name__)
+        if not takes_arguments(value, 1, 2):
             hint = "it takes the question, or the question and the context"
             raise InputError(f"the function {name} cannot be a forecaster", hint=hint)
-        return FunctionForecaster(function=given, name=name)
+        return FunctionForecaster(function=value, name=name)
     raise InputError(
-        f"{given!r} is not a forecaster", hint="give a name, a function of a question, or an object with forecast()"
+        f"{value!r} is not a forecaster", hint="give a name, a function of a question, or an object with forecast()"
     )
 
 
 async def attempt(forecaster: Forecaster, question: Question, context: Context) -> Forecast | Failure:
-    """Run one trial and return a forecast for every target, or a failure that says why there is none.
+    """Run one trial. Return a forecast for every target, or a failure with its reason.
 
-    The cost of the models used is added up here, and a failure is emitted as a trace event.
+    Adds up the cost of the models, and emits a failure as a trace event.
     """
-    meter, began = UsageMeter(context.emit), monotonic()
+    meter, started = UsageMeter(context.emit), monotonic()
     try:
-        made = await forecaster.forecast(question, replace(context, emit=meter))
-        missing = {target.id for target in question.targets} - made.p.keys()
+        forecast = await forecaster.forecast(question, replace(context, emit=meter))
+        missing = {target.id for target in question.targets} - forecast.p.keys()
         if missing:
             raise CannotForecast(f"no probability for target {min(missing)}")
     except CannotForecast as reason:
@@ -582,6 +639,6 @@ async def attempt(forecaster: Forecaster, question: Question, context: Context) 
             error=str(reason),
             trial=context.trial,
         )
-    if meter.usage.calls and made.usage == Cost():
-        made = replace(made, usage=replace(meter.usage, seconds=monotonic() - began))
-    return made if made.trial == context.trial else replace(made, trial=context.trial)
+    if meter.usage.calls and forecast.usage == Cost():
+        forecast = replace(forecast, usage=replace(meter.usage, seconds=monotonic() - started))
+    return forecast if forecast.trial == context.trial else replace(forecast, trial=context.trial)

@@ -1,4 +1,4 @@
-"""Sorts a question into one of ten topics: by asking a model, or by its words if there is no model."""
+"""Sorts a question into one of ten topics: with a model, or by its words without one."""
 
 import re
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, kw_only=True)
 class TopicLabel:
-    """A topic and what it was decided by."""
+    """A topic and how it was decided."""
 
     topic: Topic
     by: Literal["model", "words", "source", "nobody"]
@@ -98,7 +98,7 @@ class TopicReply:
 
 @dataclass(frozen=True, kw_only=True)
 class TopicClassifier:
-    """Asks the filter's model, a quick one; without a model, or if it fails, the words of the question decide."""
+    """Asks the filter's model, which is fast. Without a model, or if it fails, the words of the question decide."""
 
     models: ModelRoles | None = None
     model: Model | None = None
@@ -117,7 +117,7 @@ class TopicClassifier:
 
 
 def by_words(question: Question) -> TopicLabel:
-    """The topic by source if that asks about one subject only, else the one with most words in the question.
+    """Return the topic of the source if it has only one, else the topic with most words in the question.
 
     If the question's text has none of the words, its criteria decide, then its background.
     """
@@ -135,7 +135,7 @@ def by_words(question: Question) -> TopicLabel:
 
 @cache
 def _patterns() -> dict[Topic, re.Pattern[str]]:
-    """One pattern per topic; a dot in a word list stands for a space. Ties go to the topic listed last in `TOPICS`."""
+    """Return one pattern per topic, the last of `TOPICS` first: it wins ties. A dot in a word list means a space."""
     patterns: dict[Topic, re.Pattern[str]] = {}
     for topic in reversed(TOPICS):
         words = sorted(WORDS.get(topic, "").split(), key=len, reverse=True)

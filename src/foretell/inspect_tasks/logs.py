@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from foretell.forecasters.prompt.elicitation import NO, YES, OutcomeNames, read_probabilities
 from foretell.models.structured_output import NoJsonFound, UnusableReply, read_json
-from foretell.operations.result import Result
 from foretell.questions.codec import from_json
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
+from foretell.report.result import Result
 from foretell.scoring.long_tables import Row, outcome_rows, write_rows
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def outcomes_of(target: str) -> dict[str, int]:
     if word in NO | {"0.0"}:
         return {ONLY: 0}
     try:
-        found = json.loads(target)
+        value = json.loads(target)
     except ValueError:
-        found = None
-    entries = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        value = None
+    entries = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     if not entries or any(value not in (0, 1) for value in entries.values()):
         raise UnusableReply(f"the target {target[:40]!r} is neither yes nor no")
     return {name: int(value) for name, value in entries.items()}
@@ -78,7 +78,7 @@ def probabilities_in(text: str, metadata: Mapping[str, Any] | None = None) -> di
             return {question.targets[0].id: _in_words(text, str(error))}
         raise UnusableReply(str(error)) from None
     if not isinstance(reply, dict):
-        raise UnusableReply("the answer is no JSON object")
+        raise UnusableReply("the answer is not a JSON object")
     return dict(read_probabilities(cast("dict[str, Any]", reply), OutcomeNames.of(question)).p)
 
 
@@ -95,11 +95,11 @@ def _alone(text: str) -> float:
         reply = read_json(text)
     except NoJsonFound as error:
         return _in_words(text, str(error))
-    found = cast("dict[str, Any]", reply) if isinstance(reply, dict) else {}
-    given = next((found[name] for name in NAMES if name in found), None)
-    if isinstance(given, dict):
-        given = next((part for name, part in cast("dict[str, Any]", given).items() if name.casefold() == ONLY), None)
-    return _probability(str(given), "the JSON holds no probability")
+    fields = cast("dict[str, Any]", reply) if isinstance(reply, dict) else {}
+    answer = next((fields[name] for name in NAMES if name in fields), None)
+    if isinstance(answer, dict):
+        answer = next((part for name, part in cast("dict[str, Any]", answer).items() if name.casefold() == ONLY), None)
+    return _probability(str(answer), "the JSON has no probability")
 
 
 def _in_words(text: str, problem: str) -> float:
@@ -108,19 +108,19 @@ def _in_words(text: str, problem: str) -> float:
     for candidate in (text.strip(), lines[-1] if lines else ""):
         if _NUMBER.fullmatch(candidate):
             return _probability(candidate, problem)
-    found = _LAST_WORDS.search(text.strip())
-    if found is None:
+    match = _LAST_WORDS.search(text.strip())
+    if match is None:
         raise UnusableReply(problem)
-    return _probability(f"{found[1]}{found[2]}", problem)
+    return _probability(f"{match[1]}{match[2]}", problem)
 
 
-def _probability(written: str, problem: str) -> float:
-    found = _NUMBER.fullmatch(written)
-    if found is None:
+def _probability(text: str, problem: str) -> float:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise UnusableReply(problem)
-    number = float(found[1]) / (100 if found[2] else 1)
+    number = float(match[1]) / (100 if match[2] else 1)
     if not 0 <= number <= 1:
-        raise UnusableReply(f"{written.strip()[:40]} is not a probability; write a number from 0 to 1, or a percentage")
+        raise UnusableReply(f"{text.strip()[:40]} is not a probability; write a number from 0 to 1, or a percentage")
     return number
 
 
@@ -151,7 +151,7 @@ class LoggedForecasts(Result):
         if not self.failures:
             return ()
         first = self.failures[0]
-        return (f"{len(self.failures)} samples hold no forecast, e.g. {first['question']}: {first['error']}",)
+        return (f"{len(self.failures)} samples have no forecast, e.g. {first['question']}: {first['error']}",)
 
     def to_dict(self) -> Any:
         """Return the counts and the failures."""
@@ -218,24 +218,24 @@ def _sample(sample: "EvalSample", who: str) -> tuple[list[Row], list[Row]]:
     if question is None:
         cluster = sample.metadata.get(CLUSTER_KEY) or sample.metadata.get("cluster") or sample.id
         plain = {"question": str(sample.id), "cluster": str(cluster)}
-        happened: list[Row] = [{**plain, "target": name, "outcome": one} for name, one in outcomes.items()]
+        happened: list[Row] = [{**plain, "target": name, "outcome": outcome} for name, outcome in outcomes.items()]
     else:
-        known: dict[str, Any] = {"question_id": question.id, "due": question.due}
-        resolutions = [Resolution(target_id=name, outcome=one, **known) for name, one in outcomes.items()]
+        shared: dict[str, Any] = {"question_id": question.id, "due": question.due}
+        resolutions = [Resolution(target_id=name, outcome=outcome, **shared) for name, outcome in outcomes.items()]
         happened = outcome_rows([question], resolutions)
     where = {(row["question"], row["target"]): row for row in happened}
-    asked = question.id if question is not None else str(sample.id)
+    question_id = question.id if question is not None else str(sample.id)
     stated = [
         {
             "forecaster": who,
-            "question": asked,
+            "question": question_id,
             "target": name,
-            **({"due": where[asked, name]["due"]} if question is not None else {}),
+            **({"due": where[question_id, name]["due"]} if question is not None else {}),
             "trial": sample.epoch - 1,
             "p": value,
         }
         for name, value in p.items()
-        if (asked, name) in where
+        if (question_id, name) in where
     ]
     return stated, happened
 
@@ -243,7 +243,7 @@ def _sample(sample: "EvalSample", who: str) -> tuple[list[Row], list[Row]]:
 def _scored_probabilities(sample: "EvalSample") -> dict[str, float] | None:
     """Return the probabilities that one of our scorers parsed when the sample was scored; None if there are none."""
     for score in (sample.scores or {}).values():
-        found: Any = (score.metadata or {}).get("p")
-        if isinstance(found, Mapping) and found:
-            return {str(name): float(value) for name, value in cast("Mapping[Any, Any]", found).items()}
+        p: Any = (score.metadata or {}).get("p")
+        if isinstance(p, Mapping) and p:
+            return {str(name): float(value) for name, value in cast("Mapping[Any, Any]", p).items()}
     return None

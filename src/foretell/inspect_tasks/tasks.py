@@ -19,31 +19,31 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, mean, 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from foretell.data.datasets.question_files import read_outcomes
-from foretell.data.datasets.question_set import LateText, SetFilter
+from foretell.data.datasets.question_set import LeakyQuestions, SetFilter
 from foretell.data.untrusted import for_terminal
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
-from foretell.forecasters.prompt.rendering import read_view, readable
+from foretell.forecasters.prompt.rendering import SOURCES, missing_part, read_view, readable
 from foretell.inspect_tasks.logs import CLUSTER_KEY, QUESTION_KEY, complete, outcomes_of, probabilities_in
 from foretell.metrics import scores
 from foretell.metrics.arrays import Floats
 from foretell.metrics.metric import LOG_FLOOR
 from foretell.metrics.scores import brier_index as index_of
-from foretell.models.budget import BYTES_PER_TOKEN
 from foretell.models.structured_output import UnusableReply
+from foretell.models.tokens import BYTES_PER_TOKEN
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.runs.question_sets import open_benchmark
 
-# Metrics of forecasting for Inspect. They count as `foretell score` does: the epochs of a sample are combined into one
+# Forecasting metrics for Inspect. They count as `foretell score` does: the epochs of a sample are combined into one
 # forecast, the mean of their probabilities; every target counts once; and where questions are of several kinds, the
 # overall number is the mean over kinds.
 
 P = "p"
-"""Metadata key of a score that holds the probabilities by target."""
+"""Metadata key of a score for the probabilities by target."""
 OUTCOMES = "outcomes"
-"""Metadata key of a score that holds the outcomes by target."""
+"""Metadata key of a score for the outcomes by target."""
 RowRule = Callable[[Floats, Floats], Floats]
 """Probabilities and outcomes of targets → the score of each."""
 RULES: Mapping[str, RowRule] = {
@@ -127,17 +127,17 @@ class KindScores:
 def _kinds(scores: list[SampleScore], rule: str, cluster: str = CLUSTER_KEY) -> list[KindScores]:
     """Return the scored targets by kind of question; a score without probabilities counts as that of one target."""
     epochs: dict[str, list[SampleScore]] = {}
-    for one in scores:
-        if math.isfinite(one.score.as_float()):
-            epochs.setdefault(str(one.sample_id), []).append(one)
+    for score in scores:
+        if math.isfinite(score.score.as_float()):
+            epochs.setdefault(str(score.sample_id), []).append(score)
     kinds: dict[str, KindScores] = {}
     for sample in epochs.values():
         about = sample[0].sample_metadata or {}
         outcomes = (sample[0].score.metadata or {}).get(OUTCOMES)
         if outcomes is None:
-            values = [float(np.mean([one.score.as_float() for one in sample]))]
+            values = [float(np.mean([epoch.score.as_float() for epoch in sample]))]
         else:
-            values = _target_scores([(one.score.metadata or {})[P] for one in sample], outcomes, rule)
+            values = _target_scores([(epoch.score.metadata or {})[P] for epoch in sample], outcomes, rule)
         kind = kinds.setdefault(str(about.get("kind")) if QUESTION_KEY in about else "", KindScores())
         kind.values.extend(values)
         kind.clusters.extend([_cluster(sample[0], cluster)] * len(values))
@@ -159,8 +159,8 @@ def _error_over_kinds(errors: Sequence[float]) -> float:
 
 
 def _cluster(score: SampleScore, cluster: str) -> str:
-    found = (score.sample_metadata or {}).get(cluster)
-    return f"sample {score.sample_id}" if found is None else f"cluster {found}"
+    name = (score.sample_metadata or {}).get(cluster)
+    return f"sample {score.sample_id}" if name is None else f"cluster {name}"
 
 
 UNREADABLE = "unreadable_answer"
@@ -218,36 +218,43 @@ def _shown(p: Mapping[str, Any]) -> str:
 
 
 @task(name="questions")
-def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
+def foretell_questions(  # noqa: PLR0913 - the parameters of the task
     dataset: str = "demo",
     rounds: str | date | list[str] | None = None,
     limit: int | None = None,
     view: str = "market",
     outcomes: str | None = None,
     data: str | None = None,
-    late_text: LateText = "quarantine",
+    leaky_questions: LeakyQuestions = "exclude",
 ) -> Task:
     """Resolved questions, each asked as of its date without tools; probabilities are scored by proper scores.
 
     `dataset` is what `foretell backtest` accepts: demo, forecastbench, a file or a folder of tables. `view` sets
-    whether the market is shown: market or none. `outcomes` is a table of question, target and outcome for questions of
-    your own, and `data` is the folder of downloaded rounds. Questions whose own text was written after the date they
-    are asked as of are left out unless `late_text` is keep or cut.
+    what is shown with the question: market, none, and sources or both if the set comes with sources. `outcomes` is
+    a table of question, target and outcome for questions of your own, and `data` is the folder of downloaded
+    rounds. Questions whose own text was written after the date they are asked as of are left out unless
+    `leaky_questions` is keep or cut.
     """
     with _problems_in_one_line():
         folder = None if data is None else Path(data)
-        found = open_benchmark(
-            dataset, wanted=SetFilter(late_text=late_text), rounds=rounds_of(rounds), folder=folder
-        ).questions
+        benchmark = open_benchmark(
+            dataset, wanted=SetFilter(leaky_questions=leaky_questions), rounds=rounds_of(rounds), folder=folder
+        )
+        question_set = benchmark.questions
         if outcomes is not None:
-            found = replace(found, resolutions=(*found.resolutions, *read_outcomes(Path(outcomes))))
-        known = found.outcomes()
+            question_set = replace(
+                question_set, resolutions=(*question_set.resolutions, *read_outcomes(Path(outcomes)))
+            )
+        outcome_of = question_set.outcomes()
         samples: list[Sample] = []
-        for question in found.questions:
+        for question in question_set.questions:
             id, due = question.id, question.due
-            came_out = {one.id: known.get((id, due, one.id), known.get((id, None, one.id))) for one in question.targets}
-            if resolved := {target: outcome for target, outcome in came_out.items() if outcome is not None}:
-                samples.append(sample_of(question, resolved, view))
+            outcomes_by_target = {
+                target.id: outcome_of.get((id, due, target.id), outcome_of.get((id, None, target.id)))
+                for target in question.targets
+            }
+            if resolved := {target: outcome for target, outcome in outcomes_by_target.items() if outcome is not None}:
+                samples.append(sample_of(question, resolved, view, benchmark.contexts.get(question)))
             if len(samples) == limit:
                 break
         if not samples:
@@ -259,7 +266,7 @@ def foretell_questions(  # noqa: PLR0913 - what a task may be asked for
         metadata={
             "foretell_dataset": dataset,
             "foretell_view": view,
-            "foretell_quarantined": len(found.quarantined),
+            "foretell_excluded": len(question_set.excluded),
         },
     )
 
@@ -300,9 +307,14 @@ def estimate_tokens_of(model: Model) -> None:
         model.api.count_text_tokens = count  # pyright: ignore[reportAttributeAccessIssue] - of this model alone
 
 
-def sample_of(question: Question, outcomes: Mapping[str, int], view: str) -> Sample:
-    """Create a sample that asks a resolved question as of its date, without tools."""
-    context = PredictionContext(question=known_at(question, question.as_of), as_of=question.as_of)
+def sample_of(
+    question: Question, outcomes: Mapping[str, int], view: str, stored: PredictionContext | None = None
+) -> Sample:
+    """Create a sample that asks a resolved question as of its date, without tools, with its context if there is one."""
+    context = stored or PredictionContext(question=known_at(question, question.as_of), as_of=question.as_of)
+    if read_view(view).sources and (missing := missing_part(context, SOURCES)):
+        hint = "view: market and none need no sources"
+        raise InputError(f"the view {view!r} cannot be shown: {missing}", column="view", hint=hint)
     system, user = call_of(ElicitationCall(wording="default"), readable(context), read_view(view)).messages
     return Sample(
         id=f"{question.id}@{question.due.date().isoformat()}",
@@ -318,13 +330,13 @@ def sample_of(question: Question, outcomes: Mapping[str, int], view: str) -> Sam
     )
 
 
-def rounds_of(given: str | date | Sequence[str | date] | None) -> tuple[str, ...]:
+def rounds_of(rounds: str | date | Sequence[str | date] | None) -> tuple[str, ...]:
     """Parse rounds from a command line: one, several separated by commas, or a list.
 
     >>> rounds_of("2025-10-26,2025-11-09"), rounds_of(None), rounds_of(date(2025, 10, 26))
     (('2025-10-26', '2025-11-09'), (), ('2025-10-26',))
     """
-    if given is None:
+    if rounds is None:
         return ()
-    parts = given.split(",") if isinstance(given, str) else [given] if isinstance(given, date) else list(given)
+    parts = rounds.split(",") if isinstance(rounds, str) else [rounds] if isinstance(rounds, date) else list(rounds)
     return tuple(str(part).strip() for part in parts if str(part).strip())

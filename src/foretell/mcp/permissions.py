@@ -1,16 +1,18 @@
 """What a server may do for untrusted clients: which files it reads, which models it asks, and how much it spends."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from foretell.forecasters.forecaster import current_options
 from foretell.models.budget import Budget
 from foretell.models.names import ModelName
-from foretell.operations.requests.asking import NO_CHOICE, AskRequest
-from foretell.operations.requests.runs import GridRequest, ReplayRequest, RunRequest
+from foretell.number_text import dollars
+from foretell.operations.requests.asking import AskRequest
+from foretell.operations.requests.runs import ReplayRequest, RunRequest
 from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.requests.tournaments import TournamentResultsRequest, TournamentRunRequest
 from foretell.operations.requests.trees import (
@@ -21,13 +23,22 @@ from foretell.operations.requests.trees import (
     TreeUpdateRequest,
     WhatIfRequest,
 )
-from foretell.operations.run import changed_spec
+from foretell.plugins import NO_CHOICE
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest
 from foretell.runs.settings import Settings
-from foretell.runs.spec import COMBINATIONS, RunSpec, read_changes, read_spec, spec_from_mapping, with_settings
+from foretell.runs.spec import (
+    COMBINATIONS,
+    USUAL_FORECASTER,
+    RunSpec,
+    read_changes,
+    read_spec,
+    spec_from_mapping,
+    usual_forecaster,
+    with_settings,
+)
 from foretell.runs.store import RunStore, find_run_row
-from foretell.scoring.table_input import names_a_file
+from foretell.runs.stored_runs import changed_spec
 
 Research = TypeVar("Research", AskRequest, TreeRequest, TreeUpdateRequest)
 TreeChange = TypeVar("TreeChange", TreeEditRequest, TreeUpdateRequest)
@@ -36,19 +47,30 @@ MAX_FILE_BYTES = 64_000_000
 """Maximum size of a file that may be read, in bytes."""
 GLOB_CHARACTERS = frozenset("*?[]{}")
 """Characters that would turn a file name into a pattern matching several files."""
-MOST = {"trials": 10, "leaves": 40, "rounds": 3, "nodes": 5000, "steps": 30, "concurrency": 50, "draws": 10_000}
-"""Field → the largest value that a client may request."""
+MOST = {
+    **{"trials": 10, "leaves": 40, "rounds": 3, "nodes": 5000, "steps": 30, "concurrency": 50, "draws": 10_000},
+    **{"scout_replies": 30, "scout_calls": 10, "leaf_rounds": 10, "children": 8, "evidence_tokens": 50_000},
+    **{"max_leaves": 400, "retries": 10, "kernels": 4, "depth": 8, "width": 8, "keep": 8, "trees": 8},
+    **{"seconds": 3600, "leaf_seconds": 3600, "reply_seconds": 3600, "max_tokens": 100_000},
+}
+"""Field or setting → the largest value that a client may request."""
 GROUNDERS = ("search", "agent", "plain")
 """Grounders that clients may use; none of them runs code or calls other services."""
-FORECASTERS = ("agent", "tree", "thoughts", "crowd", "market", "prior", "crowd-else-prior", "outside", "auto")
+FORECASTERS = (
+    "reason",
+    "agent",
+    "tree",
+    "thoughts",
+    "market-price",
+    "market",
+    "prior",
+    "market-or-base-rate",
+    "outside-view",
+    "auto",
+)
 """Forecasters that clients may run; none of them reads arbitrary files."""
 QUESTION_SETS = ("demo", "forecastbench")
 """Question sets that clients may use by name; others must be files in the readable folders."""
-WITHHELD = (
-    *("out", "unsandboxed", "save", "dataset", "where", "title"),
-    "summary",
-)
-"""Request fields that are not offered, because they write files, run unsandboxed code or read arbitrary files."""
 MAX_CLAIMS, MAX_ROWS = 20_000, 20_000
 """Maximum number of claims in a tree, and of rows in a table, that a client may send."""
 ALLOW_SPENDING = "start foretell mcp with --allow-spending DOLLARS and --model NAME"
@@ -68,20 +90,20 @@ class ReadableFiles:
                 raise InputError("there is no such directory", path=folder, column="--files")
         return cls(roots=tuple(folder.resolve() for folder in folders))
 
-    def find(self, written: str) -> Path:
+    def find(self, name: str) -> Path:
         """Find a readable file by its path; symbolic links are resolved before the check."""
         if not self.roots:
             raise InputError("no file may be read", hint="start foretell mcp with --files DIR, or send the data itself")
-        if GLOB_CHARACTERS & set(written) or "\x00" in written:
-            raise InputError(f"{written[:200]!r} is not the name of one file")
+        if GLOB_CHARACTERS & set(name) or "\x00" in name:
+            raise InputError(f"{name[:200]!r} is not the name of one file")
         for root in self.roots:
-            found = (root / written).resolve()
-            if found.is_relative_to(root) and found.is_file():
-                if found.stat().st_size > MAX_FILE_BYTES:
-                    raise InputError(f"{written[:200]!r} is larger than {MAX_FILE_BYTES // 1_000_000} MB")
-                return found
-        # The same message wherever the file is: do not reveal what exists outside.
-        raise InputError(f"{written[:200]!r} is not a file under the directories that may be read")
+            path = (root / name).resolve()
+            if path.is_relative_to(root) and path.is_file():
+                if path.stat().st_size > MAX_FILE_BYTES:
+                    raise InputError(f"{name[:200]!r} is larger than {MAX_FILE_BYTES // 1_000_000} MB")
+                return path
+        # The message does not depend on whether the file exists, so as not to reveal that.
+        raise InputError(f"{name[:200]!r} is not a file under the directories that may be read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,30 +132,36 @@ class ServerPermissions:
         """Return the model and search engines to use if the client names none."""
         return {"model": self.models[0] if self.may_spend else NO_CHOICE, "search": list(self.search)}
 
-    def model(self, wanted: str | None = None) -> str:
+    def model(self, name: str | None = None) -> str:
         """Return the model to use; raise if it is not offered or the budget is spent."""
         if self.budget is None:
             raise InputError("spending is off", hint=ALLOW_SPENDING)
         if not self.models:
-            raise InputError("no model is on offer", hint=ALLOW_SPENDING)
-        if wanted is not None and wanted not in self.models:
-            raise InputError(f"{wanted[:200]!r} is not on offer", hint=f"models are {', '.join(self.models)}")
-        chosen = wanted or self.models[0]
+            raise InputError("this server offers no model", hint=ALLOW_SPENDING)
+        if name is not None and name not in self.models:
+            raise InputError(f"{name[:200]!r} is not on offer", hint=f"models are {', '.join(self.models)}")
+        chosen = name or self.models[0]
         allowed, money = self.budget.dollars or 0.0, self.budget.money
         if money.used >= allowed and not ModelName.read(chosen).free:
-            raise InputError(f"the budget of this server, ${allowed:.2f}, is used up: {money}")
+            raise InputError(f"the budget of this server, {dollars(allowed)}, is used up: {money}")
         return chosen
 
     def check_research(self, request: Research) -> Research:
         """Return the request if its models, search engines and sizes are permitted; raise otherwise."""
         if request.config is not None:
-            request = request.model_copy(update={"config": self.files.find(str(request.config))})
-        forecaster = "agent" if isinstance(request, AskRequest) else "tree"
-        settings = {**request.settings({"forecaster": forecaster}), "questions": "demo"}
-        if settings.get("models"):
-            self._check_spec(spec_from_mapping(settings))
+            raise InputError("is not on offer here", column="config", hint="use set")
+        for name in request.set:
+            if name.partition(".")[0] in ("mode", "questions"):
+                raise InputError("the question is the one in the request", column=name)
+        preset = "agent" if isinstance(request, AskRequest) else "tree"
+        usual = usual_forecaster(request.settings().get("options") or {}, preset)
+        if isinstance(request, TreeUpdateRequest):
+            usual = preset
+        spec = _of_typed_question(request.settings({"forecaster": usual}))
+        if spec.forecaster not in (preset, USUAL_FORECASTER):
+            raise InputError("is not on offer here", column="forecaster", hint="run takes any")
+        self._check_spec(spec)
         self._check_sizes(request)
-        self._check_grounder(getattr(request, "grounder", None) or GROUNDERS[0])
         return request
 
     def _check_sizes(self, request: OperationRequest) -> None:
@@ -144,67 +172,69 @@ class ServerPermissions:
 
     def check_run(self, request: RunRequest) -> RunRequest:
         """Return the run request if its files, models and search engines are permitted; raise otherwise."""
-        spec, changes = request.spec, read_changes(request.set)
+        spec_or_path, changes = request.spec, read_changes(request.set)
         if request.stored is not None:
             with closing(RunStore(self.settings.store)) as store:
                 row = find_run_row(store, request.stored)
-            self._check_spec(changed_spec(row, changes))
-            return request
-        if isinstance(spec, Path):
-            found = read_spec(self.files.find(str(spec)), changes)
+            spec = changed_spec(row, changes)
+            self._check_spec(spec)
+            if spec.combine not in COMBINATIONS and spec.combine != str(self.files.find(spec.combine)):
+                raise InputError("name the file by its full path", column="combine")
+            return request.model_copy(update={"spec": Path(row.id)})
+        if isinstance(spec_or_path, Path):
+            spec = read_spec(self.files.find(str(spec_or_path)), changes)
         else:
-            found = spec_from_mapping(with_settings(spec, changes) if changes else spec)
-        self._check_spec(found)
-        questions = found.questions
+            spec = spec_from_mapping(with_settings(spec_or_path, changes) if changes else spec_or_path)
+        self._check_spec(spec)
+        questions = spec.questions
         if questions.dataset not in QUESTION_SETS:
             questions = replace(questions, dataset=str(self.files.find(questions.dataset)))
-        written = json.loads(replace(found, questions=questions).to_json())
-        return request.model_copy(update={"spec": written, "set": {}})
+        # Use full paths, so that the file that is read is the one that was checked.
+        combine = spec.combine if spec.combine in COMBINATIONS else str(self.files.find(spec.combine))
+        checked = replace(spec, questions=questions, combine=combine)
+        return request.model_copy(update={"spec": json.loads(checked.to_json()), "set": {}})
 
     def check_replay(self, request: ReplayRequest) -> ReplayRequest:
         """Return the request if it names a stored run: notebooks of trees are not run from here."""
         with closing(RunStore(self.settings.store)) as store:
             return request.model_copy(update={"run": find_run_row(store, request.run).id})
 
-    def check_grid(self, request: GridRequest) -> GridRequest:
-        """Return the request if it only lists or shows grids: only people run them."""
-        if request.file is not None:
-            raise InputError("experiments are not run from here", column="grid", hint="name one to show, or none")
-        return request
-
-    def _check_spec(self, found: RunSpec) -> None:
-        sizes = {"trials": found.trials, "concurrency": found.concurrency, **found.options}
-        for name, most in MOST.items():
-            size = sizes.get(name)
-            if isinstance(size, int | float) and size > most:
-                raise InputError(f"at most {most} are permitted here", column=name)
-        if found.forecaster not in FORECASTERS:
+    def _check_spec(self, spec: RunSpec) -> None:
+        """Raise unless models, search engines, forecaster, options and sizes of a run are permitted."""
+        if spec.forecaster not in FORECASTERS:
             hint = f"use {', '.join(FORECASTERS)}"
-            raise InputError(f"{found.forecaster[:80]!r} is not on offer here", column="forecaster", hint=hint)
-        self._check_grounder(str(found.options.get("grounder", GROUNDERS[0])))
-        for model in (*found.models.values(), found.options.get("deep_model")):
+            raise InputError(f"{spec.forecaster[:80]!r} is not on offer here", column="forecaster", hint=hint)
+        # Use current names, so that a former name cannot bypass a limit.
+        options = current_options(spec.forecaster, spec.options)
+        _check_settings({"trials": spec.trials, "concurrency": spec.concurrency, **spec.sampling, **options})
+        self._check_grounder(str(options.get("grounder", GROUNDERS[0])))
+        for model in (*spec.models.values(), options.get("deep_model")):
             if model is not None:
                 self.model(str(model))
-        for engine in found.search:
+        for engine in spec.search:
             self.engine(engine)
-        if found.options.get("unsandboxed"):
-            raise InputError("notebooks without a sandbox are not on offer here", column="options.unsandboxed")
-        if found.combine not in COMBINATIONS:
-            self.files.find(found.combine)
+        for name, refused in (
+            ("options.unsandboxed", options.get("unsandboxed")),
+            ("leakage_filter", not spec.leakage_filter),
+            ("questions.leaky_questions", spec.questions.leaky_questions == "keep"),
+            # With prices of their own, clients could exceed the budget of this server.
+            ("prices", spec.prices),
+        ):
+            if refused:
+                raise InputError("is not on offer here", column=name, hint="leave it out")
 
     def check_tournament(self, request: TournamentRunRequest) -> TournamentRunRequest:
-        """Return the request if it sends nothing: only people submit forecasts."""
+        """Return the request if it sends nothing and its settings are permitted: only people submit forecasts."""
         if not (request.plan or request.dry_run or (request.sandbox and request.platform == "forecastbench")):
-            raise InputError("forecasts are not sent from here", hint="say plan or dry_run; people send them")
+            raise InputError("this server does not submit forecasts", hint="use plan or dry_run")
         if request.config is not None:
-            raise InputError("is not on offer here", column="config", hint="name model, search and trials")
+            raise InputError("is not on offer here", column="config", hint="use set")
         for name in ("folder", "bucket"):
             if f"tournament.{name}" in request.set:
                 raise InputError("this server does not offer it", column=f"set tournament.{name}")
-        settings = {**request.settings(), "questions": "demo"}
-        if settings.get("models"):
-            self._check_spec(spec_from_mapping(settings))
-        elif request.platform != "forecastbench":
+        settings = request.settings()
+        self._check_spec(_of_typed_question(settings))
+        if not settings.get("models") and request.platform != "forecastbench":
             self.model()
         self._check_sizes(request)
         return request
@@ -212,7 +242,7 @@ class ServerPermissions:
     def check_results(self, request: TournamentResultsRequest) -> TournamentResultsRequest:
         """Return the request with its method files resolved; raise if one may not be read."""
         self._check_sizes(request)
-        return request.model_copy(update={"methods": tuple(self.files.find(str(one)) for one in request.methods)})
+        return request.model_copy(update={"methods": tuple(self.files.find(str(method)) for method in request.methods)})
 
     def check_tree(self, request: TreeReading) -> TreeReading:
         """Return the request with the tree that was sent, or with its file if that may be read."""
@@ -241,52 +271,86 @@ class ServerPermissions:
             paths["other"] = self._readable_tree(str(request.other))
         return request.model_copy(update=paths)
 
-    def _readable_tree(self, written: str) -> Path:
+    def _readable_tree(self, name: str) -> Path:
         try:
-            return self._own_tree(written)
+            return self._own_tree(name)
         except InputError:
-            return self.files.find(written)
+            return self.files.find(name)
 
-    def _own_tree(self, written: str) -> Path:
+    def _own_tree(self, tree: str) -> Path:
         """Return the path of a tree that this server has grown, given its name or file name."""
         folder = (self.settings.home / "trees").resolve()
-        if "\x00" not in written:
-            for name in (written, f"{written}.json"):
-                found = (folder / name).resolve()
-                if found.is_relative_to(folder) and found.suffix == ".json" and found.is_file():
-                    return found
-        raise InputError(f"{written[:200]!r} is not a tree of this server", hint="grow_tree makes one")
+        if "\x00" not in tree:
+            for name in (tree, f"{tree}.json"):
+                own_tree = (folder / name).resolve()
+                if own_tree.is_relative_to(folder) and own_tree.suffix == ".json" and own_tree.is_file():
+                    return own_tree
+        raise InputError(f"{tree[:200]!r} is not a tree of this server", hint="grow_tree makes one")
 
     def check_tables(self, request: ScoreRequest) -> ScoreRequest:
         """Return the request with the tables that were sent as rows, or with their files if those may be read."""
         self._check_sizes(request)
-        sources = [str(self.files.find(source)) if names_a_file(source) else source for source in request.sources]
-        found: dict[str, Any] = {"sources": tuple(sources)}
+        tables: dict[str, Any] = {"sources": tuple(map(self._source, request.sources))}
         for name in ("forecasts", "outcomes"):
             table: Any = getattr(request, name)
             if isinstance(table, str):
-                found[name] = self.files.find(table)
+                tables[name] = self.files.find(table)
             elif table is not None and not isinstance(table, list):
                 raise InputError("send rows, or the name of a file", column=name)
             elif table is not None and len(cast("list[Any]", table)) > MAX_ROWS:
                 raise InputError(f"at most {MAX_ROWS:,} rows can be sent", column=name)
-        return request.model_copy(update=found)
+        return request.model_copy(update=tables)
+
+    def _source(self, name: str) -> str:
+        """Return the id of a stored run, or the path of a file that may be read.
+
+        Files elsewhere make no difference, so that a client does not learn whether they exist.
+        """
+        try:
+            with closing(RunStore(self.settings.store)) as store:
+                return find_run_row(store, name).id
+        except InputError:
+            if "/" in name or Path(name).suffix:
+                return str(self.files.find(name))
+            raise
 
     def _check_grounder(self, grounder: str) -> None:
         if grounder not in GROUNDERS:
             hint = f"use {', '.join(GROUNDERS)}"
             raise InputError(f"the grounder {grounder[:80]!r} is not on offer here", column="grounder", hint=hint)
 
-    def engine(self, wanted: str | None = None) -> str:
+    def engine(self, name: str | None = None) -> str:
         """Return the search engine to use; raise if it is not offered."""
         if not self.search:
-            raise InputError("no search engine is on offer", hint="start foretell mcp with --search local, or another")
-        if wanted is not None and wanted not in self.search:
-            raise InputError(f"{wanted[:200]!r} is not on offer", hint=f"engines are {', '.join(self.search)}")
-        return wanted or self.search[0]
+            raise InputError(
+                "this server offers no search engine", hint="start foretell mcp with --search local, or another"
+            )
+        if name is not None and name not in self.search:
+            raise InputError(f"{name[:200]!r} is not on offer", hint=f"engines are {', '.join(self.search)}")
+        return name or self.search[0]
 
     def spending(self) -> dict[str, float] | None:
         """Return what the server has cost so far and the limit, in dollars; None if it may not spend."""
         if self.budget is None:
             return None
         return self.budget.money.to_dict() | {"allowed": self.budget.dollars or 0.0}
+
+
+def _of_typed_question(settings: Mapping[str, Any]) -> RunSpec:
+    """Return the spec that settings make for questions that are not from a file; raise if they name a fitted rule."""
+    spec = spec_from_mapping({**settings, "questions": "demo"})
+    if spec.combine not in COMBINATIONS:
+        raise InputError(
+            "fitted rules can only be used by run", column="combine", hint=f"use {', '.join(COMBINATIONS)}"
+        )
+    return spec
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise if one of the settings is larger than a client may request."""
+    for name, most in MOST.items():
+        size = settings.get(name)
+        if size is not None and not isinstance(size, int | float):
+            raise InputError("is not a number", column=name)
+        if size is not None and not size <= most:
+            raise InputError(f"at most {most} are permitted here", column=name)

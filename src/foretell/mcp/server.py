@@ -82,12 +82,12 @@ def make_server(permissions: ServerPermissions) -> Any:
     async def list_tools(_context: Any, _params: Any) -> Any:
         tools = [
             Tool(
-                name=one.name,
-                description=one.description,
-                input_schema=one.schema(permissions),
-                annotations=ToolAnnotations(read_only_hint=one.reads_only, destructive_hint=False),
+                name=available_tool.name,
+                description=available_tool.description,
+                input_schema=available_tool.schema(permissions),
+                annotations=ToolAnnotations(read_only_hint=available_tool.reads_only, destructive_hint=False),
             )
-            for one in available_tools(permissions)
+            for available_tool in available_tools(permissions)
         ]
         return ListToolsResult(tools=tools)
 
@@ -120,15 +120,15 @@ async def run_tool(
 
 
 def _tool_named(permissions: ServerPermissions, name: str) -> McpTool:
-    found = next((tool for tool in TOOLS if tool.name == name), None)
-    if found is None:
+    tool_named = next((tool for tool in TOOLS if tool.name == name), None)
+    if tool_named is None:
         raise InputError(
             f"there is no tool {name[:100]!r}",
             hint=f"tools are {', '.join(tool.name for tool in available_tools(permissions))}",
         )
-    if found.spends and not permissions.may_spend:
+    if tool_named.spends and not permissions.may_spend:
         raise InputError(f"{name} costs money and spending is off", hint=ALLOW_SPENDING)
-    return found
+    return tool_named
 
 
 @asynccontextmanager
@@ -218,5 +218,5 @@ def has_valid_token(token: str, authorization: bytes) -> bool:
     >>> [has_valid_token("a", header) for header in (b"Bearer a", b"Bearer b", b"Basic a", b"")]
     [True, False, False, False]
     """
-    scheme, _, given = authorization.partition(b" ")
-    return scheme.lower() == b"bearer" and hmac.compare_digest(given.strip(), token.encode())
+    scheme, _, credentials = authorization.partition(b" ")
+    return scheme.lower() == b"bearer" and hmac.compare_digest(credentials.strip(), token.encode())

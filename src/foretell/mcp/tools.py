@@ -1,30 +1,47 @@
 """The tools in the order an assistant sees them: operations, limited by what this server permits."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from foretell.arena.listing import arena_rows
 from foretell.forecasters.tree.text import InvalidTree
-from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, WITHHELD, ServerPermissions
+from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, ServerPermissions
+from foretell.mcp.requests import ListRequest, RunToolRequest, ShowToolRequest, TournamentToolRequest
 from foretell.models.journal import Journal
-from foretell.operations.requests.asking import NO_CHOICE
+from foretell.operations.requests.trees import TreeRequest, TreeShowRequest
 from foretell.operations.table import OPERATIONS
+from foretell.plugins import NO_CHOICE
 from foretell.questions.as_of import AsOf, instant
-from foretell.questions.errors import InputError, known_names, plain_problem
+from foretell.questions.codec import plain_data
+from foretell.questions.errors import InputError, known_names, plain_problem, validator_error
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import EmitEvent, LeakBlocked, TraceEvent
 from foretell.request import OperationRequest, allowed_names, request_schema, setting
-from foretell.tools.fence import AdmittedSource, FencedTools
-from foretell.tools.leak_filter import Excerpt, LeakVerdict
-from foretell.tools.rules import FenceRules
+from foretell.runs.store import RunStore
+from foretell.runs.stored_runs import EVERY_REASON
+from foretell.tools.content_filter import Excerpt, LeakVerdict
+from foretell.tools.leakage_filter import AdmittedSource, FilteredTools
+from foretell.tools.leakage_rules import LeakageRules
 from foretell.tools.tool import WEB_SEARCH
+
+Json = dict[str, Any]
+Check = Callable[[ServerPermissions, Any], Any]
+"""Returns a request as the server permits it, or raises."""
+
+
+def _unchecked(_permissions: ServerPermissions, request: Any) -> Any:
+    return request
+
 
 # `search_as_of`: a search that sees nothing from after a date.
 
@@ -41,12 +58,12 @@ class SearchRequest(OperationRequest):
     query: str = setting(help="A few concrete words.", min_length=2, max_length=400)
     as_of: str | None = setting(
         None,
-        "Only what was known by then: ISO date such as 2027-03-31, or a moment with its zone. Needed unless `live`.",
+        "Only what was known by then: ISO date such as 2027-03-31, or a time with its zone. Needed unless `live`.",
         pattern=r"^\d{4}-\d{2}-\d{2}",
         max_length=40,
     )
-    live: bool = setting(False, "Search the present instead, without any fence; must be said.")
-    question: str = setting("", "What it is for: its own pages are closed, leaks dropped.", max_length=2_000)
+    live: bool = setting(False, "Search the present instead, without the leakage filter.")
+    question: str = setting("", "The question to answer: its own pages and leaks are withheld.", max_length=2_000)
     engine: str | None = setting(None, "Which of the server's engines to ask.")
     limit: int = setting(5, "Results.", ge=1, le=20)
     characters: int = setting(1_000, "Of each text.", ge=100, le=6_000)
@@ -70,19 +87,19 @@ async def search_as_of(permissions: ServerPermissions, request: SearchRequest) -
         if isinstance(event, LeakBlocked):
             withheld.append(event)
 
-    async with _fenced_search(permissions, request, question, engine, count) as (tools, judged):
+    async with _filtered_search(permissions, request, question, engine, count) as (tools, judged):
         _pay(permissions, engine)
-        seen = await tools.use(WEB_SEARCH, {"query": request.query})
-        if seen.failed:
-            raise InputError(seen.text)
-        found = [tools.sources[id] for id in seen.source_ids[: request.limit]]
+        observation = await tools.use(WEB_SEARCH, {"query": request.query})
+        if observation.failed:
+            raise InputError(observation.text)
+        sources = [tools.sources[id] for id in observation.source_ids[: request.limit]]
     return {
         "query": request.query,
         "mode": "live" if request.live else "as of",
         "as_of": str(tools.as_of),
         "engine": engine,
         "content_filter": judged,
-        "results": [_result(one, request.characters) for one in found],
+        "results": [_result(source, request.characters) for source in sources],
         "withheld": len(withheld),
         "server_spending": permissions.spending(),
     }
@@ -94,13 +111,13 @@ def _question(request: SearchRequest) -> Question:
         raise InputError("a live search has no date: give `as_of` or `live`, not both")
     now = datetime.now(UTC).replace(microsecond=0)
     if not request.live and request.as_of is None:
-        raise InputError("no date was given", column="as_of", hint="say as_of, or live: true to search the present")
+        raise InputError("no date was given", column="as_of", hint="set as_of, or live: true to search the present")
     try:
         due = instant(request.as_of) if request.as_of is not None else now
     except ValueError as error:
         raise InputError(str(error), column="as_of") from None
     if due > now:
-        hint = "say live: true to search the present"
+        hint = "set live: true to search the present"
         raise InputError(f"{request.as_of} is not over yet", column="as_of", hint=hint)
     id = f"search/{now.isoformat()}" if request.live else "search"
     text = request.question or request.query
@@ -108,10 +125,10 @@ def _question(request: SearchRequest) -> Question:
 
 
 @asynccontextmanager
-async def _fenced_search(
+async def _filtered_search(
     permissions: ServerPermissions, request: SearchRequest, question: Question, engine: str, emit: EmitEvent
-) -> AsyncGenerator[tuple[FencedTools, str]]:
-    """Open the search behind the fence; yield its tools and which model, if any, judges the results."""
+) -> AsyncGenerator[tuple[FilteredTools, str]]:
+    """Open the search behind the leakage filter; yield its tools and which model, if any, judges the results."""
     settings = permissions.settings
     if request.live or not permissions.may_spend:
         from foretell.data.http import AsyncHttpClient
@@ -119,13 +136,15 @@ async def _fenced_search(
         from foretell.tools.web import WebSearch
 
         if not request.live and engine != OWN:
-            raise InputError(f"as of a date, what {engine} finds has to be judged by a model", hint=ALLOW_SPENDING)
+            raise InputError(f"results of {engine} as of a date must be judged by a model", hint=ALLOW_SPENDING)
         as_of = question.as_of_in("live" if request.live else "backtest")
         async with AsyncHttpClient(access=settings.access) as client:
-            found = open_services(settings, client, [engine]).engine
-            assert found is not None
-            fence = FenceRules(as_of=as_of, question=question, emit=emit)
-            tools = FencedTools.around([WebSearch(engine=found, limit=request.limit)], fence, TrustedCorpusFilter())
+            search_engine = open_services(settings, client, [engine]).engine
+            assert search_engine is not None
+            rules = LeakageRules(as_of=as_of, question=question, emit=emit)
+            tools = FilteredTools.around(
+                [WebSearch(engine=search_engine, limit=request.limit)], rules, TrustedCorpusFilter()
+            )
             yield tools, "none: live" if request.live else NOT_JUDGED_NOTE
         return
     from foretell.models.journal import Journal
@@ -144,17 +163,17 @@ def _pay(permissions: ServerPermissions, engine: str) -> None:
     if engine in UNBILLED:
         return
     if permissions.budget is None:
-        raise InputError(f"{engine} sends bills and spending is off", hint="start with --allow-spending DOLLARS")
+        raise InputError(f"{engine} costs money and spending is off", hint="start with --allow-spending DOLLARS")
     with closing(Journal(permissions.settings.journal)) as journal:
         permissions.budget.spend(Cost(dollars=QUERY_DOLLARS), journal.ledger)
 
 
-def _result(one: AdmittedSource, characters: int) -> dict[str, Any]:
-    text = one.shown
+def _result(source: AdmittedSource, characters: int) -> dict[str, Any]:
+    text = source.shown
     return {
-        "title": one.title,
-        "url": one.url,
-        "published": one.published.date().isoformat() if one.published is not None else None,
+        "title": source.title,
+        "url": source.url,
+        "published": source.published.date().isoformat() if source.published is not None else None,
         "text": text if len(text) <= characters else f"{text[:characters]}…",
     }
 
@@ -163,7 +182,11 @@ def _result(one: AdmittedSource, characters: int) -> dict[str, Any]:
 
 
 MAX_PROBLEMS = 10
-"""How many problems are listed at once, because an assistant fixes several more easily than one by one."""
+"""Maximum number of problems listed at once."""
+NOT_IN_SCHEMA = ("default", "format", "maxItems", "maxLength", "minItems", "minLength", "pattern")
+"""Parts of a schema that assistants do not need: a value that does not fit is refused with a message."""
+
+Use = Callable[[ServerPermissions, Any], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,187 +196,280 @@ class McpTool:
     name: str
     description: str
     request: type[OperationRequest]
-    use: Callable[[ServerPermissions, Any], Awaitable[dict[str, Any]]]
+    use: Use
+    fields: str = ""
+    """Names of the fields of the request that assistants may set; empty for all."""
     spends: bool = False
     """Whether it costs money; such a tool is not offered if the server may not spend."""
     reads_only: bool = True
     """Whether it leaves everything on this machine unchanged."""
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arguments that assistants may use."""
+        return tuple(self.fields.split()) or tuple(self.request.model_fields)
+
     def schema(self, permissions: ServerPermissions) -> dict[str, Any]:
-        """Return the schema of its request, with the models, search engines and limits of this server."""
-        made = request_schema(self.request)
-        properties = made["properties"] = {
-            name: part for name, part in made["properties"].items() if name not in WITHHELD
-        }
+        """Return the schema of its arguments, with the models, search engines and limits of this server."""
+        schema = request_schema(self.request)
+        properties = {name: _compact(part) for name, part in schema["properties"].items() if name in self.arguments}
         for name, part in properties.items():
-            if name in MOST:
+            if name in MOST and part.get("type") in ("integer", "number"):
                 part["maximum"] = MOST[name]
-            if name != "search" and (known := allowed_names(self.request.model_fields[name])):
-                part["enum"] = list(known)
+            if name != "search" and (allowed := allowed_names(self.request.model_fields[name])):
+                part["enum"] = list(allowed)
         if "grounder" in properties:
             properties["grounder"]["enum"] = list(GROUNDERS)
         models = permissions.models if permissions.may_spend else ()
-        choices = {"model": (*models, "none") if models else (), "engine": permissions.search}
-        for name, found in choices.items():
-            if name in properties and found:
-                properties[name]["enum"] = list(found)
+        choices = {"model": (*models, NO_CHOICE) if models else (), "engine": permissions.search}
+        for name, allowed_values in choices.items():
+            if name in properties and allowed_values:
+                properties[name]["enum"] = list(allowed_values)
             else:
                 properties.pop(name, None)
         if "search" in properties:
-            properties["search"]["items"]["enum"] = [*permissions.search, "none"]
-        return made
+            properties["search"]["items"]["enum"] = [*permissions.search, NO_CHOICE]
+        required = {"required": schema["required"]} if schema.get("required") else {}
+        return {"type": "object", "additionalProperties": False, "properties": properties, **required}
 
-    def read(self, permissions: ServerPermissions, given: dict[str, Any]) -> Any:
-        """Parse the arguments as a request; the server's model and search engines are the defaults."""
+    def read(self, permissions: ServerPermissions, arguments: dict[str, Any]) -> Any:
+        """Parse the arguments as a request; the server's model and search engines are the defaults.
+
+        Raises InputError if an argument is unknown, not offered or invalid.
+        """
         fields = self.request.model_fields
-        for name in WITHHELD:
-            if name in given and name in fields:
+        for name in arguments:
+            if name in fields and name not in self.arguments:
                 raise InputError("this server does not offer it", column=name)
-        defaults = {name: one for name, one in permissions.defaults().items() if name in fields}
-        if given.get("model", defaults.get("model")) == NO_CHOICE:
-            defaults.pop("search", None)  # Without a model nothing is searched.
+        defaults = {name: value for name, value in permissions.defaults().items() if name in fields}
+        if arguments.get("model", defaults.get("model")) == NO_CHOICE or arguments.get("research") is False:
+            defaults.pop("search", None)  # Nothing is searched.
         try:
-            return self.request.model_validate({**defaults, **given})
+            return self.request.model_validate({**defaults, **arguments})
         except ValidationError as error:
-            known = [name for name in fields if name not in WITHHELD]
+            if own := validator_error(error.errors()):
+                raise own from None
             problems = [
-                f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {_argument_problem(one, known)}"
-                for one in error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
+                f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {_argument_problem(problem, self.arguments)}"
+                for problem in error.errors(include_url=False, include_input=False)[:MAX_PROBLEMS]
             ]
             raise InputError("; ".join(problems)) from None
 
 
-def _argument_problem(error: Mapping[str, Any], known: Sequence[str]) -> str:
+def _compact(part: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an argument without what assistants do not need; a compound value is written as text."""
+    if "$ref" in part:
+        return {"type": "string", "description": part["description"]}
+    compact = {name: value for name, value in part.items() if name not in NOT_IN_SCHEMA}
+    if "items" in compact:
+        compact["items"] = _compact(compact["items"])
+    return compact
+
+
+def _argument_problem(error: Mapping[str, Any], names: Sequence[str]) -> str:
     if error["type"] == "extra_forbidden" and len(error["loc"]) == 1:
-        return f"there is no such argument, {known_names(str(error['loc'][0]), known)}"
+        return f"there is no such argument, {known_names(str(error['loc'][0]), names)}"
     return plain_problem(error)
 
 
-def _tool(
-    name: str,
-    words: str,
-    description: str,
-    check: Callable[[ServerPermissions, Any], Any] = lambda _, request: request,
-    *,
-    spends: bool = False,
-    writes: bool = False,
-) -> McpTool:
-    """Create the tool of an operation.
-
-    Args:
-        name: The tool's name, as assistants see it.
-        words: The words of the operation's command.
-        description: What it does, for assistants.
-        check: Returns the request as this server permits it, or raises.
-        spends: Whether it costs money; it is then not offered if the server may not spend.
-        writes: Whether it stores something on this machine; every tool that spends does.
-    """
-    operation = OPERATIONS[words]
-
-    async def use(permissions: ServerPermissions, request: Any) -> dict[str, Any]:
-        function, request = operation.function, check(permissions, request)
-        if iscoroutinefunction(function):
-            result = await function(request, permissions.settings)
-            return {**result.to_dict(), "server_spending": permissions.spending()}
-        try:
-            return (await asyncio.to_thread(function, request, permissions.settings)).to_dict()
-        except InvalidTree as error:
-            raise InputError("; ".join(str(one) for one in error.problems[:MAX_PROBLEMS])) from None
-
-    reads_only = not (spends or writes)
-    return McpTool(
-        name=name, description=description, request=operation.request, use=use, spends=spends, reads_only=reads_only
-    )
+async def _answer(permissions: ServerPermissions, words: str, fields: Mapping[str, Any], check: Check) -> Json:
+    """Run an operation, given the words of its command, if this server permits the request."""
+    request = OPERATIONS[words].request.read(fields)
+    return await _answer_to(permissions, words, check(permissions, request))
 
 
-async def show_tree(permissions: ServerPermissions, request: Any) -> dict[str, Any]:
-    """Return a tree with its report as Markdown."""
-    checked = permissions.check_tree(request)
-    shown = await asyncio.to_thread(OPERATIONS["tree show"].function, checked, permissions.settings)
-    return {**shown.to_dict(), **({"report": shown.to_markdown()} if shown.ok else {})}
+async def _answer_to(permissions: ServerPermissions, words: str, request: OperationRequest) -> Json:
+    function = OPERATIONS[words].function
+    if iscoroutinefunction(function):
+        result = await function(request, permissions.settings)
+        return {**plain_data(result.to_dict()), "server_spending": permissions.spending()}
+    try:
+        return plain_data((await asyncio.to_thread(function, request, permissions.settings)).to_dict())
+    except InvalidTree as error:
+        raise InputError("; ".join(str(problem) for problem in error.problems[:MAX_PROBLEMS])) from None
+
+
+def _operation(words: str, check: Check) -> Use:
+    """Return the function of a tool that runs one operation, given the words of its command."""
+
+    async def use(permissions: ServerPermissions, request: Any) -> Json:
+        return await _answer_to(permissions, words, check(permissions, request))
+
+    return use
+
+
+def _set(request: OperationRequest, *names: str) -> dict[str, Any]:
+    """Return the fields of a request that were set, apart from some."""
+    return {name: getattr(request, name) for name in request.model_fields_set if name not in names}
+
+
+async def list_stored(permissions: ServerPermissions, request: ListRequest) -> Json:
+    """Return the runs, trees, grids or arenas of this machine that contain a text, at most as many as requested."""
+    if request.kind == "runs":
+        fields = {"find": request.find, "limit": request.limit}
+        return await _answer(permissions, "runs list", fields, _unchecked)
+    if request.kind == "arenas":
+        with closing(RunStore(permissions.settings.store)) as store:
+            rows: list[Any] = [vars(row) for row in arena_rows(store.database)]
+    elif request.kind == "trees":
+        rows = (await _answer(permissions, "tree list", {}, _unchecked))["trees"]
+    else:
+        rows = (await _answer(permissions, "grid", {}, _unchecked))["grids"]
+    matches = [row for row in rows if request.find.casefold() in json.dumps(row, ensure_ascii=False).casefold()]
+    return {request.kind: matches[: request.limit], "total": len(matches)}
+
+
+async def show_stored(permissions: ServerPermissions, request: ShowToolRequest) -> Json:
+    """Return a stored run, one of its questions, or a tree with a report on it."""
+    if (request.run is None) == (request.tree is None):
+        raise InputError("name a run or a tree", column="run")
+    if request.tree is not None:
+        show_request = permissions.check_tree(TreeShowRequest.read(_set(request, "run")))
+        result = await asyncio.to_thread(OPERATIONS["tree show"].function, show_request, permissions.settings)
+        return plain_data({**result.to_dict(), **({"report": result.to_markdown()} if result.ok else {})})
+    if request.replay:
+        if request.question is not None:
+            raise InputError("only whole runs can be replayed", column="question", hint="leave it out")
+        return await _answer(permissions, "replay", {"run": request.run}, ServerPermissions.check_replay)
+    return await _answer(permissions, "show", _set(request, "replay", "tree", "inputs", "bias_sd"), _unchecked)
+
+
+async def run_spec(permissions: ServerPermissions, request: RunToolRequest) -> Json:
+    """Start, continue, repeat or stop a run."""
+    if (request.run is None) == (request.spec is None):
+        raise InputError("name a stored run, or give the spec of a new one", column="run")
+    if request.stop:
+        if others := _set(request, "run", "stop", "discard"):
+            raise InputError(
+                "a run cannot be stopped and continued at once", column="stop", hint=f"leave out {next(iter(others))}"
+            )
+        return await _answer(permissions, "runs stop", _set(request, "stop"), _unchecked)
+    fields = {**_set(request, "run", "stop", "discard"), "spec": request.spec or Path(str(request.run))}
+    if request.only_failed:
+        fields["only_failed"] = EVERY_REASON
+    return await _answer(permissions, "run", fields, ServerPermissions.check_run)
+
+
+async def grow_tree(permissions: ServerPermissions, request: TreeRequest) -> Json:
+    """Grow a tree; return it with the name that the other tools use."""
+    grown = await _answer_to(permissions, "tree grow", permissions.check_research(request))
+    return grown if request.plan else {"name": Path(grown["file"]).stem, **grown}
+
+
+async def tournament(permissions: ServerPermissions, request: TournamentToolRequest) -> Json:
+    """Return results of tournaments, what is open in one, or the forecasts as they would be sent."""
+    if request.action == "results":
+        fields = _set(request, "action", "model", "search")
+        return await _answer(permissions, "tournament results", fields, ServerPermissions.check_results)
+    if not permissions.may_spend:
+        raise InputError(f"the action {request.action} costs money and spending is off", hint=ALLOW_SPENDING)
+    fields = {**_set(request, "action"), request.action: True}
+    return await _answer(permissions, "tournament run", fields, ServerPermissions.check_tournament)
 
 
 TOOLS = (
-    _tool(
-        "ask",
-        "ask",
-        "The probability of a future event, with reasons. Researched step by step by a model where this server "
-        "may spend; otherwise, and with the model `none`, the outside view from past questions, at once and free. "
-        "Give `closes`, and a market `price` if there is one. With `as_of` nothing from after that day is seen.",
-        ServerPermissions.check_research,
-        writes=True,
-    ),
-    _tool(
-        "grow_tree",
-        "tree grow",
-        "Break a claim into smaller claims, have each researched, and combine them: a tree whose numbers can be "
-        "changed afterwards with `what_if`. The other tools take the `run` or `file` of the result as their `tree`. "
-        "Takes minutes and money; with `plan` it only says how much.",
-        ServerPermissions.check_research,
-        spends=True,
-    ),
-    _tool(
-        "run",
-        "run",
-        "Run a forecaster on many questions, as a spec describes it: questions, models, search, trials, budget. The "
-        "same spec is the same run. The name of a stored run continues it; `set` changes its spec first, such as "
-        '{"budget.run": 5}, and `again` repeats it as a new run with the next free seed. Nothing is paid twice. `plan` '
-        "only says what it would cost. Takes minutes and money.",
-        ServerPermissions.check_run,
-        spends=True,
-    ),
-    _tool(
-        "what_if",
-        "tree whatif",
-        "Change probabilities of claims in a tree and see the effect on all others and on the root. Exact, immediate "
-        "and free: no model is asked.",
-        ServerPermissions.check_tree,
-    ),
-    _tool(
-        "list_trees",
-        "tree list",
-        "The trees that this server has grown, most recently changed first: name, claim and probability.",
+    McpTool(
+        name="ask",
+        description=(
+            "The probability of a future event, with reasons. Researched step by step by a model if this server may "
+            "spend; otherwise, and with the model `none`, from public markets, series or similar past questions, free."
+        ),
+        request=OPERATIONS["ask"].request,
+        use=_operation("ask", ServerPermissions.check_research),
+        fields=(
+            "question closes as_of criteria options exclusivity range price model search effort trials budget set plan"
+        ),
+        reads_only=False,
     ),
     McpTool(
-        name="show_tree",
+        name="run",
         description=(
-            "A tree: the answer in a paragraph, every claim with its probability, what pushes the answer up and down, "
-            "its error bar, and a report in Markdown with sources, models and cost. Free."
+            "Run a forecaster over many questions, continue a stored run (nothing is paid twice), repeat it or stop "
+            "it. Takes minutes and money."
         ),
-        request=OPERATIONS["tree show"].request,
-        use=show_tree,
-    ),
-    _tool(
-        "edit_tree",
-        "tree edit",
-        "Change a tree that this server has grown: statements, probabilities, claims and rules, or restore a version. "
-        "Claims above follow immediately; what was judged from other words is marked stale. Every version is stored "
-        "with `author` and `message`. Free.",
-        ServerPermissions.check_own_tree,
-        writes=True,
-    ),
-    _tool(
-        "update_tree",
-        "tree update",
-        "Research leaves of a tree that are stale, failed or named, and have outdated rules judged again; `expand` "
-        "breaks one leaf down. With `plan` it only says what that would cost. Takes minutes and money.",
-        ServerPermissions.check_tree_update,
+        request=RunToolRequest,
+        use=run_spec,
         spends=True,
+        reads_only=False,
     ),
-    _tool(
-        "tree_log",
-        "tree log",
-        "The versions of a tree: who changed what, when and why; with `diff` two of them compared claim by claim, with "
-        "`other` two trees. Free.",
-        ServerPermissions.check_versions,
+    McpTool(
+        name="show",
+        description="The answers of a run, with `question` every step to one answer; or the report on a tree. Free.",
+        request=ShowToolRequest,
+        use=show_stored,
     ),
-    _tool(
-        "score",
-        "score",
-        "Score forecasts against outcomes: Brier, Brier index, log score, calibration error, returns, each with a "
-        "95 % interval, and whether others are better than the reference by more than noise. Tables are "
-        "lists of rows, or names of files that this server may read. Free.",
-        ServerPermissions.check_tables,
+    McpTool(
+        name="score",
+        description=(
+            "Score forecasts against outcomes, each number with a 95 % interval, and test which forecaster is better. "
+            "Tables are lists of rows, or names of files that this server may read. Free."
+        ),
+        request=OPERATIONS["score"].request,
+        use=_operation("score", ServerPermissions.check_tables),
+        fields="sources forecasts outcomes columns by metric reference missing errors combine gamma fee bootstrap",
+    ),
+    McpTool(
+        name="grow_tree",
+        description=(
+            "Break a claim down into claims, research each and combine them into a tree, which the other tree tools "
+            "take by the `name` in the answer. Takes minutes and money; `plan` says how much."
+        ),
+        request=OPERATIONS["tree grow"].request,
+        use=grow_tree,
+        fields="claim closes as_of criteria grounder rule leaves trials model search effort budget set plan",
+        spends=True,
+        reads_only=False,
+    ),
+    McpTool(
+        name="update_tree",
+        description=(
+            "Research leaves of a tree that are stale, failed or named and judge outdated rules again, or break one "
+            "leaf down with `expand`; all claims above follow. Takes minutes and money; `plan` says how much."
+        ),
+        request=OPERATIONS["tree update"].request,
+        use=_operation("tree update", ServerPermissions.check_tree_update),
+        fields=(
+            "tree claims expand research trials grounder rule model search effort budget set message plan base_version"
+        ),
+        spends=True,
+        reads_only=False,
+    ),
+    McpTool(
+        name="edit_tree",
+        description=(
+            "Change probabilities, statements, rules and claims in a tree of this server, or restore a version. "
+            "Claims above are computed again, judgements made from other words are marked stale, every version is "
+            "saved. Free."
+        ),
+        request=OPERATIONS["tree edit"].request,
+        use=_operation("tree edit", ServerPermissions.check_own_tree),
+        fields="tree set text add remove rule edits restore message plan base_version",
+        reads_only=False,
+    ),
+    McpTool(
+        name="what_if",
+        description=(
+            "Change probabilities in a tree and see what becomes of the other claims and of the answer. Exact and "
+            "free; nothing is stored."
+        ),
+        request=OPERATIONS["tree whatif"].request,
+        use=_operation("tree whatif", ServerPermissions.check_tree),
+        fields="tree set scenarios sd tornado",
+    ),
+    McpTool(
+        name="tree_log",
+        description=(
+            "The versions of a tree (who changed what, when and why); with `diff` two of them compared claim by claim, "
+            "with `other` two trees. Free."
+        ),
+        request=OPERATIONS["tree log"].request,
+        use=_operation("tree log", ServerPermissions.check_versions),
+    ),
+    McpTool(
+        name="list",
+        description="Runs, trees, grids (experiments) or arenas on this machine, newest first, with state and score.",
+        request=ListRequest,
+        use=list_stored,
     ),
     McpTool(
         name="search_as_of",
@@ -364,48 +480,15 @@ TOOLS = (
         request=SearchRequest,
         use=search_as_of,
     ),
-    _tool(
-        "list_runs",
-        "runs list",
-        "The runs on this machine, the newest first: what was asked, of whom, how many answers, how good, and "
-        "whether each is running, waiting, stopped, crashed, error, partial or done.",
-    ),
-    _tool(
-        "list_grids",
-        "grid",
-        "The experiments on this machine: every combination of settings with its state, Brier index, interval and "
-        "cost, and which is best so far. Free.",
-        ServerPermissions.check_grid,
-    ),
-    _tool(
-        "stop_run",
-        "runs stop",
-        "Stop a running run early: trials under way answer with what they believe so far, marked as stopped early. "
-        "With `discard` they are left unfinished and can be continued. Free.",
-        writes=True,
-    ),
-    _tool("show_run", "show", "The answers of a run, or with `question` every step to one answer."),
-    _tool(
-        "replay_run",
-        "replay",
-        "Compute a stored run again from its journal, offline and free, and count the equal answers.",
-        ServerPermissions.check_replay,
-    ),
-    _tool(
-        "enter_tournament",
-        "tournament run",
-        "What is open and unanswered in a tournament: metaculus:SLUG, forecastbench or prophet-arena:weekly. With "
-        "`plan` how many questions and what they would cost, with `dry_run` the forecasts as they would be sent, with "
-        "`sandbox` a past round of ForecastBench. Nothing is sent from here. Takes minutes.",
-        ServerPermissions.check_tournament,
-        spends=True,
-    ),
-    _tool(
-        "tournament_results",
-        "tournament results",
-        "Rounds and tournaments that were entered from this machine, with their state, and scores beside public "
-        "methods, price, base rate and 0.5, each with a 95 % interval. Free.",
-        ServerPermissions.check_results,
+    McpTool(
+        name="tournament",
+        description=(
+            "ForecastBench, Metaculus and Prophet Arena: your scores beside public methods; or plan, dry-run or "
+            "try a round in the sandbox, if this server may spend. Nothing is sent from here."
+        ),
+        request=TournamentToolRequest,
+        use=tournament,
+        reads_only=False,
     ),
 )
 

@@ -1,46 +1,212 @@
-"""Scores, resampling, comparison and power: functions of arrays that know no questions and read no files."""
+"""Scores, resampling, comparison and power, as functions of arrays that do not depend on questions or files."""
 
-from foretell.interface import offer
+from typing import TYPE_CHECKING
 
-HOMES = {
-    "foretell.metrics.agreement": (
-        "chain_gap divergence_matrix exclusivity_score jensen_shannon kappa_from_sums logical_chain_score "
-        "rater_agreement"
-    ),
-    "foretell.metrics.arrays": "Bools Floats Ints as_probabilities as_vector as_weights group_sums",
-    "foretell.metrics.bootstrap": (
-        "DEFAULT_RESAMPLING Interval Resampling bootstrap_score bootstrap_sums brier_index_from_sums expanded_level "
-        "mean_from_sums mean_interval rate_interval share_interval"
-    ),
-    "foretell.metrics.calibration": (
-        "bin_codes calibration_line ece murphy_decomposition reliability_bins width_edges wilson_interval"
-    ),
-    "foretell.metrics.clusters": "ResamplingDesign factorise resample_counts",
-    "foretell.metrics.comparison": (
-        "Comparison benjamini_hochberg compare_paired compare_pairs holm mcnemar_matrix one_sided_p stars two_sided_p"
-    ),
-    "foretell.metrics.decisions": (
-        "best_threshold consensus_matrix cross_fit_threshold hard_score_variance score_threshold"
-    ),
-    "foretell.metrics.difficulty": (
-        "adjusted_brier adjusted_brier_index difficulty_anchor market_difficulty question_difficulty"
-    ),
-    "foretell.metrics.effects": "alternating_effects mixed_effects_check two_way_anova two_way_effects",
-    "foretell.metrics.format": "bracket number plural signed",
-    "foretell.metrics.metric": (
-        "DecisionRows LOG_FLOOR METRICS MetricRows STANDARD_METRICS payoffs return_metric sharpe_metric"
-    ),
-    "foretell.metrics.power": "PowerTarget design_effect paired_power plan_from_pilot questions_needed",
-    "foretell.metrics.returns": (
-        "Bettor RISK_NEUTRAL_BETTOR crra_stakes kalshi_fee no_fee normalised_price payoff proportional_fee "
-        "sharpe_from_sums"
-    ),
-    "foretell.metrics.scores": (
-        "brier brier_index cdf_bucket_of cdf_buckets crps_cdf crps_quantiles crps_samples interval_covers "
-        "interval_score log_score mean_brier metaculus_baseline metaculus_baseline_continuous "
-        "metaculus_baseline_options metaculus_peer metaculus_peer_continuous pinball right_side rps"
-    ),
-}
-"""Maps each module to the names that other packages import from it."""
+from foretell.interface import lazy_imports
 
-__getattr__, __dir__ = offer(__name__, HOMES)
+if TYPE_CHECKING:
+    from foretell.metrics.agreement import (
+        chain_gap,
+        divergence_matrix,
+        exclusivity_score,
+        jensen_shannon,
+        kappa_from_sums,
+        logical_chain_score,
+        rater_agreement,
+    )
+    from foretell.metrics.arrays import Bools, Floats, Ints, as_probabilities, as_vector, as_weights, group_sums
+    from foretell.metrics.bootstrap import (
+        DEFAULT_RESAMPLING,
+        Interval,
+        Resampling,
+        bootstrap_score,
+        bootstrap_sums,
+        brier_index_from_sums,
+        expanded_level,
+        mean_from_sums,
+        mean_interval,
+        rate_interval,
+        share_interval,
+    )
+    from foretell.metrics.calibration import (
+        bin_codes,
+        calibration_line,
+        ece,
+        murphy_decomposition,
+        reliability_bins,
+        width_edges,
+        wilson_interval,
+    )
+    from foretell.metrics.clusters import ResamplingDesign, factorise, resample_counts
+    from foretell.metrics.comparison import (
+        Comparison,
+        benjamini_hochberg,
+        compare_paired,
+        compare_pairs,
+        holm,
+        mcnemar_matrix,
+        one_sided_p,
+        stars,
+        two_sided_p,
+    )
+    from foretell.metrics.decisions import (
+        best_threshold,
+        consensus_matrix,
+        cross_fit_threshold,
+        hard_score_variance,
+        score_threshold,
+    )
+    from foretell.metrics.difficulty import (
+        adjusted_brier,
+        adjusted_brier_index,
+        difficulty_anchor,
+        market_difficulty,
+        question_difficulty,
+    )
+    from foretell.metrics.effects import alternating_effects, mixed_effects_check, two_way_anova, two_way_effects
+    from foretell.metrics.metric import (
+        LOG_FLOOR,
+        METRICS,
+        STANDARD_METRICS,
+        DecisionRows,
+        MetricRows,
+        payoffs,
+        return_metric,
+        sharpe_metric,
+    )
+    from foretell.metrics.power import PowerTarget, design_effect, paired_power, plan_from_pilot, questions_needed
+    from foretell.metrics.returns import (
+        RISK_NEUTRAL_BETTOR,
+        Bettor,
+        crra_stakes,
+        kalshi_fee,
+        no_fee,
+        normalised_price,
+        payoff,
+        proportional_fee,
+        sharpe_from_sums,
+    )
+    from foretell.metrics.scores import (
+        brier,
+        brier_index,
+        cdf_bucket_of,
+        cdf_buckets,
+        crps_cdf,
+        crps_quantiles,
+        crps_samples,
+        interval_covers,
+        interval_score,
+        log_score,
+        mean_brier,
+        metaculus_baseline,
+        metaculus_baseline_continuous,
+        metaculus_baseline_options,
+        metaculus_peer,
+        metaculus_peer_continuous,
+        pinball,
+        right_side,
+        rps,
+    )
+
+__all__ = [
+    "DEFAULT_RESAMPLING",
+    "LOG_FLOOR",
+    "METRICS",
+    "RISK_NEUTRAL_BETTOR",
+    "STANDARD_METRICS",
+    "Bettor",
+    "Bools",
+    "Comparison",
+    "DecisionRows",
+    "Floats",
+    "Interval",
+    "Ints",
+    "MetricRows",
+    "PowerTarget",
+    "Resampling",
+    "ResamplingDesign",
+    "adjusted_brier",
+    "adjusted_brier_index",
+    "alternating_effects",
+    "as_probabilities",
+    "as_vector",
+    "as_weights",
+    "benjamini_hochberg",
+    "best_threshold",
+    "bin_codes",
+    "bootstrap_score",
+    "bootstrap_sums",
+    "brier",
+    "brier_index",
+    "brier_index_from_sums",
+    "calibration_line",
+    "cdf_bucket_of",
+    "cdf_buckets",
+    "chain_gap",
+    "compare_paired",
+    "compare_pairs",
+    "consensus_matrix",
+    "cross_fit_threshold",
+    "crps_cdf",
+    "crps_quantiles",
+    "crps_samples",
+    "crra_stakes",
+    "design_effect",
+    "difficulty_anchor",
+    "divergence_matrix",
+    "ece",
+    "exclusivity_score",
+    "expanded_level",
+    "factorise",
+    "group_sums",
+    "hard_score_variance",
+    "holm",
+    "interval_covers",
+    "interval_score",
+    "jensen_shannon",
+    "kalshi_fee",
+    "kappa_from_sums",
+    "log_score",
+    "logical_chain_score",
+    "market_difficulty",
+    "mcnemar_matrix",
+    "mean_brier",
+    "mean_from_sums",
+    "mean_interval",
+    "metaculus_baseline",
+    "metaculus_baseline_continuous",
+    "metaculus_baseline_options",
+    "metaculus_peer",
+    "metaculus_peer_continuous",
+    "mixed_effects_check",
+    "murphy_decomposition",
+    "no_fee",
+    "normalised_price",
+    "one_sided_p",
+    "paired_power",
+    "payoff",
+    "payoffs",
+    "pinball",
+    "plan_from_pilot",
+    "proportional_fee",
+    "question_difficulty",
+    "questions_needed",
+    "rate_interval",
+    "rater_agreement",
+    "reliability_bins",
+    "resample_counts",
+    "return_metric",
+    "right_side",
+    "rps",
+    "score_threshold",
+    "share_interval",
+    "sharpe_from_sums",
+    "sharpe_metric",
+    "stars",
+    "two_sided_p",
+    "two_way_anova",
+    "two_way_effects",
+    "width_edges",
+    "wilson_interval",
+]
+__getattr__, __dir__ = lazy_imports(__name__)

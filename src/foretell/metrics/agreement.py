@@ -50,7 +50,7 @@ class RaterAgreement:
     distance: Interval
     """Mean |first − second|."""
     variance: float
-    """Variance of |first − second| over items, which Prophet Arena (2025, Table 11) reports beside the mean."""
+    """Variance of |first − second| over items, which Prophet Arena (2025, Table 11) reports besides the mean."""
     bias: Interval
     """Mean first − second; positive if the first rater is more generous."""
     exact: float
@@ -105,8 +105,8 @@ def kappa_from_sums(sums: Floats, marks: int, penalty: Penalty = "quadratic") ->
     steps = np.abs(np.subtract.outer(np.arange(marks), np.arange(marks))).astype(np.float64)
     cost = steps**2 if penalty == "quadratic" else steps
     expected = share.sum(axis=-1)[..., :, None] * share.sum(axis=-2)[..., None, :]
-    seen, chance = (cost * share).sum(axis=(-2, -1)), (cost * expected).sum(axis=(-2, -1))
-    return 1 - np.divide(seen, chance, out=np.full(chance.shape, np.nan), where=chance > 1e-12)
+    observed, chance = (cost * share).sum(axis=(-2, -1)), (cost * expected).sum(axis=(-2, -1))
+    return 1 - np.divide(observed, chance, out=np.full(chance.shape, np.nan), where=chance > 1e-12)
 
 
 def correlation_from_sums(sums: Floats) -> Floats:
@@ -125,7 +125,7 @@ def _cells(a: Floats, b: Floats, weight: Floats, marks: int) -> Floats:
 
 
 def _moments(x: Floats, y: Floats, weight: Floats) -> Floats:
-    return np.column_stack([weight * one for one in (np.ones_like(x), x, y, x * x, y * y, x * y)])
+    return np.column_stack([weight * column for column in (np.ones_like(x), x, y, x * x, y * y, x * y)])
 
 
 def _ranks(values: Floats, weight: Floats) -> Floats:
@@ -137,15 +137,15 @@ def _ranks(values: Floats, weight: Floats) -> Floats:
 
 
 def _marks(values: npt.ArrayLike, name: str, marks: int) -> Floats:
-    found = as_vector(values, name)
-    reject((found < 1) | (found > marks) | (found % 1 != 0), found, name, f"is not a whole mark from 1 to {marks}")
-    return found
+    vector = as_vector(values, name)
+    reject((vector < 1) | (vector > marks) | (vector % 1 != 0), vector, name, f"is not a whole mark from 1 to {marks}")
+    return vector
 
 
-# Do probabilities fit each other? Checks that need no outcome (Prophet Arena, appendix D.4).
+# Whether probabilities are consistent with each other, without outcomes (Prophet Arena, appendix D.4).
 #
-# Scores count what holds (1 is consistent). Gaps say by how much it fails (0 is consistent), and so still
-# tell forecasters apart where nearly all of them pass.
+# Scores are the share of conditions that are met (1 is consistent). Gaps are the size of the violation (0 is
+# consistent), which still distinguishes forecasters if nearly all of them meet the conditions.
 
 ROUNDING_TOLERANCE = 1e-9
 """Tolerance for sums such as 0.1 + 0.2 that miss their value by a rounding error."""
@@ -193,9 +193,9 @@ def _chain(chain: npt.ArrayLike, name: str) -> Floats:
     return p
 
 
-# How far forecasters are apart: Jensen–Shannon divergence of binary forecasts, in bits.
+# Difference between forecasters: Jensen–Shannon divergence of binary forecasts, in bits.
 #
-# Averaging helps where members are good and different; this measures the second half of that, without any outcome.
+# Averaging helps if members are good and different. This measures how different they are, without outcomes.
 
 SMALLEST_FLOAT = float(np.finfo(np.float64).tiny)
 CHUNK_CELLS = 4_000_000
@@ -221,9 +221,9 @@ def jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     from scipy.special import rel_entr
 
     p, q = np.broadcast_arrays(as_probabilities(p), as_probabilities(q, "q"))
-    # The other half is averaged by itself: next to certainty 1 − middle may round to zero. Neither may be zero itself.
+    # 1 − middle is averaged separately because it may round to zero near certainty. Neither may be zero.
     middle, other = (np.maximum(both / 2, SMALLEST_FLOAT) for both in (p + q, (1 - p) + (1 - q)))
-    # Written as divergences, not as a difference of entropies: equal forecasts then give exactly zero.
+    # The sum of divergences, unlike a difference of entropies, is exactly zero for equal forecasts.
     of_p = rel_entr(p, middle) + rel_entr(1 - p, other)
     of_q = rel_entr(q, middle) + rel_entr(1 - q, other)
     return np.clip((of_p + of_q) / (2 * np.log(2)), 0.0, 1.0)

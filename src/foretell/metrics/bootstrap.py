@@ -23,13 +23,14 @@ from foretell.metrics.clusters import (
     effective_clusters,
     resample_counts,
 )
+from foretell.metrics.student import normal_below, normal_quantile, student_below, student_quantile
 
 IntervalKind = Literal["percentile", "symmetric"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A number with its uncertainty; `warning` says if the uncertainty itself is doubtful."""
+    """A number with its uncertainty; `warning` is set if the uncertainty itself is doubtful."""
 
     estimate: float
     low: float
@@ -58,7 +59,7 @@ def percentile_interval(replicates: Floats, level: float = 0.95) -> tuple[float,
 
 
 def _quantile(rising: Floats, share: float) -> float:
-    """Return a quantile of sorted values as `np.quantile` does, without what that spends on checks."""
+    """Return a quantile of sorted values as `np.quantile` does, but without its checks, which are slow."""
     place = share * (len(rising) - 1)
     at = min(int(place), len(rising) - 2) if len(rising) > 1 else 0
     low, high, part = float(rising[at]), float(rising[min(at + 1, len(rising) - 1)]), place - at
@@ -66,7 +67,7 @@ def _quantile(rising: Floats, share: float) -> float:
 
 
 def symmetric_interval(estimate: float, replicates: Floats, level: float = 0.95) -> tuple[float, float, float]:
-    """Return the interval estimate ± h and the bootstrap mass it holds.
+    """Return the interval estimate ± h and the bootstrap mass in it.
 
     With B replicates and deviations d_b = |θ*_b − θ̂| in ascending order, h = d_(k) for k = ⌈level·B⌉; the mass reached
     is k/B (Prophet Arena 2025, Appendix C.7, Algorithm 1).
@@ -99,26 +100,22 @@ def expanded_level(level: float, n_clusters: int) -> float:
     >>> round(expanded_level(0.95, 12), 4), round(expanded_level(0.95, 100), 4)
     (0.9785, 0.9539)
     """
-    from scipy.special import ndtr, stdtrit
-
     if n_clusters < 2:
         return level
-    t = -float(stdtrit(n_clusters - 1, (1 - level) / 2))
-    return 1 - 2 * float(ndtr(-math.sqrt(n_clusters / (n_clusters - 1)) * t))
+    t = -student_quantile((1 - level) / 2, n_clusters - 1)
+    return 1 - 2 * normal_below(-math.sqrt(n_clusters / (n_clusters - 1)) * t)
 
 
 def expanded_p(p: float, n_clusters: int) -> float:
-    """Expand a two-sided p-value of n resampled clusters likewise: below 1 − level if the interval excludes 0.
+    """Expand a two-sided p-value of n resampled clusters in the same way: below 1 − level if the interval excludes 0.
 
     >>> round(expanded_p(1 - expanded_level(0.95, 12), 12), 6)
     0.05
     """
-    from scipy.special import ndtri, stdtr
-
     if n_clusters < 2 or not 0 < p < 1:
         return p
-    z = -float(ndtri(p / 2)) / math.sqrt(n_clusters / (n_clusters - 1))
-    return 2 * float(stdtr(n_clusters - 1, -z))
+    z = -normal_quantile(p / 2) / math.sqrt(n_clusters / (n_clusters - 1))
+    return 2 * student_below(-z, n_clusters - 1)
 
 
 Bounds = tuple[float, float]
@@ -135,11 +132,9 @@ def student_margin(se: float, level: float, n_clusters: int) -> float:
     >>> round(student_margin(1.0, 0.95, 3), 2), round(student_margin(1.0, 0.95, 200), 2)
     (5.27, 1.98)
     """
-    from scipy.special import stdtrit
-
     if n_clusters < 2:
         return 0.0
-    return -float(stdtrit(n_clusters - 1, (1 - level) / 2)) * math.sqrt(n_clusters / (n_clusters - 1)) * se
+    return -student_quantile((1 - level) / 2, n_clusters - 1) * math.sqrt(n_clusters / (n_clusters - 1)) * se
 
 
 def reach_out(low: float, high: float, estimate: float, margin: float, bounds: Bounds = UNBOUNDED) -> Bounds:
@@ -150,7 +145,7 @@ def reach_out(low: float, high: float, estimate: float, margin: float, bounds: B
 
 
 Statistic = Callable[[Floats], Floats]
-"""Takes an array (..., K) of sums and returns (...); K = 2 holds (Σ weight·score, Σ weight)."""
+"""Takes an array (..., K) of sums and returns (...); for K = 2 they are (Σ weight·score, Σ weight)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,15 +195,23 @@ def resample_units(sums: Floats, resampling: Resampling, stream: int = 0) -> Flo
     Each resample takes as many units as there are (Efron 1979; clusters as in Davison & Hinkley 1997, 3.8).
     """
     n, mean = len(sums), sums.mean(axis=0)
-    # Deviations in single precision: a product of half the time, and what does not vary stays exact.
+    # Deviations in single precision: the product takes half the time, and constant columns stay exact.
     deviations = (sums - mean).astype(np.float32)
+    distinct, place = np.unique(deviations, axis=1, return_inverse=True)
+    # Equal columns get equal results, although the product may add in another order in another column.
+    return _resampled(distinct, resampling, stream)[:, place.ravel()] + n * mean
+
+
+def _resampled(deviations: npt.NDArray[np.float32], resampling: Resampling, stream: int) -> Floats:
+    n = len(deviations)
     if n * resampling.draws <= CACHED_COUNTS:
-        return _cached_counts(n, resampling.draws, resampling.seed, stream) @ deviations + n * mean
-    out, rng, step = np.empty((resampling.draws, sums.shape[1])), resampling.rng(stream), max(1, CACHED_COUNTS // n)
+        return _cached_counts(n, resampling.draws, resampling.seed, stream) @ deviations
+    shape = (resampling.draws, deviations.shape[1])
+    out, rng, step = np.empty(shape), resampling.rng(stream), max(1, CACHED_COUNTS // n)
     for start in range(0, resampling.draws, step):
         rows = slice(start, min(resampling.draws, start + step))
         out[rows] = resample_counts(n, rows.stop - start, rng).astype(np.float32) @ deviations
-    return out + n * mean
+    return out
 
 
 @lru_cache(maxsize=16)
@@ -255,9 +258,11 @@ class StratumStatistics:
         """Compute the statistics of the rows of a stratum, whose columns are rows × J × K."""
 
         def drawn(partition: Clusters, way: int) -> Floats:
-            # One product for each: its last bits depend on its width, and must not depend on who else is compared.
+            # One product per statistic, because the last bits of a product depend on its width.
             sums = (partition.sums(columns[:, j]) for j in range(columns.shape[1]))
-            return np.stack([resample_units(one, resampling, stream + MARGIN_STREAM * way) for one in sums], axis=1)
+            return np.stack(
+                [resample_units(column, resampling, stream + MARGIN_STREAM * way) for column in sums], axis=1
+            )
 
         return cls(
             stratum=stratum,
@@ -299,7 +304,7 @@ class Replicates:
     def of(cls, parts: Sequence[StratumStatistics]) -> "Replicates":
         """Average over strata, which are resampled independently."""
         drawn = [part.replicates for part in parts]
-        # A single stratum counts with all its clusters, however much it varies.
+        # A single stratum counts with all its clusters, whatever its variance.
         variances = (
             np.stack([finite_variance(part) for part in drawn]) if len(drawn) > 1 else np.ones((1, drawn[0].shape[1]))
         )
@@ -345,7 +350,7 @@ def bootstrap_score(
     design = as_design(cluster)
     columns = design.columns(values)[:, None, :]
     parts = [
-        StratumStatistics.of(stratum, columns[stratum.rows], statistic, resampling, stream)
+        StratumStatistics.of(stratum, stratum.take(columns), statistic, resampling, stream)
         for stream, stratum in enumerate(design.strata(len(values)))
     ]
     return Replicates.of(parts).interval(0, resampling, bounds)
@@ -388,14 +393,14 @@ def summarise(
     )
 
 
-# Means and shares with their intervals, for the cells of a table.
+# Means and shares with their intervals, for tables.
 
 
 def share_interval(hits: int, of: int) -> Interval | None:
     """hits/of with the Wilson (1927) interval, which keeps a width at 0 and 1; None if `of` is 0.
 
-    >>> found = share_interval(0, 20)
-    >>> found.estimate, round(found.high, 3)
+    >>> interval = share_interval(0, 20)
+    >>> interval.estimate, round(interval.high, 3)
     (0.0, 0.161)
     """
     if not of:
@@ -420,13 +425,13 @@ def rate_interval(
 
     Resampling identical values gives an interval of zero width, which would be overconfident.
 
-    >>> found = rate_interval([1.0] * 20, [str(n // 2) for n in range(20)])
-    >>> found.estimate, round(found.low, 3), found.n_clusters
+    >>> interval = rate_interval([1.0] * 20, [str(n // 2) for n in range(20)])
+    >>> interval.estimate, round(interval.low, 3), interval.n_clusters
     (1.0, 0.722, 10)
     """
     if len(set(values)) == 1 and values[0] in (0.0, 1.0):
         units = len(set(cluster))
         return share_interval(units if values[0] else 0, units)
-    found = bootstrap_score(list(values), list(cluster), resampling=resampling, bounds=(0.0, 1.0)) if values else None
-    # Of a rate without an interval, as in a single cluster, it is still known that it is one.
-    return replace(found, low=0.0, high=1.0) if found is not None and isnan(found.low) else found
+    rate = bootstrap_score(list(values), list(cluster), resampling=resampling, bounds=(0.0, 1.0)) if values else None
+    # A rate lies between 0 and 1 even if there is no interval, as for a single cluster.
+    return replace(rate, low=0.0, high=1.0) if rate is not None and isnan(rate.low) else rate

@@ -1,4 +1,4 @@
-"""Calibration: do things forecast at 70 % happen 70 % of the time? Bins, error, Murphy's decomposition."""
+"""Calibration: reliability bins, calibration error, calibration line and Murphy's decomposition."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, Ints, as_pairs, as_weights, group_sums
+from foretell.metrics.student import normal_quantile
 
-# How forecasts would have to be bent to fit what happened: a line on the log-odds scale.
+# The line on the log-odds scale that would calibrate forecasts.
 
 
 LEAST_SPREAD = 0.1
-"""Standard deviation of log-odds below which forecasts count as one value: no line can be drawn through a point."""
+"""Standard deviation of log-odds below which forecasts count as one value, so that the line is not determined."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +36,8 @@ class CalibrationLine:
 def calibration_line(p: npt.ArrayLike, outcome: npt.ArrayLike, *, clip: float = 1e-4) -> CalibrationLine:
     """Logistic recalibration logit P(o=1) = intercept + slope·logit(p), by Newton's method (Cox 1958).
 
-    Forecasts are clipped to [clip, 1 − clip]. A penalty of 1e-6 pulls toward (0, 1): it changes no digit that matters
-    in ordinary data, and keeps the steps finite in data that nearly separate. The line does not exist if all outcomes
+    Forecasts are clipped to [clip, 1 − clip]. A penalty of 1e-6 pulls toward (0, 1). It is negligible in ordinary
+    data, and keeps the steps finite if forecasts nearly separate the outcomes. The line does not exist if all outcomes
     are equal, forecasts separate them, or forecasts hardly vary (`LEAST_SPREAD`).
     """
     if not 0 < clip < 0.5:
@@ -88,7 +89,7 @@ def _penalised_logistic(design: Floats, outcome: Floats, penalty: float = 1e-6) 
 
 @dataclass(frozen=True, kw_only=True)
 class ReliabilityBins:
-    """One entry per bin that holds at least one forecast, in ascending order; all entries are finite."""
+    """One entry per bin with at least one forecast, in ascending order; all entries are finite."""
 
     low: Floats
     high: Floats
@@ -213,12 +214,10 @@ def murphy_decomposition(
 
 def wilson_interval(share: npt.ArrayLike, n: npt.ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """Wilson (1927) score interval of a share observed in n trials; stays inside [0, 1]."""
-    from scipy.special import ndtri
-
     if not 0 < level < 1:
         raise ValueError(f"level must be within (0, 1), it is {level}")
     share, n = np.asarray(share, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    z2 = float(ndtri((1 + level) / 2)) ** 2
+    z2 = normal_quantile((1 + level) / 2) ** 2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2))) / (1 + z2 / n)
     return np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1)

@@ -4,7 +4,7 @@ Horizons of one question, questions on one series and questions that resolve on 
 treats them as independent rows is too short, so every interval and test of the package starts from a `Clusters` value.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ FEW_CLUSTERS = 30
 """Below this many clusters a bootstrap interval is known to be too short (Cameron, Gelbach & Miller 2008)."""
 
 DOMINANT_SHARE = 0.2
-"""A cluster that holds more than this share of the rows dominates the result."""
+"""A cluster with more than this share of the rows dominates the result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Clusters:
 
 
 def cluster_warning(n_clusters: int, largest: float, name: str) -> str | None:
-    """Return the warning for this many clusters, of which `name` holds the share `largest` of the rows."""
+    """Return the warning for this many clusters, of which `name` has the share `largest` of the rows."""
     doubts: list[str] = []
     if n_clusters < FEW_CLUSTERS:
         doubts.append(
@@ -58,14 +58,14 @@ def cluster_warning(n_clusters: int, largest: float, name: str) -> str | None:
             f"intervals from fewer than {FEW_CLUSTERS} tend to be too short"
         )
     if largest > max(DOMINANT_SHARE, 2 / n_clusters):
-        doubts.append(f"{name} holds {100 * largest:.0f} % of the rows and decides much of the result")
+        doubts.append(f"{name} has {100 * largest:.0f} % of the rows and dominates the result")
     return "; ".join(doubts) or None
 
 
 def factorise(labels: npt.ArrayLike, name: str = "cluster") -> Clusters:
     """Codes 0..n-1 of one-dimensional labels, numbered by sorted label, so that row order does not matter.
 
-    A missing label (NaN, NaT, None) raises, because rows of unknown cluster are not one big cluster.
+    A missing label (NaN, NaT, None) raises, because rows of unknown cluster are not one cluster.
     """
     array = np.asarray(labels)
     if array.ndim != 1 or not len(array):
@@ -94,17 +94,17 @@ def _factorise_dense(array: npt.NDArray[Any], low: int, high: int) -> Clusters:
 
 def _factorise_objects(array: npt.NDArray[Any], name: str) -> Clusters:
     """Factorise text and mixed labels by hashing, which is many times faster than sorting every row."""
-    seen: dict[Hashable, int] = {}
-    first = np.fromiter((seen.setdefault(x, len(seen)) for x in array.tolist()), np.int64, len(array))
-    if any(x is None or x != x for x in seen):
+    codes: dict[Hashable, int] = {}
+    first = np.fromiter((codes.setdefault(x, len(codes)) for x in array.tolist()), np.int64, len(array))
+    if any(x is None or x != x for x in codes):
         raise ValueError(f"{name} has a missing label (None or NaN): give every row one")
     try:
-        order: list[Any] = sorted(cast("dict[Any, int]", seen))
+        order: list[Any] = sorted(cast("dict[Any, int]", codes))
     except TypeError as error:
         raise ValueError(f"{name} mixes labels that cannot be ordered: {error}") from error
-    rank = np.empty(len(seen), dtype=np.int64)
-    rank[[seen[x] for x in order]] = np.arange(len(seen))
-    return Clusters(codes=rank[first], n=len(seen), labels=np.array(order, dtype=array.dtype))
+    rank = np.empty(len(codes), dtype=np.int64)
+    rank[[codes[x] for x in order]] = np.arange(len(codes))
+    return Clusters(codes=rank[first], n=len(codes), labels=np.array(order, dtype=array.dtype))
 
 
 def distinct(codes: Ints) -> Ints:
@@ -122,19 +122,19 @@ def cross_clusters(first: Clusters, second: Clusters) -> Clusters:
 
 # Cluster sums under resampling: the matrix product behind every bootstrap of the package.
 #
-# A statistic that is a function of sums over rows needs no row again once the rows are summed by cluster: a
-# resample is a vector of counts, and its sums are counts @ sums.
+# A statistic that is a function of sums over rows can be computed from the sums by cluster: a resample is a vector of
+# counts, and its sums are counts @ sums.
 
 MAX_CLUSTERS = 500
-"""More clusters than this are merged into this many bundles before resampling, so that draws stay cheap however long
-the table is; the standard error itself is then known to about 3 %."""
+"""More clusters than this are merged into this many bundles before resampling, so that draws stay cheap for
+long tables; the standard error itself is then known to about 3 %."""
 
 
 def bundle_clusters(codes: Ints, *, in_order: bool = False) -> Ints:
     """Codes 0.. of at most `MAX_CLUSTERS` bundles of clusters, given the codes 0.. of the clusters.
 
-    Clusters whose codes are in time order are merged with their neighbours (`in_order`), which keeps together what
-    makes one week harder than another. Otherwise they are merged at random: bundles of independent clusters are
+    Clusters whose codes are in time order are merged with their neighbours (`in_order`), which keeps
+    the differences between weeks together. Otherwise they are merged at random: bundles of independent clusters are
     independent, so intervals stay valid, while merging neighbours in a file sorted by source would make them too wide.
     """
     n = int(codes.max()) + 1
@@ -145,6 +145,16 @@ def bundle_clusters(codes: Ints, *, in_order: bool = False) -> Ints:
     return (np.random.default_rng(0).permutation(n) % MAX_CLUSTERS)[codes]
 
 
+def merged_note(counts: Mapping[str, int], how: str = "at random") -> list[str]:
+    """A sentence on the kinds of clusters that are merged before resampling, given the number of each; else none.
+
+    >>> merged_note({"values of question": 2000, "values of day": 90})
+    ['Merged at random into 500 clusters for resampling: 2,000 values of question.']
+    """
+    many = [f"{n:,} {name}" for name, n in counts.items() if n > MAX_CLUSTERS]
+    return [f"Merged {how} into {MAX_CLUSTERS} clusters for resampling: {', '.join(many)}."] if many else []
+
+
 def resample_counts(n: int, draws: int, rng: np.random.Generator) -> Floats:
     """How often each of n units occurs in each of `draws` resamples of size n (exactly multinomial): draws × n."""
     picked = rng.integers(0, n, size=(draws, n))
@@ -153,7 +163,7 @@ def resample_counts(n: int, draws: int, rng: np.random.Generator) -> Floats:
 
 
 def effective_clusters(counts: Sequence[int], variances: Sequence[float]) -> int:
-    """Number of clusters that the sum of independent parts is worth, given the clusters and the variance of each part.
+    """Effective number of clusters of a sum of independent parts, given the clusters and the variance of each part.
 
     The sum is only as certain as its least certain parts: one more than Satterthwaite's degrees of freedom (1946),
     which lie between those of the smallest part and their total. If a part has a single cluster, its uncertainty and
@@ -176,7 +186,7 @@ LEAST_DAYS = 10
 def share_days(cluster: Ints, day: Ints) -> bool:
     """Whether days must be resampled besides clusters, given codes of both: several clusters share a day.
 
-    What happens on one day moves all questions that resolve on it, but clusters by question alone would treat them as
+    Events of one day affect all questions that resolve on it, but clusters by question alone would treat them as
     independent. With fewer than ten days, their variation cannot be estimated.
     """
     width = int(cluster.max(initial=0)) + 1
@@ -184,7 +194,7 @@ def share_days(cluster: Ints, day: Ints) -> bool:
     return int(np.count_nonzero(clusters_of_day)) >= LEAST_DAYS and int(clusters_of_day.max()) > 1
 
 
-# How the rows of a score table hang together: what is resampled, what apart, and with which weight.
+# How the rows of a score table depend on each other: clusters, strata and weights.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +245,7 @@ class ResamplingDesign:
         if scores.ndim != 2:
             raise ValueError(f"scores must be (rows,) or (rows, K), they have shape {scores.shape}")
         if self.weight is not None:
-            raise ValueError("weight has no place beside scores of K columns: multiply the columns by it")
+            raise ValueError("weight cannot be used with scores of K columns: multiply the columns by it")
         return scores
 
     def _columns(self) -> Iterator[tuple[str, npt.ArrayLike | None]]:
@@ -247,10 +257,14 @@ class ResamplingDesign:
         ways = [factorise(labels[rows])]
         if self.crossed is not None:
             ways.append(factorise(np.asarray(self.crossed)[rows], "crossed"))
-        drawn = [bundle_clusters(way.codes, in_order=self.in_order) for way in ways]
+        drawn, counts = [bundle_clusters(way.codes, in_order=self.in_order) for way in ways], [way.n for way in ways]
         if len(ways) > 1:
-            drawn.append(bundle_clusters(cross_clusters(*ways).codes))
-        return ResamplingStratum(label=label, rows=rows, ways=tuple(ways), drawn=tuple(map(factorise, drawn)))
+            cells = cross_clusters(*ways)
+            drawn.append(bundle_clusters(cells.codes))
+            counts.append(cells.n)
+        return ResamplingStratum(
+            label=label, rows=rows, ways=tuple(ways), drawn=tuple(map(factorise, drawn)), counts=tuple(counts)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,6 +277,12 @@ class ResamplingStratum:
     """The clusters of the rows; two partitions if two ways of clustering are crossed."""
     drawn: tuple[Clusters, ...]
     """What is resampled: the clusters, merged if they are many; of two ways, each of them and their cells."""
+    counts: tuple[int, ...]
+    """Number of clusters of each partition of `drawn` before they were merged."""
+
+    def take(self, columns: Floats) -> Floats:
+        """Return the stratum's rows of a table, which is not copied if they are all of it."""
+        return columns if len(self.rows) == len(columns) else columns[self.rows]
 
     @property
     def n_clusters(self) -> int:

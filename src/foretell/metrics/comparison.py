@@ -1,11 +1,11 @@
 """Paired comparison of two methods: bootstrap of the difference of population statistics, and McNemar's test.
 
-Both arms are recomputed on the same resample, so whatever makes a question easy or hard for everyone cancels. A row
-counts only if both methods answered it (NaN = unanswered), and nothing else about the table matters: the same two
-methods on the same rows give the same numbers, whoever else is in it.
+Both arms are recomputed on the same resample, so the difficulty of questions cancels. A row counts only if both methods
+answered it (NaN = unanswered). The result depends only on the two methods and their rows, not on other methods in the
+table.
 
-Scores are one number per row, of which the statistic sees (Σ weight·score, Σ weight), or K columns per row, already
-weighted, of which it sees the K sums. The latter serves statistics that are not means (calibration error, Sharpe
+Scores are one number per row, of which the statistic gets (Σ weight·score, Σ weight), or K columns per row, already
+weighted, of which it gets the K sums. The latter serves statistics that are not means (calibration error, Sharpe
 ratio).
 """
 
@@ -33,6 +33,7 @@ from foretell.metrics.bootstrap import (
 )
 from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.student import student_below
 
 # From bootstrap replicates of a difference to p-values, stars and a `Comparison`.
 
@@ -114,8 +115,8 @@ def _tails(replicates: Floats) -> tuple[float, float]:
 
 
 SMALLEST_SHOWN = 0.02
-"""p-values below this are read from the tail of Student's t: a few draws of thousands do not show them, and the
-smallest that draws can show depends on their number."""
+"""p-values below this are taken from the tail of Student's t, because the smallest p-value from draws depends on their
+number."""
 
 
 def p_value(interval: Interval, replicates: Floats, kind: IntervalKind) -> float:
@@ -124,15 +125,13 @@ def p_value(interval: Interval, replicates: Floats, kind: IntervalKind) -> float
     The larger of two: the share of draws beyond zero, unless it is too small to count, and the tail of Student's t with
     one degree of freedom less than there are clusters. The number of draws changes its noise, not its size.
     """
-    from scipy.special import stdtr
-
     n = interval.n_clusters if interval.n_effective is None else interval.n_effective
     finite = replicates[np.isfinite(replicates)]
     if n < 2 or not len(finite) or math.isnan(interval.estimate):
         return math.nan
     counted = symmetric_p(interval.estimate, finite) if kind == "symmetric" else two_sided_p(finite)
     t = abs(interval.estimate) / (interval.se * math.sqrt(n / (n - 1))) if interval.se > 0 else math.inf
-    tail = 2 * float(stdtr(n - 1, -t))
+    tail = 2 * student_below(-t, n - 1)
     return max(expanded_p(counted, n), tail) if counted >= SMALLEST_SHOWN else tail
 
 
@@ -145,10 +144,10 @@ def comparison_of(
     """
     interval, replicates = differences.interval(at, resampling), differences.drawn[:, at]
     p = p_value(interval, replicates, resampling.interval)
-    # Scores are exact only to rounding: an end that is zero but for that does not miss it.
+    # Scores have rounding errors: an end that differs from zero only by such an error does not exclude zero.
     dust = 1e-12 * max(1.0, abs(interval.low), abs(interval.high))
     low, high = (0.0 if abs(end) < dust else end for end in (interval.low, interval.high))
-    # Draws tell a p-value to about one in their number; within that, the interval has the last word.
+    # The resolution of a p-value from draws is about one over their number; within it, the interval decides.
     edge = round(1 - resampling.level, 12)
     p = min(p, float(np.nextafter(edge, 0))) if low > 0 or high < 0 else max(p, edge)
     return Comparison(
@@ -190,10 +189,10 @@ def compare_paired(
     first, second = np.asarray(score_a, dtype=np.float64), np.asarray(score_b, dtype=np.float64)
     same_shape(score_a=first, score_b=second)
     scores = np.stack([first, second], axis=1)
-    found = compare_pairs(scores, [(0, 1)], cluster, statistic=statistic, resampling=resampling, bounds=bounds)
-    if not found:
+    compared = compare_pairs(scores, [(0, 1)], cluster, statistic=statistic, resampling=resampling, bounds=bounds)
+    if not compared:
         raise ValueError("score_a and score_b have no row that both answered")
-    return found[0, 1]
+    return compared[0, 1]
 
 
 def compare_pairs(
@@ -217,22 +216,23 @@ def compare_pairs(
         weight = np.broadcast_to(design.weights(len(table))[:, None], table.shape)
         table = np.stack([weight * table, weight], axis=2)
     elif design.weight is not None:
-        raise ValueError("weight has no place beside scores of K columns: multiply the columns by it")
+        raise ValueError("weight cannot be used with scores of K columns: multiply the columns by it")
     size = table.shape[1]
     for column in (column for pair in pairs for column in pair):
         if not 0 <= column < size:
             raise ValueError(f"{column} is not a column of scores, which has {size}")
     answered = ~np.isnan(table.sum(axis=2))
     limit = max(2, BLOCK // (resampling.draws * table.shape[2]))
-    found: dict[IndexPair, Comparison] = {}
+    comparisons: dict[IndexPair, Comparison] = {}
     for common, block in _blocks(answered, pairs, limit):
         methods = sorted({column for pair in block for column in pair})
-        whole = len(methods) == size and common.all()
+        everywhere = bool(common.all())
+        whole = everywhere and len(methods) == size
         columns = table if whole else table[np.flatnonzero(common)[:, None], methods]
         places = {column: place for place, column in enumerate(methods)}
         parts = [
-            StratumStatistics.of(stratum, columns[stratum.rows], statistic, resampling, stream)
-            for stream, stratum in enumerate(design.take(common).strata(len(columns)))
+            StratumStatistics.of(stratum, stratum.take(columns), statistic, resampling, stream)
+            for stream, stratum in enumerate((design if everywhere else design.take(common)).strata(len(columns)))
         ]
         intervals = Replicates.of(parts).intervals(resampling, bounds)
         step = max(1, BLOCK // (8 * resampling.draws))
@@ -240,8 +240,10 @@ def compare_pairs(
             arms = np.array([[places[first], places[second]] for first, second in some])
             gaps = Replicates.of([part.map(_differences(arms)) for part in parts])
             for at, (pair, (first, second)) in enumerate(zip(some, arms.tolist(), strict=True)):
-                found[pair] = comparison_of(intervals[first], intervals[second], gaps, at, len(columns), resampling)
-    return {pair: found[pair] for pair in pairs if pair in found}
+                comparisons[pair] = comparison_of(
+                    intervals[first], intervals[second], gaps, at, len(columns), resampling
+                )
+    return {pair: comparisons[pair] for pair in pairs if pair in comparisons}
 
 
 def compare_means(
@@ -256,18 +258,18 @@ def compare_means(
         first, second = (mean_from_sums(sums[..., [arm, 2]]) for arm in (0, 1))
         return np.concatenate([first, second, first - second], axis=-1)
 
-    found, size = list[Comparison](), max(1, BLOCK // (3 * resampling.draws))
+    comparisons, size = list[Comparison](), max(1, BLOCK // (3 * resampling.draws))
     for start in range(0, columns.shape[1], size):
         block = columns[:, start : start + size]
         parts = [
-            StratumStatistics.of(stratum, block[stratum.rows], means, resampling, stream)
+            StratumStatistics.of(stratum, stratum.take(block), means, resampling, stream)
             for stream, stratum in enumerate(as_design(cluster).strata(len(block)))
         ]
         draws, pairs = Replicates.of(parts), block.shape[1]
         for k in range(pairs):
             first, second = (draws.interval(column, resampling, bounds) for column in (k, pairs + k))
-            found.append(comparison_of(first, second, draws, 2 * pairs + k, len(block), resampling))
-    return found
+            comparisons.append(comparison_of(first, second, draws, 2 * pairs + k, len(block), resampling))
+    return comparisons
 
 
 def _differences(arms: Ints) -> Callable[[Floats], Floats]:
@@ -325,17 +327,17 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
 
 def _adjusted(p: npt.ArrayLike, adjust: Callable[[Floats], Floats]) -> Floats:
     values = np.asarray(p, dtype=np.float64)
-    made = ~np.isnan(values)
-    reject(made & ~((values >= 0) & (values <= 1)), values, "p", "lies outside [0, 1]")
-    order = np.argsort(values[made], kind="stable")
-    found = np.empty(len(order))
-    found[order] = np.minimum(adjust(values[made][order]), 1.0)
+    known = ~np.isnan(values)
+    reject(known & ~((values >= 0) & (values <= 1)), values, "p", "lies outside [0, 1]")
+    order = np.argsort(values[known], kind="stable")
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.minimum(adjust(values[known][order]), 1.0)
     out = np.full(values.shape, np.nan)
-    out[made] = found
+    out[known] = adjusted
     return out
 
 
-# McNemar's test: do two methods get different questions right?
+# McNemar's test of whether two methods differ in accuracy.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,7 +359,8 @@ class McNemarTest:
     """(|only_a − only_b| − 1)² / (only_a + only_b), with continuity correction."""
     p_chi2: float
     left_out: int = 0
-    """Questions that both answered and that are not counted, because one of them took no side (a forecast of 0.5)."""
+    """Number of questions that both answered and that are not counted, because a forecast of 0.5 is neither right nor
+    wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -403,8 +406,8 @@ def mcnemar_matrix(correct: npt.ArrayLike, *, level: float = 0.95) -> McNemarMat
     diff, low, high, p = (np.full(n.shape, np.nan) for _ in range(4))
     for i, j in np.argwhere(n > 0):
         neither = int(n[i, j] - both[i, j] - only[i, j] - only[j, i])
-        one = _from_table(int(both[i, j]), int(only[i, j]), int(only[j, i]), neither, level)
-        diff[i, j], low[i, j], high[i, j], p[i, j] = one.diff, one.low, one.high, one.p
+        test = _from_table(int(both[i, j]), int(only[i, j]), int(only[j, i]), neither, level)
+        diff[i, j], low[i, j], high[i, j], p[i, j] = test.diff, test.low, test.high, test.p
     return McNemarMatrix(diff=diff, low=low, high=high, p=p, n=n)
 
 

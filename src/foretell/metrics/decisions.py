@@ -1,4 +1,4 @@
-"""From a probability to True or False: which threshold to use, and how well it does on data it has not seen.
+"""Decisions from probabilities: choice between options, and thresholds for True or False.
 
 A claim is called True if p > threshold. In every score, a p exactly at the threshold counts half for either side
 (`scores.right_side`). A threshold chosen on the data it is scored on looks too good:
@@ -36,7 +36,7 @@ from foretell.metrics.scores import called_true
 # After Analytica (section 5.1 and appendices C.1, D.3, D.5). Options come as flat arrays with a task label per
 # row, so that tasks may have different numbers of options. Per-task results are in the sorted order of labels.
 #
-# Options that share the highest p share the choice equally, as if one of them were drawn by lot.
+# Options that share the highest p share the choice equally, as if one of them were drawn at random.
 
 
 def chosen_share(p: npt.ArrayLike, task: npt.ArrayLike) -> Floats:
@@ -88,18 +88,18 @@ class TaskDecisions:
 def decide_tasks(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> TaskDecisions:
     """Accuracy, hard and soft score and confidence of every task.
 
-    >>> found = decide_tasks([0.7, 0.3], [1.31, 0.69], ["x", "x"])
-    >>> float(found.right[0]), float(found.hard[0]), round(float(found.soft[0]), 2), float(found.confidence[0])
+    >>> scores = decide_tasks([0.7, 0.3], [1.31, 0.69], ["x", "x"])
+    >>> float(scores.right[0]), float(scores.hard[0]), round(float(scores.soft[0]), 2), float(scores.confidence[0])
     (1.0, 1.0, 0.7, 0.7)
     """
     p, tasks = np.atleast_1d(as_probabilities(p)), factorise(task, "task")
     mass = group_sums(tasks.codes, p, tasks.n)[tasks.codes]
-    # Options that all have no chance are weighed alike.
-    given = np.where(mass == 0, 1.0, p)
+    # If all options of a task have probability 0, they are weighted equally.
+    positive = np.where(mass == 0, 1.0, p)
     return TaskDecisions(
         right=choice_accuracy(p, value, task),
         hard=hard_score(p, value, task),
-        soft=soft_score(given, value, task),
+        soft=soft_score(positive, value, task),
         confidence=confidence(p, task),
     )
 
@@ -276,7 +276,7 @@ def best_threshold(
     """
     outcomes = as_outcomes(as_vector(outcome, "outcome"))
     if outcomes.min() == outcomes.max():
-        raise ValueError(f"outcome holds only {int(outcomes[0])}: a threshold needs rows of both classes")
+        raise ValueError(f"outcome is always {int(outcomes[0])}: a threshold needs rows of both classes")
     cuts = all_cuts(p, outcomes, weight)
     score = score_counts(cuts.counts, criterion)
     best = float(np.nanmax(score))
@@ -336,8 +336,8 @@ def cross_fit_threshold(  # noqa: PLR0913 - rows, and how they are split and jud
     weights = as_weights(weight, len(p))
     fold = _folds(group, len(p), folds, resampling)
     threshold, fallbacks = np.full(len(p), DEFAULT_THRESHOLD), 0
-    for one in range(int(fold.max()) + 1):
-        test, train = fold == one, fold != one
+    for number in range(int(fold.max()) + 1):
+        test, train = fold == number, fold != number
         if np.ptp(outcome[train]) == 0:
             fallbacks += 1
         else:
@@ -375,8 +375,8 @@ def _stretches(cuts: ThresholdCuts, best: Bools) -> tuple[Floats, Floats]:
 
 def confusion_columns(p: Floats, outcome: Floats, threshold: float | Floats = DEFAULT_THRESHOLD) -> Floats:
     """tp, fp, fn, tn of each row; a p at the threshold counts half as called True and half as called False."""
-    said, true = called_true(p, threshold), outcome
-    return np.stack([said * true, said * (1 - true), (1 - said) * true, (1 - said) * (1 - true)], axis=1)
+    called, true = called_true(p, threshold), outcome
+    return np.stack([called * true, called * (1 - true), (1 - called) * true, (1 - called) * (1 - true)], axis=1)
 
 
 def _gain(

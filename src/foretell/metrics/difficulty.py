@@ -50,10 +50,10 @@ def question_difficulty(
     scores, methods, questions = as_vector(brier_score, "brier_score"), np.asarray(method), np.asarray(question)
     same_shape(brier_score=scores, method=methods, question=questions)
     if fitted_on is not None:
-        kept = np.isin(methods, np.array(list(fitted_on)))
-        if not kept.any():
+        fitted = np.isin(methods, np.array(list(fitted_on)))
+        if not fitted.any():
             raise ValueError("fitted_on names no method that has a score")
-        scores, methods, questions = scores[kept], methods[kept], questions[kept]
+        scores, methods, questions = scores[fitted], methods[fitted], questions[fitted]
     fit = two_way_effects(scores, methods, questions)
     return QuestionDifficulty(questions=fit.questions, gamma=fit.question, warning=fit.warning)
 
@@ -85,15 +85,15 @@ def target_difficulty(
         outcome: The outcome of every target.
         dataset: Which targets are dataset questions, if that is known.
     """
-    found = np.full(len(outcome), np.nan)
+    difficulty = np.full(len(outcome), np.nan)
     if len(target):
         scores = brier(p, outcome[target])
         effect = question_difficulty(scores, method, target).of(np.arange(len(outcome)))
-        found = effect - np.nanmean(effect) + float(scores.mean())
+        difficulty = effect - np.nanmean(effect) + float(scores.mean())
     market = np.isfinite(price) & ~(np.zeros(len(price), bool) if dataset is None else dataset)
     if market.any():
-        found[market] = market_difficulty(price[market], outcome[market])
-    return found
+        difficulty[market] = market_difficulty(price[market], outcome[market])
+    return difficulty
 
 
 def difficulty_anchor(gamma: npt.ArrayLike, weight: npt.ArrayLike | None = None) -> float:

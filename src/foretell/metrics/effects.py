@@ -1,7 +1,7 @@
 """Two-way additive model y = μ + α(method) + γ(question) + ε: the skill of a method apart from its questions.
 
-Questions are eliminated exactly, which leaves one small system in the methods. Nothing iterates, so millions of rows
-cost a few passes. `alternating_effects` is the same fit by the papers' iteration.
+Questions are eliminated exactly, which leaves one small linear system in the methods, so millions of rows take a few
+passes. `alternating_effects` is the same fit by the papers' iteration.
 """
 
 from dataclasses import dataclass
@@ -76,8 +76,8 @@ class TwoWayTable:
         """Methods × methods matrix W·diag(scale)·Wᵀ, where W is the weight of each cell and scale ≥ 0 per question."""
         shape = (self.method.n, self.question.n)
         if shape[0] * shape[1] <= DENSE_CELLS:
-            cell = self.method.codes * shape[1] + self.question.codes
-            sums = np.bincount(cell, weights=self.weight, minlength=shape[0] * shape[1])
+            index = self.method.codes * shape[1] + self.question.codes
+            sums = np.bincount(index, weights=self.weight, minlength=shape[0] * shape[1])
             dense = np.asarray(sums, dtype=np.float64).reshape(shape)
             # One array on both sides lets BLAS use the symmetric product, at half the work.
             dense *= np.sqrt(scale)
@@ -171,11 +171,12 @@ def alternating_effects(
 
 def _components(shared: Floats) -> Ints:
     """Component of each method in the graph that joins methods with a question in common."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    _, component = connected_components(csr_matrix(shared > 0), directed=False)
-    return np.asarray(component, dtype=np.int64)
+    component, before = np.arange(len(shared)), np.array([-1])
+    while not np.array_equal(component, before):
+        before = component
+        joined = np.where(shared > 0, component, len(shared)).min(axis=1, initial=len(shared))
+        component = np.minimum(component, joined)
+    return np.unique(component, return_inverse=True)[1].astype(np.int64)
 
 
 def _pseudo_inverse(laplacian: Floats, component: Ints) -> Floats:

@@ -55,7 +55,7 @@ class DecisionRows:
         nothing = np.full(n, np.nan)
         return cls(share=np.zeros(n), right=nothing, hard=nothing, soft=nothing, confidence=nothing)
 
-    def put(self, rows: Ints, options: Ints, found: TaskDecisions, task: Ints) -> "DecisionRows":
+    def put(self, rows: Ints, options: Ints, decisions: TaskDecisions, task: Ints) -> "DecisionRows":
         """Return a copy with the scores of tasks filled in at the rows of their options."""
         _, code = np.unique(task, return_inverse=True)
         share = self.share.copy()
@@ -63,7 +63,7 @@ class DecisionRows:
         columns: dict[str, Floats] = {}
         for name in ("right", "hard", "soft", "confidence"):
             columns[name] = getattr(self, name).copy()
-            columns[name][rows] = getattr(found, name)[code]
+            columns[name][rows] = getattr(decisions, name)[code]
         return DecisionRows(share=share, **columns)
 
 
@@ -113,7 +113,7 @@ RowScore = Callable[[MetricRows], Floats]
 
 @dataclass(frozen=True, kw_only=True)
 class SumColumns:
-    """Weighted columns that are summed together; two `SumColumns` of the same names hold the same numbers."""
+    """Weighted columns that are summed together; two `SumColumns` with the same names have the same values."""
 
     names: tuple[str, ...]
     of: Callable[[MetricRows], Floats]
@@ -138,7 +138,7 @@ class Metric:
     """What the rows must provide besides forecasts and outcomes."""
     bounds: Bounds = UNBOUNDED
     matters: float = 0.0
-    """Smallest difference of interest: two forecasters that surely differ by less are called equally good."""
+    """Smallest difference of interest: forecasters that differ by less, with confidence, are called equally good."""
     version: str = "1"
     """Changed whenever the number for the same rows changes, so that old and new numbers are not compared."""
 
@@ -166,9 +166,9 @@ WEIGHT = SumColumns(names=("weight",), of=lambda rows: rows.weight)
 
 def _score_column(name: str, score: RowScore) -> SumColumns:
     def weighted(rows: MetricRows) -> Floats:
-        found = score(rows)
-        missing = np.isnan(found)
-        return np.where(missing, 0.0, rows.weight * np.where(missing, 0.0, found))
+        scores = score(rows)
+        missing = np.isnan(scores)
+        return np.where(missing, 0.0, rows.weight * np.where(missing, 0.0, scores))
 
     return SumColumns(names=(name,), of=weighted)
 
@@ -235,7 +235,7 @@ P_MOMENTS = SumColumns(
 def ece_from_sums(sums: Floats) -> Floats:
     """Calibration error Σ_b |Σ_b w(o − p)| / Σw from sums (…, B + 3), the last of which are Σwp, Σwp² and Σw.
 
-    NaN for constant forecasts: their error is the distance to the base rate, which is a fact about the questions alone.
+    NaN for constant forecasts: their error is the distance to the base rate, which depends only on the questions.
     """
     gaps, (p, square, weight) = np.abs(sums[..., :-3]).sum(axis=-1), np.moveaxis(sums[..., -3:], -1, 0)
     error, mean, mean_square = (mean_from_sums(np.stack([total, weight], axis=-1)) for total in (gaps, p, square))
@@ -307,7 +307,7 @@ PRICED = SumColumns(names=("priced",), of=_bet_weight)
 def return_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR, name: str = "", *, net: bool = False) -> Metric:
     """Average payoff of $1 per row for a bettor, `net` of the platform's fees; rows without prices have no weight."""
     kind, label = ("net", "Net return") if net else ("return", "Return")
-    # Bettors share the sums of a column if they stake alike.
+    # Bettors with the same stakes share the sums of a column.
     column = f"{kind}{bettor.gamma:g}{'' if bettor.fee is no_fee else ' after own fee'}"
     names = {0.0: " (all in)", 0.5: " (half way)", 1.0: " (log wealth)"}
     risk = f"risk aversion {bettor.gamma:g}{names.get(bettor.gamma, '')}"
@@ -351,7 +351,7 @@ YES_STAKE = _bet_column("yes", lambda rows: RISK_NEUTRAL_BETTOR.stakes(rows.p, *
 
 
 def _paid_on_yes(rows: MetricRows) -> Floats:
-    """What the risk-neutral bettor got for Yes: all of the payoff of Yes, or of a share where it bought Yes."""
+    """Payoff of the risk-neutral bettor's bets on Yes."""
     bought = RISK_NEUTRAL_BETTOR.stakes(rows.p, *_asks(rows))[0] == 1
     return np.where((rows.outcome == 1) | ((rows.outcome > 0) & bought), payoffs(rows), 0.0)
 
@@ -362,7 +362,7 @@ WON_YES = _bet_column("won_yes", _paid_on_yes)
 def _no_side(sums: Floats) -> Floats:
     """Return on the dollars bet on No, from the sums of all payoffs, those of Yes, all dollars and those on Yes."""
     paid, won_yes, priced, yes = (sums[..., place] for place in range(4))
-    no = np.where(priced - yes > 1e-9 * priced, priced - yes, 0.0)  # Less is rounding: nothing was bet on No.
+    no = np.where(priced - yes > 1e-9 * priced, priced - yes, 0.0)  # A smaller difference is a rounding error.
     return mean_from_sums(np.stack([paid - won_yes, no], axis=-1))
 
 
@@ -534,7 +534,7 @@ _ROWS: Sequence[Metric] = (
         "low",
         2,
         "Uncertainty",
-        "variance of the outcomes (Murphy): what the questions bring along, whoever forecasts",
+        "variance of the outcomes (Murphy), which depends only on the questions",
     ),
     mean_metric(
         "peer",

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, same_shape
 from foretell.metrics.clusters import cross_clusters, factorise
+from foretell.metrics.student import normal_quantile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TA
     from scipy.optimize import root_scalar
 
     if not gain:
-        raise ValueError("gain must not be zero: no number of questions shows a gain of nothing")
+        raise ValueError("gain must not be zero")
     high = 4.0
     while paired_power(gain, sd, high, aim) < aim.power:
         high *= 2
@@ -80,27 +81,25 @@ def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TA
     def shortfall(n: float) -> float:
         return paired_power(gain, sd, n, aim) - aim.power
 
-    found = root_scalar(shortfall, bracket=(2.0, high), xtol=1e-12, rtol=1e-12)
-    return math.ceil(round(float(found.root) * inflation, 6))
+    solution = root_scalar(shortfall, bracket=(2.0, high), xtol=1e-12, rtol=1e-12)
+    return math.ceil(round(float(solution.root) * inflation, 6))
 
 
 def questions_about(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TARGET) -> int:
     """About the same as `questions_needed`, without solving: ((z_{1−α/2} + z_power)·sd/gain)² + z_{1−α/2}²/2.
 
-    The last term makes up for the normal quantiles in place of Student's (Guenther 1981).
+    The last term corrects for using normal quantiles instead of Student's (Guenther 1981).
 
     >>> questions_needed(1.0, 5.0), questions_about(1.0, 5.0)
     (199, 199)
     """
-    from scipy.special import ndtri
-
-    tail, power = -float(ndtri(aim.tail)), float(ndtri(aim.power))
+    tail, power = -normal_quantile(aim.tail), normal_quantile(aim.power)
     return math.ceil(round(((tail + power) * sd / gain) ** 2 + tail**2 / 2, 6))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PilotStudy:
-    """What a pilot run of two methods says about the next one."""
+    """Statistics of a pilot run of two methods, for planning the next one."""
 
     gain: float
     """Mean of first − second."""
@@ -141,7 +140,7 @@ def plan_from_pilot(
     clusters = factorise(np.arange(len(d))[common] if cluster is None else np.asarray(cluster)[common])
     d, n, count = d[common], int(common.sum()), clusters.n
     if count < 2:
-        raise ValueError("cluster must hold at least two clusters that both methods answered")
+        raise ValueError("cluster must have at least two clusters that both methods answered")
     strata = factorise(np.zeros(n, np.int64) if stratum is None else np.asarray(stratum)[common])
     centred = d - (strata.sums(d[:, None])[:, 0] / strata.sizes)[strata.codes]
     variance = float(centred @ centred) / max(1, n - strata.n)
@@ -152,7 +151,7 @@ def plan_from_pilot(
     if crossed is not None:
         other = factorise(np.asarray(crossed)[common])
         cells = cross_clusters(clusters, other)
-        second, both = (_variance_of_mean(one.sums(centred[:, None])[:, 0], n) for one in (other, cells))
+        second, both = (_variance_of_mean(way.sums(centred[:, None])[:, 0], n) for way in (other, cells))
         clustered, count = max(clustered, second, clustered + second - both), min(count, other.n)
     return PilotStudy(
         gain=float(d.mean()),

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, as_outcomes, as_probabilities, reject, same_shape
 
-# How much of a dollar goes on Yes and on No, given a forecast, the asks and a taste for risk.
+# Stakes on Yes and on No, given a forecast, the asks and a risk aversion.
 #
 # After Prophet Arena, appendix C.3. Prices are NaN where a market had no quote: such rows have NaN stakes. A
 # price of 0 means that nobody offers the contract, so it cannot be bought. Fees are paid out of the same dollar.
@@ -21,7 +21,7 @@ Fee = Callable[[Floats, float], Floats]
 """Fee in dollars for buying some contracts at a price; linear in the number of contracts."""
 
 STAKE_TIE = 1e-12
-"""Log-odds edges below this are rounding errors, not opinions, and count as no edge."""
+"""Log-odds edges below this are rounding errors and count as no edge."""
 
 
 def no_fee(price: Floats, contracts: float = 1.0) -> Floats:

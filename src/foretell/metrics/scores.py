@@ -85,8 +85,8 @@ def right_side(p: npt.ArrayLike, outcome: npt.ArrayLike, threshold: npt.ArrayLik
     >>> right_side([0.8, 0.5, 0.2, 0.2], [1, 1, 1, 0.37]).tolist()
     [1.0, 0.5, 0.0, 0.63]
     """
-    said, true = called_true(p, threshold), np.asarray(outcome, np.float64)
-    return said * true + (1 - said) * (1 - true)
+    called, true = called_true(p, threshold), np.asarray(outcome, np.float64)
+    return called * true + (1 - called) * (1 - true)
 
 
 def log_score(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0.0) -> Floats:
@@ -125,11 +125,11 @@ def metaculus_baseline_options(p: npt.ArrayLike, happened: npt.ArrayLike) -> Flo
     array([0., 0.])
     """
     p = as_distributions(p)
-    given = p[np.arange(len(p)), option_columns(happened, p)]
+    chosen = p[np.arange(len(p)), option_columns(happened, p)]
     k = np.count_nonzero(~np.isnan(p), axis=1).astype(np.float64)
     reject(k < 2, k, "number of options in p", "is below 2")
     with np.errstate(divide="ignore"):
-        return 100 * np.log(given * k) / np.log(k)
+        return 100 * np.log(chosen * k) / np.log(k)
 
 
 def metaculus_peer(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0.0) -> Floats:
@@ -137,7 +137,7 @@ def metaculus_peer(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0
 
     100·n/(n−1)·ln(p_o / GM of all n) = 100·(ln p_o − ln GM of the others): above 0 for those who beat their
     peers, 0 summed over a question, 0 for a single forecaster. A probability of 0 for what happened raises,
-    because it would hand everyone else +inf; give a `floor` (the site's is 0.001).
+    because it would give everyone else +inf; pass a `floor` (the site's is 0.001).
 
     >>> metaculus_peer([[0.8], [0.4]], [1]).round(1)
     array([[ 69.3],
@@ -149,20 +149,20 @@ def metaculus_peer(p: npt.ArrayLike, outcome: npt.ArrayLike, *, floor: float = 0
         raise ValueError(f"p must be (forecasters, {len(outcome)} questions), it has shape {p.shape}")
     absent = np.isnan(p)
     if absent.all():
-        raise ValueError("p holds no forecast: there is nothing to score")
+        raise ValueError("p has no forecast: there is nothing to score")
     log = _log_of_what_happened(np.where(absent, 0.5, p), np.broadcast_to(outcome, p.shape), floor)
     reject(np.isinf(log), np.exp(log), "probability of what happened", "needs a floor above 0")
     return peer_points(np.where(absent, np.nan, np.exp(log)))
 
 
-def peer_points(given: Floats) -> Floats:
+def peer_points(p: Floats) -> Floats:
     """Peer score from the probabilities given to what happened, (forecasters × questions), NaN = absent.
 
     >>> peer_points(np.array([[0.5], [0.5], [np.nan]]))
     array([[ 0.], [ 0.], [nan]])
     """
-    log = np.log(given)
-    n = np.count_nonzero(~np.isnan(given), axis=0)
+    log = np.log(p)
+    n = np.count_nonzero(~np.isnan(p), axis=0)
     mean = np.nansum(log, axis=0) / np.maximum(n, 1)
     return 100 * n / np.maximum(n - 1, 1) * (log - mean)
 
@@ -189,12 +189,12 @@ def _log_of_what_happened(
     if not 0 <= floor < 0.5:
         raise ValueError(f"floor must be within [0, 0.5), it is {floor}")
     with np.errstate(divide="ignore"):
-        given = log(np.maximum(np.where(outcome == 1, p, 1 - p), floor))
+        whole = log(np.maximum(np.where(outcome == 1, p, 1 - p), floor))
         share = (outcome > 0) & (outcome < 1)
         if not share.any():
-            return given
+            return whole
         both = outcome * log(np.maximum(p, floor)) + (1 - outcome) * log(np.maximum(1 - p, floor))
-    return np.where(share, both, given)
+    return np.where(share, both, whole)
 
 
 # Scores of forecasts of a number or of ordered options: CRPS, RPS, pinball, coverage, Metaculus buckets.
@@ -209,7 +209,7 @@ OUT_OF_BOUNDS_SHARE = 0.05
 def crps_cdf(cdf: npt.ArrayLike, grid: npt.ArrayLike, value: npt.ArrayLike) -> Floats:
     """CRPS ∫(F(x) − 1{x ≥ y})² dx of piecewise linear CDFs, exact (Matheson & Winkler 1976).
 
-    Mass that a CDF leaves outside the grid sits on the grid's ends; a value outside adds its distance.
+    Mass outside the grid is placed on the grid's ends; a value outside adds its distance.
 
     Args:
         cdf: Rows (questions, points) of CDF values at the grid points, rising within [0, 1].
@@ -317,7 +317,7 @@ def rps(p: npt.ArrayLike, happened: npt.ArrayLike, *, normalised: bool = False) 
     p = as_distributions(p)
     columns = option_columns(happened, p)
     absent = np.isnan(p)
-    reject((absent[:, :-1] & ~absent[:, 1:]), p[:, :-1], "p", "stands before options that are present")
+    reject((absent[:, :-1] & ~absent[:, 1:]), p[:, :-1], "p", "comes before options that are present")
     cumulated = np.where(absent, 1.0, np.cumsum(np.nan_to_num(p), axis=1))
     score = np.sum((cumulated - (np.arange(p.shape[1]) >= columns[:, None])) ** 2, axis=1)
     steps = np.maximum(np.count_nonzero(~absent, axis=1) - 1, 1)
@@ -359,12 +359,12 @@ def metaculus_baseline_continuous(cdf: npt.ArrayLike, bucket: npt.ArrayLike, *, 
         raise ValueError(f"open_bounds must be 0, 1 or 2, it is {open_bounds}")
     pmf = cdf_buckets(cdf)
     column = option_columns(bucket, pmf)
-    given = pmf[np.arange(len(pmf)), column]
+    mass = pmf[np.arange(len(pmf)), column]
     parts = pmf.shape[1] - 2
     outside = (column == 0) | (column == parts + 1)
     baseline = np.where(outside, OUT_OF_BOUNDS_SHARE, (1 - OUT_OF_BOUNDS_SHARE * open_bounds) / parts)
     with np.errstate(divide="ignore"):
-        return 100 * np.log(given / baseline) / 2
+        return 100 * np.log(mass / baseline) / 2
 
 
 def metaculus_peer_continuous(given: npt.ArrayLike) -> Floats:

@@ -1,27 +1,24 @@
-"""Budgets: limits in dollars that are never exceeded and that pay for everything they can pay for.
+"""Budgets: limits in dollars that are never exceeded.
 
 A budget is an account of the ledger together with what this process spent from it. Before a call is sent, the most it
 can cost is reserved, and its reply is capped at what the reservation pays for. If there is no room, the call waits
-until other calls return. A call with nothing to wait for takes what is left. Replies in the journal are free: they are
+until other calls return. If no other call is open, it takes what is left. Replies in the journal are free. They are
 looked up before anything is reserved.
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from secrets import token_hex
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
-from foretell.models.canonical import quick_json, request_key
+from foretell.models.canonical import request_key
 from foretell.models.facts import facts_of
 from foretell.models.journal import Journal
-from foretell.models.ledger import Account, CallEstimate, CallRequest, Grant, Ledger, Money, charged_reply
+from foretell.models.ledger import Account, CallEstimate, CallRequest, Ledger, Money, charged_reply
 from foretell.models.model import (
-    AssistantMessage,
     BudgetExceeded,
-    Message,
     Model,
     Reply,
     ReplyLost,
@@ -29,31 +26,29 @@ from foretell.models.model import (
     Request,
     ReservationReleased,
     TokenCount,
-    ToolResult,
-    ToolSpec,
 )
 from foretell.models.names import ModelName
-from foretell.models.prices import PriceList, TokenPrice, tier_factor
+from foretell.models.prices import PriceList, tier_factor
+from foretell.models.reservation import Grant
+from foretell.models.token_price import TokenPrice
+from foretell.models.tokens import estimate_input_tokens, request_sizes
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 
-BYTES_PER_TOKEN = 3.5
-"""A cautious ratio for English words. The true count is booked when the reply arrives."""
 MESSAGE_TOKENS = 8
-"""Tokens with which providers set a message apart from the others."""
+"""Tokens that providers add to separate messages."""
 TOOLS_TOKENS = 400
 """Tokens of the instructions that providers add to a request with tools."""
 DEFAULT_OUTPUT_TOKENS = 16_384
 """Longest reply, reasoning included, when the request sets no limit and the budget has room."""
 T = TypeVar("T")
-_WORDS = bytes(range(ord("a"), ord("z") + 1)) + bytes(range(ord("A"), ord("Z") + 1)) + b" "
 
 
 class Budget:
-    """Counts what calls cost in this process, and keeps to the limits of its account and of those around it.
+    """Counts what calls cost in this process, within the limits of its account and of the enclosing accounts.
 
-    A question's budget lies within its run's, a run's within that of its grid, arena or tournament. A reply that has
-    been paid for is always returned; it is the next call that is refused.
+    A question's budget is part of its run's, a run's is part of that of its grid, arena or tournament. A reply that has
+    been paid for is always returned. The next call is refused.
     """
 
     def __init__(
@@ -65,10 +60,10 @@ class Budget:
         id: str = "",
         run: str = "",
     ) -> None:
-        """Processes with the same `id` share one account. Without an id and a limit, costs are counted here alone.
+        """Processes with the same `id` share one account. Without an id and a limit, costs are only counted here.
 
-        `run` is the id of the run that pays, and that of its account. The journal records it with every reply, so that
-        what other runs paid for is known.
+        `run` is the id of the run that pays and of its account. The journal records it with every reply, to show which
+        replies other runs paid for.
         """
         self.name = name
         self.id: str = id or run or (f"{name} {token_hex(8)}" if dollars is not None else "")
@@ -78,7 +73,9 @@ class Budget:
         self.billed = Cost()
         """Replies that were paid for in this process."""
         self.reused = Cost()
-        """Replies that this process took from the journal, at what they cost when they came."""
+        """Replies that were in the journal before this process needed them, at their original cost."""
+        self._needed: set[str] = within._needed if within and within.run == self.run else set()
+        """Keys of all replies that this process has needed for the run."""
         self.unknown = Cost()
         """Lost replies of this process that may have been billed, at their reservations."""
         self.reserved = 0.0
@@ -88,7 +85,7 @@ class Budget:
 
     @property
     def limited(self) -> bool:
-        """Whether this budget or one around it has a limit. A limit needs known prices."""
+        """Whether this budget or an enclosing one has a limit. A limit needs known prices."""
         return any(budget.dollars is not None for budget in self._chain)
 
     @property
@@ -103,19 +100,19 @@ class Budget:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of this budget; one in memory if it was given none."""
+        """The ledger of this budget; by default one in memory."""
         holder = next((budget for budget in self._chain if budget._ledger is not None), self._chain[-1])
         if holder._ledger is None:
             holder._ledger = Ledger.in_memory()
         return holder._ledger
 
     def use(self, ledger: Ledger) -> None:
-        """Keep the accounts in this ledger, unless the budget, or one around it, has one."""
+        """Keep the accounts in this ledger, unless this budget or an enclosing one already has a ledger."""
         if all(budget._ledger is None for budget in self._chain):
             self._ledger = ledger
 
     def open(self, ledger: Ledger | None = None) -> str:
-        """Open the account, and those around it, in a ledger. Returns the id of the innermost one."""
+        """Open the account and the enclosing ones in a ledger. Returns the id of the innermost one."""
         ledger = ledger or self.ledger
         if not any(budget.id for budget in self._chain):
             self._chain[-1].id = f"{self._chain[-1].name} {token_hex(8)}"
@@ -137,13 +134,15 @@ class Budget:
             budget.billed += cost
 
     async def reserve(self, request: Request, estimate: CallEstimate) -> "Reservation":
-        """Reserve money for one call as soon as there is room, or raise `BudgetExceeded` if there will never be any."""
+        """Reserve money for one call as soon as there is room. Raises `BudgetExceeded` if there will never be any."""
         ledger = self.ledger
         account = next((budget.id for budget in self._chain if budget.id), "")
         if not account or any(budget._opened is not ledger for budget in self._chain if budget.id):
             account = await ledger.database.aside(self.open)
-        asked = CallRequest(account, request_key(request), request.model, estimate, request.settings.tier == "batch")
-        grant = await ledger.reserve_soon(asked)
+        call_request = CallRequest(
+            account, request_key(request), request.model, estimate, request.settings.tier == "batch"
+        )
+        grant = await ledger.reserve_soon(call_request)
         if isinstance(grant, Grant):
             self.hold(grant.dollars)
             return Reservation(budget=self, request=request, grant=grant, estimate=estimate)
@@ -158,9 +157,15 @@ class Budget:
             budget.reserved += dollars
 
     def book(self, how: Literal["billed", "reused", "unknown"], cost: Cost) -> None:
-        """Count what a call of this process cost, here and in every budget around."""
+        """Count what a call of this process cost, here and in every enclosing budget."""
         for budget in self._chain:
             setattr(budget, how, getattr(budget, how) + cost)
+
+    def needs_first(self, key: str) -> bool:
+        """Record that a reply is needed, and return whether it is the first time: trials may need the same one."""
+        known = len(self._needed)
+        self._needed.add(key)
+        return len(self._needed) > known
 
 
 @dataclass(kw_only=True)
@@ -249,78 +254,26 @@ class Reservation:
 
 
 def estimate_tokens(request: Request) -> TokenCount:
-    """Roughly the input tokens of a request, and the maximum of its output tokens."""
-    size = sum([_remembered(message, _message_sizes).bytes for message in request.messages])
-    size += sum([_remembered(tool, _tool_sizes).bytes for tool in request.tools])
-    size += len(quick_json(request.schema)) if request.schema else 0
-    return TokenCount(input=int(size / BYTES_PER_TOKEN) + 1, output=_longest_reply(request))
+    """Estimate the input tokens of a request and the maximum of its output tokens."""
+    return TokenCount(input=estimate_input_tokens(request), output=_longest_reply(request))
 
 
 def estimate_call(request: Request, price: TokenPrice | None) -> CallEstimate:
     """The most that a call can cost."""
-    sizes = [_remembered(message, _message_sizes) for message in request.messages]
-    sizes += [_remembered(tool, _tool_sizes) for tool in request.tools]
-    sizes += [_text_sizes(quick_json(request.schema).decode())] if request.schema else []
+    sizes = request_sizes(request)
     more = 1 + TOOLS_TOKENS * bool(request.tools)
     return CallEstimate(
-        input=int(sum([one.tokens for one in sizes])) + more,
+        input=int(sum([size.tokens for size in sizes])) + more,
         output=_longest_reply(request),
         price=price,
         factor=tier_factor(request.model, request.settings.tier),
-        bound=sum([one.bytes for one in sizes]) + more + MESSAGE_TOKENS * len(request.messages),
+        bound=sum([size.bytes for size in sizes]) + more + MESSAGE_TOKENS * len(request.messages),
     )
 
 
 def _longest_reply(request: Request) -> int:
     longest = facts_of(ModelName.read(request.model).name).max_output or DEFAULT_OUTPUT_TOKENS
     return request.settings.max_tokens or min(longest, DEFAULT_OUTPUT_TOKENS)
-
-
-class _Sizes(NamedTuple):
-    """The size of a text in bytes, and the most tokens that common tokenizers make of it."""
-
-    bytes: int
-    tokens: float
-
-    def __add__(self, other: "_Sizes") -> "_Sizes":  # pyright: ignore[reportIncompatibleMethodOverride]
-        return _Sizes(self.bytes + other.bytes, self.tokens + other.tokens)
-
-
-def _remembered(value: T, sizes: Callable[[T], _Sizes]) -> _Sizes:
-    """The size of a message or tool, found once: a conversation grows, but its earlier messages stay the same."""
-    known = vars(value)
-    if _SIZES not in known:
-        known[_SIZES] = sizes(value)
-    return known[_SIZES]
-
-
-def _message_sizes(message: Message) -> _Sizes:
-    sizes = _text_sizes(message.text)
-    if isinstance(message, AssistantMessage):
-        for text in (message.sealed, *(call.arguments + call.name for call in message.calls)):
-            sizes += _text_sizes(text)
-    return sizes + _text_sizes(message.name) if isinstance(message, ToolResult) else sizes
-
-
-def _tool_sizes(tool: ToolSpec) -> _Sizes:
-    return _text_sizes(tool.description + tool.parameters_json)
-
-
-def _text_sizes(text: str) -> _Sizes:
-    """The size of a text.
-
-    English words have at least `BYTES_PER_TOKEN` bytes per token. Digits and punctuation may be tokens of their own,
-    and other scripts have a token for every two bytes at the most.
-    """
-    whole = text.encode(errors="replace")
-    rest = whole.translate(None, _WORDS)
-    plain = len(rest) if text.isascii() else len(rest.translate(None, _HIGH))
-    tokens = (len(whole) - len(rest)) / BYTES_PER_TOKEN + plain + (len(rest) - plain) / 2
-    return _Sizes(len(whole), tokens)
-
-
-_SIZES = "_sizes"
-_HIGH = bytes(range(128, 256))
 
 
 class BudgetedModel:
@@ -335,44 +288,45 @@ class BudgetedModel:
             budget.use(journal.ledger)
 
     async def complete(self, request: Request) -> Reply:
-        """The reply, or `BudgetExceeded` before anything is sent.
+        """Return the reply. Raises `BudgetExceeded` before anything is sent.
 
-        A reply that a smaller budget had cut off is asked for again, if there is more money now. Each run uses its own
-        slot for this, so that a replay of one run never reads what another run with a larger budget got. The replies
+        A reply that a smaller budget had cut off is requested again if there is more money now. Each run uses its own
+        slot for this, so that a replay of one run never reads the replies of a run with a larger budget. The replies
         that were cut off stay booked.
         """
         journal, run = self._journal, self._budget.run
         if journal is None:
             return await self._paid(request)
-        asked, cut_off = request, tuple[Reply, ...]()
+        current, cut_off = request, tuple[Reply, ...]()
         while True:
-            paid = _Paid()
+            # Before the reply is awaited: a trial that shares it must not count it, whichever gets it first.
+            paid, first = _Paid(), self._budget.needs_first(request_key(current))
             try:
                 if journal.mode == "replay":
-                    await self._refuse_again(journal, asked)
-                reply = await journal.reply(asked, partial(self._paid, asked, paid), run)
+                    await self._refuse_again(journal, current)
+                reply = await journal.reply(current, partial(self._paid, current, paid), run)
             except BudgetExceeded:
                 if not cut_off:
                     raise
                 return replace(cut_off[-1], cut_off=cut_off[:-1])
-            if not paid:
+            if first and not paid:
                 self._budget.book("reused", cost_of(replace(reply, reused=False)))
             if cut_off:
-                reply = replace(reply, key=request_key(asked))
-            asked = replace(request, slot=f"{request.slot}/uncut {len(cut_off) + 1} of {run}")
-            if reply.cap is None or not await self._more_to_get(journal, asked, reply.cap):
+                reply = replace(reply, key=request_key(current))
+            current = replace(request, slot=f"{request.slot}/uncut {len(cut_off) + 1} of {run}")
+            if reply.cap is None or not await self._more_to_get(journal, current, reply.cap):
                 return replace(reply, cut_off=cut_off) if cut_off else reply
             cut_off += (reply,)
 
     async def _refuse_again(self, journal: Journal, request: Request) -> None:
-        """A replay ends where the recorded run had no money, even if other runs have paid for the reply since."""
+        """Raise `BudgetExceeded` in a replay where the recorded run had no money, even if the reply is stored now."""
         key, run = request_key(request), self._budget.run
         why = await journal.database.aside(journal.refusal, key, run)
         if why and await journal.database.aside(journal.payer, key) != run:
             raise BudgetExceeded(why)
 
     async def _more_to_get(self, journal: Journal, request: Request, cap: int) -> bool:
-        """Whether a longer reply than the one that was cut off is stored, or there is money for one."""
+        """Whether a longer reply is stored or can be paid for."""
         if await journal.has(request):
             return True
         if journal.mode == "replay":
@@ -411,19 +365,19 @@ class BudgetedModel:
                     reply = charged_reply(await self._inner.complete(sent), sent, self._prices)
                     break
                 except ReservationReleased:
-                    # This process was suspended for so long that others released its money: it reserves again.
+                    # This process was suspended for so long that others released its reservation.
                     await reservation.renew()
         except BaseException as error:
-            # Cut off on the way: the provider may have finished its work.
+            # The provider may have finished and billed the reply.
             lost = isinstance(error, ReplyLost | ReplyTooLong | asyncio.CancelledError)
             reservation.end_later(lost=lost or isinstance(error.__cause__, ReplyLost))
             raise
         estimate = reservation.estimate
         if estimate.price is not None and reply.finish != "length" and not reply.tokens.estimated:
-            # Without a cache: the next call may miss it.
+            # Count without the cache, because the next call may miss it.
             tokens = replace(reply.tokens, output=0, reasoning=0, cached=0)
-            read = estimate.price.dollars(tokens) * estimate.factor
-            reservation.ledger.learn(request.model, estimate, read, reply.tokens.output)
+            input_dollars = estimate.price.dollars(tokens) * estimate.factor
+            reservation.ledger.learn(request.model, estimate, input_dollars, reply.tokens.output)
         await reservation.end(billed=reply.charged or 0.0)
         reservation.ledger.call_ended()
         self._budget.book("billed", cost_of(reply))
@@ -431,7 +385,7 @@ class BudgetedModel:
 
 
 class _Paid:
-    """Whether a reply was paid for now, instead of found in the journal."""
+    """Whether a reply was paid for now rather than read from the journal."""
 
     now = False
 
@@ -449,5 +403,5 @@ def cost_of(reply: Reply) -> Cost:
         dollars=0.0 if reply.reused else dollars,
         reused=dollars if reply.reused else 0.0,
         unpriced=int(reply.charged is None),
-        uncounted=int(reply.tokens.estimated),
+        uncounted=int(reply.tokens.estimated and dollars > 0),
     )

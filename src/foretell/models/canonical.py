@@ -41,7 +41,7 @@ def quick_json(value: Any) -> bytes:
     """Compact JSON, several times faster than the standard library. Text is kept as UTF-8."""
     try:
         return to_json(value)
-    except ValueError:  # Half of a surrogate pair has no form in UTF-8.
+    except ValueError:  # Half of a surrogate pair cannot be encoded in UTF-8.
         return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
@@ -57,9 +57,9 @@ def content_key(value: Any) -> str:
 
 
 def request_key(request: Request) -> str:
-    """The journal key of a request. Every word counts, and so does the slot.
+    """The journal key of a request, which depends on its whole text and its slot.
 
-    Messages and tools cache their own keys: a conversation grows, but its earlier messages stay the same.
+    Messages and tools cache their own keys, because earlier messages of a conversation do not change.
     """
     known = vars(request)
     if _KEY not in known:
@@ -85,9 +85,9 @@ def _settings_json(settings: ModelSettings) -> str:
     if _KEY not in known:
         words = [settings.effort, settings.tier] if settings.tier else [settings.effort]
         sampling = [settings.temperature, settings.seed, settings.max_tokens, *words]
-        # Written by hand where there are only plain numbers: requests that are made one by one have settings each.
+        # Formatted by hand if there are only plain numbers, because every request may have its own settings.
         plain = all([number is None or type(number) is int for number in sampling[:3]])
-        parts = ["null" if one is None else str(one) for one in sampling[:3]]
+        parts = ["null" if value is None else str(value) for value in sampling[:3]]
         parts += ["null" if word is None else f'"{word}"' for word in words]
         known[_KEY] = f"[{','.join(parts)}]" if plain else _CANONICAL.encode(sampling)
     return known[_KEY]
@@ -148,27 +148,27 @@ _ALWAYS = ("text", "calls", "finish", "tokens", "model")
 
 def unpack_reply(stored: bytes) -> Reply:
     """The reply that was packed, equal in every field. Also reads replies of older versions, which had fewer fields."""
-    found = json.loads(stored)
-    counts: list[Any] = [*found["tokens"], 0, 0, 0][:6]
-    read, written, cached, cache_written, reasoning, estimated = counts
+    stored_reply = json.loads(stored)
+    counts: list[Any] = [*stored_reply["tokens"], 0, 0, 0][:6]
+    input_tokens, output_tokens, cached, cache_stored, reasoning, estimated = counts
     return Reply(
-        text=found["text"],
+        text=stored_reply["text"],
         # An older version kept a signature with the call.
-        calls=tuple(ToolCall(id=call[0], name=call[1], arguments=call[2]) for call in found["calls"]),
-        finish=found["finish"],
+        calls=tuple(ToolCall(id=call[0], name=call[1], arguments=call[2]) for call in stored_reply["calls"]),
+        finish=stored_reply["finish"],
         tokens=TokenCount(
-            input=read,
-            output=written,
+            input=input_tokens,
+            output=output_tokens,
             cached=cached,
-            stored=cache_written,
+            stored=cache_stored,
             reasoning=reasoning,
             estimated=bool(estimated),
         ),
-        model=found["model"],
-        sealed=found.get("thoughts", ""),
-        thinking=found.get("thinking", ""),
-        dollars=found.get("dollars"),
-        detail=found.get("detail", ""),
-        tier=found.get("tier"),
-        cap=found.get("cap"),
+        model=stored_reply["model"],
+        sealed=stored_reply.get("thoughts", ""),
+        thinking=stored_reply.get("thinking", ""),
+        dollars=stored_reply.get("dollars"),
+        detail=stored_reply.get("detail", ""),
+        tier=stored_reply.get("tier"),
+        cap=stored_reply.get("cap"),
     )

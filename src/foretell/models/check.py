@@ -24,10 +24,10 @@ from foretell.models.model import (
     ToolResult,
     ToolSpec,
     UserMessage,
-    load_provider,
 )
 from foretell.models.names import ModelName, is_loopback
 from foretell.models.prices import PriceList
+from foretell.models.providers.loading import load_provider
 from foretell.models.waiting import WorkClock
 
 LOOK_UP = ToolSpec(
@@ -62,7 +62,7 @@ class CapabilityCheck:
     """Longest time to wait for one reply."""
     replies: list[Reply] = field(default_factory=list[Reply])
     sure: bool = True
-    """False if a reply was lost or never came, which says nothing about the model's capabilities."""
+    """False if a reply was lost or never arrived, so that the capabilities are not known."""
     force: str = "named"
     schema: str = "yes"
 
@@ -73,7 +73,7 @@ class CapabilityCheck:
         return Request(model=self.name, messages=messages, settings=settings, slot=CHECK_SLOT, **fields)
 
     async def run(self, *, turns: bool = True) -> list[tuple[str, str]]:
-        """What was tried and the result; without `turns`, only what decides how the model is asked later."""
+        """Return each check with its result. Without `turns`, only checks that affect later requests are made."""
         checks = [("answers", await self._plain())]
         self.sure = checks[0][1] == "yes"
         if not self.sure:
@@ -162,21 +162,21 @@ class CapabilityCheck:
 def unknown_models(names: Sequence[str], prices: PriceList) -> list[str]:
     """Paid models whose capabilities are in no table: the ones worth probing before a run."""
 
-    def is_unknown(written: str) -> bool:
-        name = ModelName.read(written)
+    def is_unknown(model: str) -> bool:
+        name = ModelName.read(model)
         if not (name.url or load_provider(name.provider).address) or facts_of(name.name) is not UNKNOWN:
             return False
-        # Models on this machine are slow rather than dear: what they cannot do shows when they are asked.
-        return not is_loopback(name.url) if prices.of(written) is None else not prices.free(written)
+        # Models on this machine are free, and refusals are handled when they are used.
+        return not is_loopback(name.url) if prices.of(model) is None else not prices.free(model)
 
     return [name for name in names if is_unknown(name)]
 
 
-def with_capabilities(path: Path, name: str, found: Mapping[str, str]) -> bytes:
+def with_capabilities(path: Path, name: str, capabilities: Mapping[str, str]) -> bytes:
     """The text of the file of probed models with this model's entry first and any older entry removed."""
     pattern = f"^{re.escape(name.lower())}$"
     entries = [entry for entry in (read_facts(path).models if path.exists() else ()) if entry.pattern != pattern]
-    entries.insert(0, replace(facts_of(name), pattern=pattern, name="", **found))  # pyright: ignore[reportArgumentType]
+    entries.insert(0, replace(facts_of(name), pattern=pattern, name="", **capabilities))  # pyright: ignore[reportArgumentType]
     return _as_toml(entries, date.today()).encode()  # noqa: DTZ011 - a day for people
 
 
@@ -187,7 +187,7 @@ def _as_toml(entries: Sequence[ModelFacts], day: date) -> str:
         for name, value in vars(entry).items():
             if value in (None, "", ()):
                 continue
-            written = value.isoformat() if isinstance(value, date) else json.dumps(value)
-            lines.append(f"{name} = {written}")
+            text = value.isoformat() if isinstance(value, date) else json.dumps(value)
+            lines.append(f"{name} = {text}")
         lines.append("")
     return "\n".join(lines)

@@ -17,7 +17,7 @@ FILE = Path(__file__).with_name("known_models.toml")
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts:
-    """How one model is to be asked. The defaults suit an unknown model."""
+    """Capabilities, prices and knowledge cutoff of one model. The defaults suit an unknown model."""
 
     pattern: str = ""
     """Regular expression, searched in the lower-case name without its provider."""
@@ -30,14 +30,14 @@ class ModelFacts:
     thinking: Literal["effort", "adaptive", "budget", "level", "tokens", "none"] = "none"
     """How the level is sent."""
     off: Literal["none", "disabled", "between_tools", "zero", "no"] = "none"
-    """How thinking is switched off, or that it cannot be."""
+    """How thinking is switched off, or "no" if it cannot be."""
     sampling: Literal["yes", "without_thinking", "no"] = "yes"
     force: Literal["named", "required", "no"] = "named"
     """Which forms of tool choice it accepts."""
     while_thinking: bool = True
     """Whether it may think when a tool is forced."""
     schema: Literal["yes", "object", "no"] = "yes"
-    """Whether its answer can be held to a JSON schema or only to be a JSON object."""
+    """Whether its answer can be constrained to a JSON schema or only to a JSON object."""
     max_output: int | None = None
     """Maximum output tokens, reasoning included."""
     price: tuple[float, ...] = ()
@@ -69,8 +69,8 @@ class ModelFacts:
         if wanted == "none" and self.off != "no":
             return "none"
         silent = wanted in ("none", "minimal")
-        levels: list[ReasoningEffort] = [one for one in self.efforts if silent or one != "none"] or ["none"]
-        below: list[ReasoningEffort] = [one for one in levels if EFFORTS.index(one) <= EFFORTS.index(wanted)]
+        levels: list[ReasoningEffort] = [effort for effort in self.efforts if silent or effort != "none"] or ["none"]
+        below: list[ReasoningEffort] = [level for level in levels if EFFORTS.index(level) <= EFFORTS.index(wanted)]
         return below[-1] if below else levels[0]
 
     def thinks(self, wanted: ReasoningEffort | None) -> bool:
@@ -95,18 +95,18 @@ class FactTable:
 
 
 def read_facts(path: Path) -> FactTable:
-    """Read the entries of a file, or raise an error that names the unusable one."""
+    """Read the entries of a file. Raises InputError, which names the invalid entry."""
     try:
-        written = path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise InputError(f"the table of models cannot be read: {error}", path=path) from None
-    return parse_facts(written, path)
+    return parse_facts(content, path)
 
 
-def parse_facts(written: bytes, path: Path | str) -> FactTable:
+def parse_facts(content: bytes, path: Path | str) -> FactTable:
     """Parse a table that was read from a file or an address."""
     try:
-        document = tomllib.loads(written.decode())
+        document = tomllib.loads(content.decode())
     except ValueError as error:
         raise InputError(f"the table of models cannot be read: {error}", path=path) from None
     bases: Mapping[str, Any] = document.get("base", {})
@@ -136,7 +136,7 @@ def parse_facts(written: bytes, path: Path | str) -> FactTable:
 
 @cache
 def known_facts(*newer: Path) -> tuple[FactTable, ...]:
-    """Tables in search order: files in the user's home, then ours."""
+    """Tables in search order: files in the user's home, then the table shipped with the package."""
     return (*(read_facts(path) for path in newer if path.exists()), read_facts(FILE))
 
 
@@ -146,11 +146,11 @@ def facts_of(name: str) -> ModelFacts:
     >>> facts_of("gpt-5.6-sol").efforts[-1], facts_of("anthropic/claude-opus-4.6").thinking, facts_of("mine").force
     ('xhigh', 'adaptive', 'named')
     """
-    return _found(name, tuple(_HOME_FILES))
+    return _search_tables(name, tuple(_HOME_FILES))
 
 
 @cache
-def _found(name: str, files: tuple[Path, ...]) -> ModelFacts:
+def _search_tables(name: str, files: tuple[Path, ...]) -> ModelFacts:
     entries = (entry for table in known_facts(*files) for entry in table.models)
     return next((entry for entry in entries if re.search(entry.pattern, name.lower())), UNKNOWN)
 
@@ -166,4 +166,4 @@ def use_facts_from(*paths: Path) -> None:
 def forget_facts() -> None:
     """Read the files again on next use."""
     known_facts.cache_clear()
-    _found.cache_clear()
+    _search_tables.cache_clear()

@@ -1,7 +1,7 @@
 """The journal stores every paid or fetched answer before it is used, in an SQLite file or in PostgreSQL.
 
-Entries are content-addressed. A run that is killed and restarted finds every answer it had received; requests in flight
-at that moment are sent again and counted as possibly paid. Several processes may share a journal and never send the
+Entries are content-addressed. A run that is killed and restarted finds every answer it had received. Requests that were
+in flight are sent again, and the ledger counts them as lost. Several processes may share a journal and never send the
 same request at the same time.
 """
 
@@ -21,7 +21,6 @@ from foretell.models.database import is_database_url, open_database
 from foretell.models.database.interface import Database, SqlRow, Statements
 from foretell.models.ledger import ACCOUNTS_OF_RUNS, LEDGER_TABLES, Ledger, charged_reply
 from foretell.models.model import (
-    LosableReservation,
     Model,
     NotInJournal,
     Reply,
@@ -33,14 +32,15 @@ from foretell.models.model import (
     TokenCount,
 )
 from foretell.models.prices import PriceList
+from foretell.models.reservation import LosableReservation
 from foretell.models.waiting import NotSent, check_sending, sending_while
 from foretell.questions.errors import InputError, NoRoom
 from foretell.questions.forecast import Cost
 
-# The tables of the journal, and what is asked of them, in words that SQLite and PostgreSQL share.
+# Tables and queries of the journal, in SQL that both SQLite and PostgreSQL accept.
 
 JOURNAL_TABLES = (
-    # Two tables, each written once per call: a row that is added small and grows later costs SQLite a rebalanced page.
+    # Two tables, each written once per call: growing a small row later would make SQLite rebalance a page.
     """
     CREATE TABLE IF NOT EXISTS sent (
         key BLOB PRIMARY KEY, sends INTEGER NOT NULL, unbilled INTEGER NOT NULL DEFAULT 0
@@ -51,7 +51,7 @@ JOURNAL_TABLES = (
     );
     """,
     "ALTER TABLE sent ADD COLUMN owner INTEGER;",
-    # What processes share: up to when a provider is booked, who may have how many calls at once, what a run has spent.
+    # Rate limits, leases of concurrent calls, and spending of runs, shared by all processes.
     """
     CREATE TABLE pace (place TEXT PRIMARY KEY, requests REAL NOT NULL, tokens REAL NOT NULL, closed REAL NOT NULL);
     CREATE TABLE lease (
@@ -60,17 +60,17 @@ JOURNAL_TABLES = (
     );
     CREATE TABLE drawn (run TEXT PRIMARY KEY, dollars REAL NOT NULL);
     """,
-    # Who pays for a send and how much it may cost: a run that is killed knows afterwards what may have been billed.
+    # Who pays for a send and how much it may cost, so that a killed run knows what may have been billed.
     "ALTER TABLE sent ADD COLUMN run TEXT; ALTER TABLE sent ADD COLUMN dollars REAL;",
-    # A checksum of every entry, which those of older versions lack. Bookings are of a minute, and by another clock now.
+    # A checksum of every entry; older entries have none. Bookings are per minute, by the clock of the database.
     """
     ALTER TABLE kept ADD COLUMN checksum BLOB;
     DELETE FROM pace;
     ALTER TABLE pace ADD COLUMN written REAL NOT NULL DEFAULT 0;
     """,
-    # Until when calls that were sent may be under way, by the clock of the database.
+    # The time until which sent calls may be in flight, by the clock of the database.
     "ALTER TABLE lease ADD COLUMN until REAL NOT NULL DEFAULT 0;",
-    # What each process has drawn from the budget of a run, so that the part of one that was killed is known.
+    # What each process has drawn from the budget of a run, so that the share of a killed process is known.
     """
     CREATE TABLE allowance (
         run TEXT NOT NULL, owner INTEGER NOT NULL, dollars REAL NOT NULL, PRIMARY KEY (run, owner)
@@ -78,7 +78,7 @@ JOURNAL_TABLES = (
     INSERT INTO allowance SELECT run, 0, dollars FROM drawn;
     DROP TABLE drawn;
     """,
-    # The ledger, which says for every run and what is around it what was billed and what may have been.
+    # The ledger: what was billed and what may have been billed, for every run and its enclosing accounts.
     LEDGER_TABLES + ACCOUNTS_OF_RUNS + "DROP TABLE allowance; DROP TABLE pace; DROP TABLE lease;",
 )
 """Migrations of the journal's tables. Existing entries never change."""
@@ -94,21 +94,14 @@ _FIND = f"SELECT {_ENTRY} FROM kept WHERE key = ?"
 _SENT = "SELECT 1 FROM sent WHERE key = ?"
 _LOOK = f"SELECT owner, {_ENTRY} FROM sent LEFT JOIN kept ON kept.key = sent.key WHERE sent.key = ?"
 _WITHDRAW = "UPDATE sent SET sends = sends - 1, owner = NULL WHERE key = ? AND owner = ?"
-_GIVE_UP = "UPDATE sent SET unbilled = unbilled + ?, owner = NULL WHERE key = ? AND owner = ?"
+_GIVE_UP = "UPDATE sent SET owner = NULL WHERE key = ? AND owner = ?"
 _STORE = """
 INSERT INTO kept SELECT ?, ?, ?, ?, ?, ?, ?, CAST(? AS DOUBLE PRECISION), ?, ?
 WHERE NOT EXISTS (SELECT 1 FROM sent WHERE key = ? AND owner IS NOT NULL AND owner <> ?) ON CONFLICT DO NOTHING"""
-"""Stores nothing if another process took the request over: its answer, paid for there, counts."""
+"""Stores nothing if another process took over the request, because the answer of that process is used."""
 _COST_BY_MODEL = """
 SELECT model, count(*), sum(input), sum(output), coalesce(sum(dollars), 0.0), count(*) - count(dollars)
 FROM kept WHERE kind = 'model' GROUP BY model ORDER BY model"""
-
-_UNCERTAIN = """
-SELECT unsure, owner FROM (
-    SELECT sends - unbilled - CASE WHEN kept.key IS NULL THEN 0 ELSE 1 END AS unsure,
-        CASE WHEN kept.key IS NULL THEN owner END AS owner
-    FROM sent LEFT JOIN kept ON kept.key = sent.key
-) AS found WHERE unsure > 0"""
 
 
 def entry_checksum(row: SqlRow) -> bytes:
@@ -125,11 +118,11 @@ def entry_fault(row: SqlRow) -> str:
     try:
         return "" if row[9] is None or entry_checksum(row) == row[9] else "it was changed after it was stored"
     except TypeError:
-        return "it holds something else than it should"
+        return "its values have the wrong type"
 
 
 class DamagedReply(InputError):
-    """A stored reply was altered: it is reported and not used."""
+    """A stored reply was altered and is not used."""
 
 
 T = TypeVar("T")
@@ -141,7 +134,7 @@ _FIRST_POLL, _LONGEST_POLL = 0.02, 0.5
 
 
 class JournalRequest(NamedTuple):
-    """Identifies an entry, in terms a person understands."""
+    """Identifies an entry in a readable form."""
 
     key: str
     kind: str
@@ -155,7 +148,7 @@ class JournalRequest(NamedTuple):
     """Whether it is sent later, in a batch."""
 
     def __str__(self) -> str:
-        """For error messages: never includes the request's text, which may be long."""
+        """Return a description for error messages, without the request's text."""
         return " ".join(filter(None, [self.kind, self.model, self.slot and f"slot {self.slot}", f"({self.key[:12]})"]))
 
 
@@ -168,57 +161,57 @@ class JournalEntry(NamedTuple):
 
 
 class Recording:
-    """Stores one answer. A class instead of a generator, because every call goes through it."""
+    """Stores one answer. It is a class and not a generator for speed, because every call uses it."""
 
     answer: JournalEntry
     stored: bytes
 
-    def __init__(self, journal: "Journal", database: Database, asked: JournalRequest) -> None:
+    def __init__(self, journal: "Journal", database: Database, request: JournalRequest) -> None:
         self._journal = journal
         self._db = database
-        self._asked = asked
+        self._request = request
         self._term = 0
 
     async def __aenter__(self) -> "Recording":
         """Record that the request is about to be sent, or raise `NoRoom` if the disk is full."""
         self._db.check_room()
-        journal, asked = self._journal, self._asked
-        journal.sets_out(asked.key)
+        journal, request = self._journal, self._request
+        journal.sets_out(request.key)
         ours = False
         try:
             ours = await self._db.grouped(self._intend, others=len(journal.under_way))
         finally:
             if not ours:
-                journal.landed(asked.key)
+                journal.landed(request.key)
         if not ours:
-            raise RequestInFlight(f"another process asks for {asked}")
+            raise RequestInFlight(f"another process is sending {request}")
         return self
 
     def _intend(self) -> bool:
         self._term = self._db.life.term
-        return self._journal.intend(self._asked)
+        return self._journal.intend(self._request)
 
     def is_ours(self) -> bool:
-        """Whether no other process can have considered us dead since the request was recorded."""
+        """Whether no other process can have considered this one dead since the request was recorded."""
         return self._db.life.holds(self._term)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         """Store the answer, or record that the attempt failed."""
-        journal, asked = self._journal, self._asked
+        journal, request = self._journal, self._request
         try:
             if error is None:
                 others = len(journal.under_way)
-                self.stored = await self._db.kept(lambda: journal.keep(asked, self.answer), others=others)
+                self.stored = await self._db.grouped_durably(lambda: journal.keep(request, self.answer), others=others)
             elif isinstance(error, NotSent):
-                await self._db.aside(journal.withdraw, asked)
+                await self._db.aside(journal.withdraw, request)
             elif isinstance(error, Exception):
-                await self._db.aside(journal.give_up, asked, billed=isinstance(error, ReplyLost | ReplyTooLong))
-            else:  # Cancelled, perhaps by a time limit: the provider may have finished its work.
-                self._db.later(lambda: journal.give_up(asked, billed=True))
+                await self._db.aside(journal.give_up, request, billed=isinstance(error, ReplyLost | ReplyTooLong))
+            else:  # Cancelled, perhaps by a time limit. The provider may have billed the reply.
+                self._db.later(lambda: journal.give_up(request, billed=True))
         finally:
-            journal.landed(asked.key)
+            journal.landed(request.key)
 
 
 class Journal:
@@ -227,7 +220,8 @@ class Journal:
     def __init__(self, path: str | Path, *, mode: JournalMode = "live", durable: bool = True) -> None:
         """Open a file or the PostgreSQL database at an address.
 
-        With `durable`, a stored answer survives a power cut before anyone sees it; without, only a killed process.
+        With `durable`, an answer is on disk before it is returned, so it survives a power cut. Without, it survives
+        only a killed process.
         """
         if mode == "replay" and not is_database_url(path) and not Path(path).is_file():
             raise InputError("there is no journal to replay", path=path)
@@ -274,76 +268,75 @@ class Journal:
         """An entry after verifying its checksum."""
         if fault := entry_fault(row):
             name = " ".join(str(part) for part in (*row[1:3], f"({bytes(row[0]).hex()[:12]})") if part)
-            hint = "foretell doctor --repair sets it aside; it is then asked, and paid, again"
+            hint = "foretell doctor --repair removes it; it is then requested and paid for again"
             raise DamagedReply(f"the stored answer {name} is not used: {fault}", path=self.path, hint=hint)
         return row
 
-    def intend(self, asked: JournalRequest) -> bool:
-        """Record that a request is about to be sent. If nothing more is recorded, it counts as possibly paid.
+    def intend(self, request: JournalRequest) -> bool:
+        """Record that a request is about to be sent. If nothing more is recorded, the ledger counts it as lost.
 
-        Returns False if another process is sending it: then it must not be sent.
+        Returns False if another process is sending it. It must not be sent then.
         """
-        key, me = bytes.fromhex(asked.key), self._db.life.id
-        ours = self._db.write(_INTEND, (key, me, asked.payer or None, _NOBODY)) or self._take_over(asked, key, me)
-        money = self._reservation(asked)
-        if ours and money is not None and not asked.batch and not self.ledger.sending(money.grant.call):
-            self.withdraw(asked)
-            raise ReservationReleased(f"the money for {asked} was released")
+        key, me = bytes.fromhex(request.key), self._db.life.id
+        ours = self._db.write(_INTEND, (key, me, request.payer or None, _NOBODY)) or self._take_over(request, key, me)
+        money = self._reservation(request)
+        if ours and money is not None and not request.batch and not self.ledger.sending(money.grant.call):
+            self.withdraw(request)
+            raise ReservationReleased(f"the money for {request} was released")
         return bool(ours)
 
-    def _reservation(self, asked: JournalRequest) -> LosableReservation | None:
+    def _reservation(self, request: JournalRequest) -> LosableReservation | None:
         """The reservation of a request, if it is in the ledger of this journal."""
-        money = asked.reservation
+        money = request.reservation
         return money if money is not None and money.ledger is self.ledger else None
 
     def posting(self, keys: Sequence[str]) -> None:
-        """Record that a batch of these requests is about to be submitted: from now on they may be billed."""
+        """Record that a batch of these requests is about to be submitted, so that they may be billed."""
         self.ledger.sending_batch(keys)
 
     def not_posted(self, keys: Sequence[str]) -> None:
-        """Record that the provider did not take a batch of these requests."""
+        """Record that the provider did not accept a batch of these requests."""
         self.ledger.sending_batch(keys, sent=False)
 
-    def _take_over(self, asked: JournalRequest, key: bytes, me: int) -> bool:
+    def _take_over(self, request: JournalRequest, key: bytes, me: int) -> bool:
         """Whether we may send a request that another process had started."""
         ((owner, stored, *_),) = self._db.read(_LOOK, (key,))
-        if stored is not None or owner is None or self._held(asked, owner, by_us=1):
+        if stored is not None or owner is None or self._held(request, owner, by_us=1):
             return False
-        return owner == me or bool(self._db.write(_INTEND, (key, me, asked.payer or None, owner)))
+        return owner == me or bool(self._db.write(_INTEND, (key, me, request.payer or None, owner)))
 
-    def keep(self, asked: JournalRequest, answer: JournalEntry) -> bytes:
-        """Store an answer and return what is stored: the first answer, if another process was quicker."""
+    def keep(self, request: JournalRequest, answer: JournalEntry) -> bytes:
+        """Store an answer and return the stored one, which is that of another process if it was quicker."""
         tokens, dollars = answer.tokens, None if answer.dollars is None else float(answer.dollars)
-        row = (bytes.fromhex(asked.key), asked.kind, asked.model, asked.slot)
+        row = (bytes.fromhex(request.key), request.kind, request.model, request.slot)
         row = (*row, tokens.input, tokens.output, tokens.cached, dollars, answer.body)
-        money = self._reservation(asked)
+        money = self._reservation(request)
 
         def store(statements: Statements) -> int:
             if money is not None:
                 self.ledger.bill_in(statements, money.grant, dollars or 0.0)
             return statements.write(_STORE, (*row, entry_checksum(row), row[0], self._db.life.id))
 
-        # Billed and stored together; without money, a statement is a transaction of its own.
+        # Billed and stored in one transaction. Without a reservation, a single statement is enough.
         added = store(self._db) if money is None else self._db.joined(store)
         if money is not None:
             money.ended_with_reply()
-        stored = answer.body if added else self.find(asked.key)
+        stored = answer.body if added else self.find(request.key)
         if stored is None:
-            raise RequestInFlight(f"another process took over {asked}")
+            raise RequestInFlight(f"another process took over {request}")
         return stored
 
-    def give_up(self, asked: JournalRequest, *, billed: bool) -> None:
-        """The attempt ended without an answer. If it was certainly not billed, it no longer counts as possibly paid."""
-        key, me, money = bytes.fromhex(asked.key), self._db.life.id, self._reservation(asked)
-        if money is not None:
+    def give_up(self, request: JournalRequest, *, billed: bool) -> None:
+        """End an attempt without an answer. If it may have been billed, the ledger counts it as lost."""
+        if (money := self._reservation(request)) is not None:
             (self.ledger.lose if billed else self.ledger.waiting)(money.grant)
-        self._db.write(_GIVE_UP, (0 if billed else 1, key, me))
+        self._db.write(_GIVE_UP, (bytes.fromhex(request.key), self._db.life.id))
 
-    def withdraw(self, asked: JournalRequest) -> None:
+    def withdraw(self, request: JournalRequest) -> None:
         """Record that nothing was sent after all."""
-        if (money := self._reservation(asked)) is not None:
+        if (money := self._reservation(request)) is not None:
             self.ledger.waiting(money.grant)
-        self._db.write(_WITHDRAW, (bytes.fromhex(asked.key), self._db.life.id))
+        self._db.write(_WITHDRAW, (bytes.fromhex(request.key), self._db.life.id))
 
     def sets_out(self, key: str) -> None:
         """Count one more attempt in flight in this process."""
@@ -351,45 +344,45 @@ class Journal:
             self.under_way[key] = self.under_way.get(key, 0) + 1
 
     def landed(self, key: str) -> None:
-        """Count one attempt less; finished keys are forgotten, so that long runs do not grow."""
+        """Count one attempt less. Finished keys are removed, so that memory does not grow in long runs."""
         with self._lock:
-            left = self.under_way.pop(key) - 1
-            if left > 0:
-                self.under_way[key] = left
+            remaining = self.under_way.pop(key) - 1
+            if remaining > 0:
+                self.under_way[key] = remaining
 
     async def once(self, key: str, kind: str, produce: Callable[[], Awaitable[bytes]]) -> bytes:
         """The stored bytes for `key`, or those that `produce` returns, stored before they are used."""
-        asked = JournalRequest(key=key, kind=kind)
+        request = JournalRequest(key=key, kind=kind)
 
         async def record() -> bytes:
-            async with self.recording(asked) as recording:
+            async with self.recording(request) as recording:
                 recording.answer = JournalEntry(body=await produce())
             return recording.stored
 
-        return await self.share(asked, record, read=lambda entry: bytes(entry[8]))
+        return await self.share(request, record, read=lambda entry: bytes(entry[8]))
 
     async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
         """Like `once`, for JSON values. They are returned as parsed JSON the first time as well."""
 
-        async def written() -> bytes:
+        async def produce_bytes() -> bytes:
             return canonical_json(await produce())
 
-        return json.loads(await self.once(key, kind, written))
+        return json.loads(await self.once(key, kind, produce_bytes))
 
     async def share(
         self,
-        asked: JournalRequest,
+        request: JournalRequest,
         produce: Callable[[], Awaitable[T]],
         *,
         read: Callable[[SqlRow], T],
         shared: Callable[[T], T] = lambda answer: answer,
     ) -> T:
         """The stored entry as parsed by `read`, that of an identical request in flight, or the result of `produce`."""
-        flight = (asyncio.get_running_loop(), asked.key)
-        while (stored := await self._found(asked, flight)) is None:
+        flight = (asyncio.get_running_loop(), request.key)
+        while (stored := await self._find_stored(request, flight)) is None:
             ahead = self._flying.get(flight)
             if ahead is None:
-                self._refuse_in_replay(asked)
+                self._refuse_in_replay(request)
                 landed = self._flying[flight] = flight[0].create_future()
                 try:
                     answer = await produce()
@@ -397,11 +390,11 @@ class Journal:
                     return answer
                 except Exception as error:
                     landed.set_exception(error)
-                    landed.exception()  # Nobody may be waiting; asyncio must not complain about that.
+                    landed.exception()  # Mark it as retrieved, because there may be no waiter.
                     if not isinstance(error, RequestInFlight | NoRoom):
                         raise
                 finally:
-                    landed.cancel()  # Only has an effect when we were cancelled: whoever waits then asks by itself.
+                    landed.cancel()  # Only has an effect if this task was cancelled; waiters then send it themselves.
                     del self._flying[flight]
                 await self._db.room()
                 continue
@@ -411,20 +404,22 @@ class Journal:
         return read(stored)
 
     def reply(self, request: Request, ask: Callable[[], Awaitable[Reply]], payer: str = "") -> Awaitable[Reply]:
-        """The stored reply, or the one that `ask` brings. `payer` is the run that wants it."""
-        asked = journal_request(request)
+        """Return the stored reply or the result of `ask`. `payer` is the run that needs it."""
+        entry_request = journal_request(request)
 
         def others(reply: Reply) -> Reply:
-            return replace(reply, reused=bool(payer) and self.payer(asked.key) != payer)
+            return replace(reply, reused=bool(payer) and self.payer(entry_request.key) != payer)
 
         def read(entry: SqlRow) -> Reply:
             reply = others(replace(unpack_reply(entry[8]), charged=entry[7]))
             if reply.reused and self.mode == "live":
-                # What there was no money for before is free now: a replay finds it too.
-                self._db.write("DELETE FROM kept WHERE key = ?", (bytes.fromhex(_refusal_key(asked.key, payer)),))
+                # The reply is free now, so a recorded refusal no longer applies to replays.
+                self._db.write(
+                    "DELETE FROM kept WHERE key = ?", (bytes.fromhex(_refusal_key(entry_request.key, payer)),)
+                )
             return reply
 
-        return self.share(asked, ask, read=read, shared=others)
+        return self.share(entry_request, ask, read=read, shared=others)
 
     def keep_refusal(self, key: str, payer: str, why: str) -> None:
         """Record that a run had no money for a request, so that a replay of the run ends in the same way."""
@@ -438,56 +433,49 @@ class Journal:
         """Whether the reply is stored."""
         return await self._db.aside(self.find, request_key(request)) is not None
 
-    async def _found(self, asked: JournalRequest, flight: _InFlight) -> SqlRow | None:
-        """The stored entry. If another process is asking for it, wait for its answer or until it gives up or dies."""
+    async def _find_stored(self, request: JournalRequest, flight: _InFlight) -> SqlRow | None:
+        """Return the stored entry. If another process is sending the request, wait until it ends."""
         if self.mode == "replay":
-            return await self._db.aside(self._entry, asked.key)
+            return await self._db.aside(self._entry, request.key)
         pause = _FIRST_POLL
         while True:
-            stored, held = await self._db.aside(self._look, asked)
+            stored, held = await self._db.aside(self._look, request)
             if stored is not None or not held or flight in self._flying:
                 return stored
             await asyncio.sleep(pause)
             pause = min(_LONGEST_POLL, 1.5 * pause)
 
-    def _look(self, asked: JournalRequest) -> tuple[SqlRow | None, bool]:
-        """The stored entry, and whether some process is asking for it."""
-        key = (bytes.fromhex(asked.key),)
-        # Most are new, and that is known at half the price of reading what there is.
+    def _look(self, request: JournalRequest) -> tuple[SqlRow | None, bool]:
+        """Return the stored entry and whether some process is sending the request."""
+        key = (bytes.fromhex(request.key),)
+        # Most requests are new, and this query is twice as fast as reading the entry.
         rows = self._db.read(_LOOK, key) if self._db.read(_SENT, key) else ()
         if not rows:
             return None, False
         owner, *entry = rows[0]
         if entry[0] is not None:
             return self._checked(tuple(entry)), False
-        return None, owner is not None and self._held(asked, owner)
+        return None, owner is not None and self._held(request, owner)
 
-    def _held(self, asked: JournalRequest, owner: int, *, by_us: int = 0) -> bool:
-        """Whether somebody else, besides `by_us` attempts of our own, is asking for it.
+    def _held(self, request: JournalRequest, owner: int, *, by_us: int = 0) -> bool:
+        """Whether the request is in flight, apart from `by_us` attempts of this process.
 
-        An entry of ours that is not in flight was written by a statement whose success we never learned of.
+        An entry of this process that is not in flight was written by a statement whose success was never reported.
         """
         life = self._db.life
-        return self.under_way.get(asked.key, 0) > by_us if owner == life.id else life.alive(owner)
+        return self.under_way.get(request.key, 0) > by_us if owner == life.id else life.alive(owner)
 
-    def _refuse_in_replay(self, asked: JournalRequest) -> None:
+    def _refuse_in_replay(self, request: JournalRequest) -> None:
         if self.mode == "replay":
-            hint = "a replay only repeats what was asked before; run it live to ask and pay"
-            raise NotInJournal(f"no answer is kept for {asked}", path=self.path, hint=hint)
+            hint = "a replay sends no new requests; run it live to send and pay for them"
+            raise NotInJournal(f"no answer is stored for {request}", path=self.path, hint=hint)
 
-    def recording(self, asked: JournalRequest) -> "Recording":
-        """Record the intent, send, store, return, in this order. The block sends and sets the answer.
+    def recording(self, request: JournalRequest) -> "Recording":
+        """Record the intent, send, store and return, in this order. The block sends the request and sets the answer.
 
         Raises `RequestInFlight` if another process is sending the request.
         """
-        return Recording(self, self._db, asked)
-
-    def maybe_paid(self) -> int:
-        """Requests of any kind, those of tools too, whose outcome is not known; without those in flight."""
-        rows = self._db.read(_UNCERTAIN)
-        owners = {owner for _, owner in rows if owner is not None}
-        alive = owners - self._db.life.gone(owners) if owners else owners
-        return sum(unsure - (owner in alive) for unsure, owner in rows)
+        return Recording(self, self._db, request)
 
     def payer(self, key: str) -> str:
         """The run that last sent a request; empty if there is none."""
@@ -501,13 +489,13 @@ class Journal:
     def spent(self) -> dict[str, Cost]:
         """Replies, tokens and dollars by model."""
         spent: dict[str, Cost] = {}
-        for model, calls, read, written, dollars, unpriced in self._db.read(_COST_BY_MODEL):
-            tokens = {"input_tokens": int(read), "output_tokens": int(written)}
+        for model, calls, input_tokens, output_tokens, dollars, unpriced in self._db.read(_COST_BY_MODEL):
+            tokens = {"input_tokens": int(input_tokens), "output_tokens": int(output_tokens)}
             spent[model] = Cost(calls=calls, **tokens, dollars=dollars, unpriced=unpriced)
         return spent
 
 
-# The journal around a model, in two halves: look up before waiting for a turn, write down next to the wire.
+# Two wrappers of a model: one looks up replies before waiting for a turn, one stores replies next to the client.
 
 
 def _refusal_key(key: str, payer: str) -> str:
@@ -516,10 +504,12 @@ def _refusal_key(key: str, payer: str) -> str:
 
 def journal_request(request: Request) -> JournalRequest:
     """The journal's identification of a request, with the run that pays."""
-    asked = JournalRequest(request_key(request), "model", request.model, request.slot)
+    entry_request = JournalRequest(request_key(request), "model", request.model, request.slot)
     for reservation in request.reservations:
-        return asked._replace(payer=reservation.payer, reservation=reservation, batch=request.settings.tier == "batch")
-    return asked
+        return entry_request._replace(
+            payer=reservation.payer, reservation=reservation, batch=request.settings.tier == "batch"
+        )
+    return entry_request
 
 
 class JournalReadingModel:
@@ -535,19 +525,19 @@ class JournalReadingModel:
 
 
 class JournalWritingModel:
-    """Records each request before it is sent and each reply before anyone sees it. The innermost wrapper."""
+    """Records each request before it is sent and each reply before it is returned. The innermost wrapper."""
 
-    def __init__(self, wire: Model, journal: Journal, prices: PriceList) -> None:
-        self._wire = wire
+    def __init__(self, inner: Model, journal: Journal, prices: PriceList) -> None:
+        self._inner = inner
         self._journal = journal
         self._prices = prices
 
     async def complete(self, request: Request) -> Reply:
-        """The reply as stored: that of another process if it was quicker with the same request."""
+        """Return the stored reply, which is that of another process if it was quicker."""
         async with self._journal.recording(journal_request(request)) as recording:
             with sending_while(recording.is_ours):
                 check_sending()
-                reply = await self._wire.complete(request)
+                reply = await self._inner.complete(request)
             if reply.finish == "length" and request.cap is not None and request.cap != request.settings.max_tokens:
                 reply = replace(reply, cap=request.cap)
             reply = charged_reply(reply, request, self._prices)

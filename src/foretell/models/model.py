@@ -1,25 +1,19 @@
-"""The interface of models and of their providers: requests and replies, errors by who must act, the registry entry."""
+"""The interface of models: requests, replies and errors."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
-from foretell.plugins import load
+from foretell.models.reservation import LosableReservation
 from foretell.questions.errors import InputError
 from foretell.questions.quick_init import quick_init
 
-if TYPE_CHECKING:
-    from foretell.models.journal import Journal
-    from foretell.models.ledger import Grant, Ledger
-    from foretell.models.names import ModelName
-    from foretell.models.prices import TokenPrice
-
-# What is said to a model and what it says back: a closed set of values, the same for every provider.
+# Messages, requests and replies: a closed set of types, the same for every provider.
 
 FinishReason = Literal["stop", "tool", "length", "refusal", "paused", "malformed"]
-"""Why a reply ended. `paused`: the provider wants the turn back. `malformed`: a fault, named in `Reply.detail`."""
+"""Why a reply ended. `paused`: the provider wants to continue the turn. `malformed`: a fault; see `Reply.detail`."""
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[ReasoningEffort, ...] = get_args(ReasoningEffort)
 ServiceTier = Literal["standard", "flex", "batch", "priority", "ultrafast"]
@@ -37,11 +31,11 @@ class SystemMessage:
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class UserMessage:
-    """A message from us."""
+    """A message to the model."""
 
     text: str
     cached: bool = False
-    """Whether a prefix shared by many requests ends here; providers that need a cache mark get one."""
+    """Whether a prefix shared by many requests ends here. Providers that need a cache mark get one."""
 
 
 @quick_init
@@ -57,7 +51,7 @@ class ToolCall:
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class AssistantMessage:
-    """What the model said in an earlier turn."""
+    """An earlier turn of the model."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -89,7 +83,7 @@ class ToolSpec:
 
     @cached_property
     def parameters_json(self) -> str:
-        """The schema as sent, in its original order, encoded once because the same tools go with every step."""
+        """The schema as sent, in its original order. Cached, because every step sends the same tools."""
         return json.dumps(self.parameters, separators=(",", ":"))
 
 
@@ -104,37 +98,6 @@ class ModelSettings:
     effort: ReasoningEffort | None = None
     """How long to think. A model without this level uses the nearest lower one at which it thinks, else its lowest."""
     tier: ServiceTier | None = None
-
-
-class LosableReservation(Protocol):
-    """Money reserved for a call."""
-
-    ended: bool
-    """Whether the ledger knows how the call ended."""
-    grant: "Grant"
-    """What the ledger has reserved: the most one attempt can cost."""
-
-    @property
-    def payer(self) -> str:
-        """The run that pays; empty if there is none."""
-        ...
-
-    @property
-    def ledger(self) -> "Ledger":
-        """The ledger that holds it."""
-        ...
-
-    def ended_with_reply(self) -> None:
-        """The journal has billed the call together with its reply."""
-        ...
-
-    async def lose(self) -> int:
-        """An attempt may have been billed: reserve the next, or raise `BudgetExceeded`. Returns its maximum tokens."""
-        ...
-
-    async def reprice(self, factor: float) -> int:
-        """Reserve again because the price multiplier has changed. Returns the maximum output tokens."""
-        ...
 
 
 @quick_init
@@ -152,20 +115,20 @@ class Request:
     """JSON schema of the reply's text, for models that are asked without tools."""
     settings: ModelSettings = ModelSettings()
     slot: str = ""
-    """Distinguishes repeated requests with the same words (trial, attempt): each is paid for and journalled once."""
+    """Distinguishes repeated requests with the same text (trial, attempt). Each is paid for and journalled once."""
     cap: int | None = field(default=None, compare=False)
     """Maximum output tokens the budget can pay for. Not part of the journal key."""
-    reservations: tuple["LosableReservation", ...] = field(default=(), compare=False, repr=False)
-    """Money reserved for the call; whoever retries it reports lost replies here."""
+    reservations: tuple[LosableReservation, ...] = field(default=(), compare=False, repr=False)
+    """Money reserved for the call. Lost replies are reported here before a retry."""
 
-    def paid_from(self, reservation: "LosableReservation", cap: int | None) -> "Request":
+    def paid_from(self, reservation: LosableReservation, cap: int | None) -> "Request":
         """The same request with money reserved for it; cached values, such as its key, are kept."""
         paid = object.__new__(Request)
         vars(paid).update(vars(self), cap=cap, reservations=(*self.reservations, reservation))
         return paid
 
     def capped(self, cap: int) -> "Request":
-        """The same request with less money. A request without a cap is not paid from a limited budget."""
+        """The same request with a lower cap. A request without a cap is not paid from a limited budget."""
         if self.cap is None or cap >= self.cap:
             return self
         capped = object.__new__(Request)
@@ -193,7 +156,7 @@ class TokenCount:
     reasoning: int = 0
     """Output tokens spent on reasoning."""
     estimated: bool = False
-    """Whether some counts are our own estimates because those of the provider are missing or cannot be right."""
+    """Whether some counts are estimated because those of the provider are missing or cannot be right."""
 
 
 @quick_init
@@ -258,7 +221,7 @@ class ContextTooLong(ModelRefused):
 
 
 class ReplyTooLong(ModelError):
-    """The reply is larger than we store. It was billed, and another attempt would bring the same."""
+    """The reply is too large to store. It was billed, and a retry would give the same result."""
 
 
 class OutOfCredit(ModelRefused):
@@ -271,7 +234,7 @@ class SettingRefused(ModelRefused):
     def __init__(self, problem: str, *, setting: str) -> None:
         super().__init__(problem)
         self.setting = setting
-        """One of `SETTINGS` in `providers.wire`."""
+        """A key of `SETTINGS` in `providers.api_format`."""
 
 
 class BudgetExceeded(ModelError):
@@ -287,91 +250,27 @@ class Model(Protocol):
         ...
 
 
-# Failures the journal must tell from the rest: a reply lost, a question never asked, one that another is asking.
+# Failures that the journal distinguishes: a lost reply, a request that was never sent, one that is in flight.
 
 
 class ReplyLost(ModelBusy):
-    """The request reached the provider and no usable reply came back: it may have been billed."""
+    """The request reached the provider and no usable reply was received. It may have been billed."""
 
 
 class BatchDeferred(ModelBusy):
-    """The provider had no room for a batch or did not get to it in time: nothing was billed, and it is submitted again.
+    """The provider had no room for a batch or did not process it in time. It is not billed and is submitted again.
 
-    The batch waits where batches are collected, so that its requests stay together.
+    The batch waits in the batch queue, so that its requests stay together.
     """
 
 
 class NotInJournal(InputError):
-    """A replay asks for something that the recorded run never asked."""
+    """A replay needs an answer that is not in the journal."""
 
 
 class ReservationReleased(Exception):
-    """The money for a request was released while this process was away: nothing may be sent for it."""
+    """The money for a request was released while this process was suspended, so it must not be sent."""
 
 
 class RequestInFlight(Exception):
-    """Another process that shares the journal is sending this request; its answer will do."""
-
-
-# A model provider as the registry sees it: how models are named, which key it needs, how to open a client.
-
-
-class ProviderClient(Model, Protocol):
-    """A model that holds connections."""
-
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProviderConfig:
-    """What a client is opened with."""
-
-    name: "ModelName"
-    """The first model to be asked. Unless the provider is `per_model`, the client also serves its other models."""
-    key: str = field(default="", repr=False)
-    address: str = ""
-    """Address for requests: from the settings, the model's name, or the provider's own `address`."""
-    journal: "Journal | None" = field(default=None, repr=False)
-    """Where a client that submits batches records them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Provider:
-    """A way to reach language models. Everything except `open` has a default that suits a service without a key."""
-
-    open: Callable[[ProviderConfig], ProviderClient]
-    """Creates the client, which connects on first use."""
-    form: str = ""
-    """How to write the names of its models, such as `openai:NAME`; shown when a name is wrong."""
-    key_variables: tuple[str, ...] = ()
-    """Environment variables that may hold the key; the first one that is set is used."""
-    key_required: bool = True
-    address: str = ""
-    requires: str = ""
-    """A Python module that is needed to use the provider."""
-    extra: str = "llm"
-    """The extra of foretell that installs the module."""
-    per_model: bool = False
-    """Whether every model has its own client, limits and bill, like files on this machine."""
-    named_with_address: bool = False
-    """Whether model names end in the server's address: `PROVIDER:NAME@URL`."""
-    free: bool = False
-    """Whether its models run in this process and cost nothing."""
-    tiers: tuple[str, ...] = ()
-    """Its service tiers besides the standard one, each with its own price."""
-    price_ids: Callable[[str], Sequence[tuple[str, str]]] = lambda name: ()
-    """From a model's name to (vendor, model) pairs in the public price list, best match first."""
-    price: Callable[[str], "TokenPrice | None"] = lambda name: None
-    """The price that the provider itself states for a model."""
-
-
-def load_provider(name: str) -> Provider:
-    """The provider with this name; registered functions and models are wrapped as providers."""
-    plugin = load("models", name)
-    if isinstance(plugin, Provider):
-        return plugin
-    from foretell.models.providers.function import function_provider
-
-    return function_provider(name, cast("Callable[..., Any] | Mapping[str, Any] | Model", plugin))
+    """Another process that shares the journal is sending this request, and its answer will be used."""

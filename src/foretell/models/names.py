@@ -1,15 +1,18 @@
-"""Model names as users write them (`provider:name`), and what depends on the name: role, effort, knowledge cutoff."""
+"""Model names (`provider:name`), the roles of models, and their default efforts and knowledge cutoffs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from difflib import get_close_matches
 from functools import cache
 from ipaddress import ip_address
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
 from foretell.models.facts import facts_of
-from foretell.models.model import EFFORTS, Message, ModelSettings, Provider, ReasoningEffort, Request, load_provider
+from foretell.models.model import EFFORTS, Message, ModelSettings, ReasoningEffort, Request
+from foretell.models.provider import Provider
+from foretell.models.providers.loading import load_provider
 from foretell.plugins import BUILT_IN, added, exists, load
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -31,22 +34,25 @@ class ModelName:
 
     @staticmethod
     @cache
-    def read(written: str) -> "ModelName":
-        """Parse a name, or raise an error that says how names are written."""
-        provider, colon, name = written.partition(":")
+    def read(text: str) -> "ModelName":
+        """Parse a name. Raises InputError, which shows how names are written."""
+        provider, colon, name = text.partition(":")
         if not exists("models", provider) or (not name and (colon or isinstance(load("models", provider), Provider))):
-            raise InputError(f"cannot read the model name {written!r}", hint=f"write {', '.join(model_name_forms())}")
-        found = load_provider(provider)
-        if not found.named_with_address:
+            known = [] if exists("models", provider) else [*BUILT_IN["models"], *added("models")]
+            near = get_close_matches(provider, known, n=1)
+            hint = f"did you mean {near[0]}{colon}{name}?" if near else f"write {', '.join(model_name_forms())}"
+            raise InputError(f"cannot read the model name {text!r}", hint=hint)
+        entry = load_provider(provider)
+        if not entry.named_with_address:
             return ModelName(provider=provider, name=name)
         name, at, url = name.rpartition("@")
         if not at or not name or urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-            raise InputError(f"the model name {written!r} lacks its server", hint=f"write {found.form}")
+            raise InputError(f"the model name {text!r} has no server address", hint=f"write {entry.form}")
         return ModelName(provider=provider, name=name, url=url.rstrip("/"))
 
     @property
     def place(self) -> str:
-        """What shares a client, limits and a bill: the provider, or a server by its address."""
+        """The provider, or the address of a server. Models with the same place share a client, limits and a bill."""
         if self.url:
             return f"{self.provider}@{self.url}"
         return f"{self.provider}:{self.name}" if load_provider(self.provider).per_model else self.provider
@@ -78,7 +84,7 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-# Which model does what: a name and settings by role, with the agent's model wherever none is named.
+# The model and settings of each role. The default is the agent's model.
 
 ModelRole = Literal["agent", "filter", "summariser", "auditor", "analyzer", "grounder", "synthesizer", "judge"]
 MODEL_ROLES: tuple[ModelRole, ...] = get_args(ModelRole)
@@ -124,15 +130,15 @@ class ModelRoles:
         return replace(self, others={**self.others, role: name})
 
 
-# How long the models of a run think where the user does not say: on for who reasons, little for who sorts and sums up.
+# Default reasoning effort: on for roles that reason, low for the filter and the summarizer.
 
 CHEAP_ROLES: tuple[ModelRole, ...] = ("filter", "summariser")
 
 
-def default_effort(model: str, role: ModelRole, given: ModelSettings) -> ReasoningEffort | None:
-    """The effort to send in a role; None keeps the given setting or the model's default.
+def default_effort(model: str, role: ModelRole, settings: ModelSettings) -> ReasoningEffort | None:
+    """Return the effort to send in a role; None keeps the user's setting or the model's default.
 
-    Only models known to reason are told to. Unknown models get no such setting.
+    Only models that are known to reason get an effort setting.
 
     >>> [default_effort("openai:gpt-5.4", role, ModelSettings()) for role in ("agent", "filter")]
     ['medium', None]
@@ -145,13 +151,17 @@ def default_effort(model: str, role: ModelRole, given: ModelSettings) -> Reasoni
         return None
     if role in CHEAP_ROLES:
         most: ReasoningEffort = "none" if facts.default == "none" else "low"
-        now = given.effort or facts.default or "none"
+        now = settings.effort or facts.default or "none"
         return facts.effort(most) if EFFORTS.index(now) > EFFORTS.index(most) else None
-    # Some models take no temperature while they think: one that was asked for is worth more than a default.
-    if given.effort is not None or facts.thinks(None) or (given.temperature is not None and facts.sampling != "yes"):
+    # Some models accept no temperature while they think. A temperature set by the user has priority.
+    if (
+        settings.effort is not None
+        or facts.thinks(None)
+        or (settings.temperature is not None and facts.sampling != "yes")
+    ):
         return None
     level = facts.effort("medium")
-    return next(one for one in facts.efforts if one != "none") if level == "none" else level
+    return next(effort for effort in facts.efforts if effort != "none") if level == "none" else level
 
 
 def default_efforts(models: ModelRoles) -> dict[ModelRole, ReasoningEffort]:
@@ -159,7 +169,7 @@ def default_efforts(models: ModelRoles) -> dict[ModelRole, ReasoningEffort]:
     agent = default_effort(models.agent, "agent", models.setting("agent"))
     chosen: dict[ModelRole, ReasoningEffort] = {} if agent is None else {"agent": agent}
     for role in MODEL_ROLES:
-        # Who has the agent's model has its settings too.
+        # A role with the agent's model also has its settings.
         own = models.setting(role)
         inherited = replace(own, effort=agent) if agent and models.name(role) == models.agent else own
         if (level := default_effort(models.name(role), role, inherited)) is not None:
@@ -167,7 +177,7 @@ def default_efforts(models: ModelRoles) -> dict[ModelRole, ReasoningEffort]:
     return chosen
 
 
-# What a model may know already: a question that opened before the model's knowledge cutoff is not a fair test of it.
+# A question that opened before a model's knowledge cutoff is not a fair test of the model.
 
 
 @dataclass(frozen=True, kw_only=True)

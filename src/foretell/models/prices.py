@@ -1,72 +1,18 @@
-"""Prices of model calls. An unknown price stays unknown: it never counts as zero."""
+"""Prices of model calls. An unknown price never counts as zero."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC
 from math import inf
 from typing import Any
 
 from foretell.models.facts import facts_of
-from foretell.models.model import Reply, Request, TokenCount, load_provider
+from foretell.models.model import Reply, Request, TokenCount
 from foretell.models.names import ModelName
+from foretell.models.providers.loading import load_provider
+from foretell.models.token_price import FREE_OF_CHARGE, TokenPrice
 
-
-@dataclass(frozen=True, kw_only=True)
-class TokenPrice:
-    """Dollars per million tokens, and per request."""
-
-    input: float
-    output: float
-    cached: float | None = None
-    """For input read from the provider's cache; the full price if there is no special one."""
-    stored: float | None = None
-    """For input written to the provider's cache; the full price if there is no special one."""
-    request: float = 0.0
-    """Dollars for a request as such, besides its tokens."""
-    over: int | None = None
-    """Requests with more input tokens than this are charged entirely at the price `beyond`."""
-    beyond: "TokenPrice | None" = None
-
-    def dollars(self, tokens: TokenCount) -> float:
-        """The price of one call."""
-        if self.over is not None and self.beyond is not None and tokens.input > self.over:
-            return self.beyond.dollars(tokens)
-        cached = self.input if self.cached is None else self.cached
-        stored = self.input if self.stored is None else self.stored
-        fresh = max(0, tokens.input - tokens.cached - tokens.stored)
-        read = fresh * self.input + tokens.cached * cached + tokens.stored * stored
-        return (read + tokens.output * self.output) / 1_000_000 + self.request
-
-    def most(self, read: int, written: int) -> float:
-        """The most a call with this many tokens can cost, whatever part of the input the cache reads or stores."""
-        if self.over is not None and self.beyond is not None and read > self.over:
-            return self.beyond.most(read, written)
-        reading = max(self.input, self.cached or 0.0, self.stored or 0.0)
-        return (read * reading + written * self.output) / 1_000_000 + self.request
-
-
-def read_price(written: str) -> TokenPrice:
-    """Parse a price in dollars per million tokens: "input/output", "input/cached/output", or "0" for a free model.
-
-    >>> price = read_price("3/0.3/15")
-    >>> price.input, price.cached, price.output, read_price("0.5/2").cached, read_price("0") == FREE_OF_CHARGE
-    (3.0, 0.3, 15.0, None, True)
-    """
-    parts = written.split("/")
-    try:
-        numbers = [float(part) for part in parts]
-    except ValueError:
-        numbers = []
-    if numbers == [0.0]:
-        return FREE_OF_CHARGE
-    if len(numbers) not in (2, 3) or not all(0 <= number < inf for number in numbers):
-        form = "dollars per million tokens read / written, e.g. 0.5/2, or 0 if it is free"
-        raise ValueError(f"{written!r} is not a price: write {form}")
-    return TokenPrice(input=numbers[0], output=numbers[-1], cached=numbers[1] if len(numbers) == 3 else None)
-
-
-FREE_OF_CHARGE = TokenPrice(input=0.0, output=0.0)
 TIER_FACTORS = {"flex": 0.5, "batch": 0.5, "standard": 1.0, "priority": 2.0, "ultrafast": 6.0}
 """Price multipliers of the service tiers."""
 
@@ -81,7 +27,7 @@ def tier_factor(model: str, tier: str | None) -> float:
 
 
 SEARCHING = re.compile(r":online$|-search-(preview|api)|-pro-search|sonar-deep-research")
-"""Models that search on their own and are billed for every search. No listed price bounds that: theirs is unknown."""
+"""Models that are billed for every search they make. Their price is unknown, because no listed price bounds it."""
 
 
 class PriceList:
@@ -100,7 +46,7 @@ class PriceList:
         return self._known[model]
 
     def free(self, model: str) -> bool:
-        """Whether a model is known to cost nothing: it runs in this process, or the user says so."""
+        """Whether a model is known to be free, because it runs in this process or the user set its price to 0."""
         price = self.of(model)
         return price is not None and price.most(1_000_000, 1_000_000) == 0
 
@@ -167,12 +113,12 @@ def _token_price(listed: Any) -> TokenPrice | None:
 
     def price(start: float) -> TokenPrice:
         """The price in the first tier that begins at or above `start`, else the base price."""
-        found: list[float | None] = []
+        prices: list[float | None] = []
         for field in fields:
             tiers = [tier.price for tier in getattr(field, "tiers", ()) if tier.start >= start]
-            found.append(None if field is None else float(tiers[0] if tiers else getattr(field, "base", field)))
+            prices.append(None if field is None else float(tiers[0] if tiers else getattr(field, "base", field)))
         return TokenPrice(
-            input=found[0] or 0.0, output=found[1] or 0.0, cached=found[2], stored=found[3], request=request
+            input=prices[0] or 0.0, output=prices[1] or 0.0, cached=prices[2], stored=prices[3], request=request
         )
 
     starts = [tier.start for field in fields for tier in getattr(field, "tiers", ())]

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
-# Finding the JSON in what a model wrote: in a code fence, after some prose, with a trailing comma, or cut off.
+# Finding the JSON in a reply: in a code block, after some prose, with a trailing comma, or cut off.
 
-_FENCE = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_CODE_BLOCK = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"?|[{}\[\]]', re.DOTALL)
+_DEPTH = {"{": 1, "[": 1, "}": -1, "]": -1}
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -31,29 +32,38 @@ class NoJsonFound(ValueError):
 def read_json(text: str) -> Any:
     r"""The JSON object or list in a text.
 
-    Models think first and answer last, so the last complete value counts. Objects are preferred to lists, and a value
-    that was cut off counts only if no other is complete.
+    Models usually reason first and answer last, so the last complete value is used. Objects are preferred to lists, and
+    a value that was cut off is used only if no other is complete.
 
     >>> read_json("Here you are:\n```json\n{'p': 0.3,}\n```")
     {'p': 0.3}
     >>> read_json('{"p": 0.3, "why": ["polls", "pri')
     {'p': 0.3, 'why': ['polls', 'pri']}
     """
-    fences = [fence.strip() for fence in reversed(_FENCE.findall(text))]
-    for candidate in (text.strip(), *fences):
-        found = _loaded(candidate)
-        if isinstance(found, dict | list):
-            return found
-    pieces = [piece for fence in fences for piece in _pieces(fence)] or list(_pieces(text))
+    blocks = [block.strip() for block in reversed(_CODE_BLOCK.findall(text))]
+    for candidate in (text.strip(), *blocks):
+        value = _loaded(candidate)
+        if isinstance(value, dict | list):
+            return value
+    pieces = [piece for block in blocks for piece in _pieces(block)] or list(_pieces(text))
     pieces.sort(key=lambda piece: (not piece[1], not piece[0].startswith("{")))
     for piece, complete in pieces:
-        found = _repaired(piece) if complete else _truncated(piece)
-        if found is not None:
-            return found
+        value = _repaired(piece) if complete else _truncated(piece)
+        if value is not None:
+            return value
     raise NoJsonFound("it holds no JSON object" if not pieces else "its JSON cannot be read")
 
 
+MOST_NESTED = 200
+"""Largest depth of JSON that is parsed. Python's parsers recurse, and a finaliser may run when the stack is full."""
+
+
 def _loaded(text: str) -> Any:
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        depth += _DEPTH.get(token.group(), 0)
+        if depth > MOST_NESTED:
+            return None
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
@@ -62,22 +72,22 @@ def _loaded(text: str) -> Any:
 
 def _pieces(text: str) -> list[tuple[str, bool]]:
     """Outermost {…} and […] of a text, last first, and whether each is closed."""
-    found: list[tuple[str, bool]] = []
+    pieces: list[tuple[str, bool]] = []
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
         end = _end(text, opening.start())
-        found.append((text[opening.start() : end], end is not None))
+        pieces.append((text[opening.start() : end], end is not None))
         if end is None:
             break
         at = end
-    return found[::-1]
+    return pieces[::-1]
 
 
 def _end(text: str, start: int) -> int | None:
     """Position where the value that opens at `start` is closed."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
-        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token.group(), 0)
+        depth += _DEPTH.get(token.group(), 0)
         if depth == 0:
             return token.end()
     return None
@@ -85,23 +95,22 @@ def _end(text: str, start: int) -> int | None:
 
 def _repaired(piece: str) -> Any:
     """Parse a complete value, repairing the usual faults; None if that fails."""
-    found = _loaded(piece)
-    if found is None:
-        found = _loaded(_cleaned(piece))
-    return _python_literal(piece) if found is None else found
+    loaded = _loaded(piece)
+    if loaded is None:
+        loaded = _loaded(_cleaned(piece))
+    return _python_literal(piece) if loaded is None else loaded
 
 
 def _truncated(piece: str) -> Any:
-    """Parse what is there of a value that ends too early.
+    """Parse a value that was cut off.
 
-    A number at the very end may be incomplete (0.1 of 0.15) and is dropped with its key. A string is kept as far as it
-    goes: half a sentence misleads nobody.
+    A number at the very end may be incomplete (0.1 of 0.15) and is dropped with its key. An incomplete string is kept.
     """
     from pydantic_core import from_json
 
     inside_string = any(not _STRING.fullmatch(token) for token in _TOKEN.findall(piece) if token.startswith('"'))
-    whole = piece if inside_string else re.sub(r"-?\d[\d.eE+-]*\s*$", "", piece)
-    for attempt in (whole, _cleaned(whole)):
+    text = piece if inside_string else re.sub(r"-?\d[\d.eE+-]*\s*$", "", piece)
+    for attempt in (text, _cleaned(text)):
         try:
             return from_json(attempt, allow_partial="trailing-strings")
         except ValueError:
@@ -121,17 +130,17 @@ def _cleaned(text: str) -> str:
 
 def _python_literal(text: str) -> Any:
     """Parse a dict as Python prints it, in single quotes."""
-    import ast
+    from foretell.questions.codec import parse_literal
 
     try:
-        found = ast.literal_eval(text)
-        json.dumps(found)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        value = parse_literal(text)
+        json.dumps(value)
+    except (ValueError, TypeError, RecursionError):
         return None
-    return found if isinstance(found, dict | list) else None
+    return value if isinstance(value, dict | list) else None
 
 
-# Checking a value against a JSON schema, with faults told in words for the model.
+# Checking a value against a JSON schema, with error messages for the model.
 
 _TYPES: dict[str, Any] = {
     "object": dict,
@@ -165,8 +174,8 @@ def _own_errors(value: Any, schema: Mapping[str, Any], place: str) -> list[str]:
     wanted: Any = schema.get("type", [])
     kinds: list[str] = wanted if isinstance(wanted, list) else [str(wanted)]
     if kinds and not any(_has_type(value, kind) for kind in kinds):
-        given = next((kind for kind in _TYPES if _has_type(value, kind)), "unknown")
-        return [f"{place} must be {' or '.join(kinds)}, not {given}"]
+        actual = next((kind for kind in _TYPES if _has_type(value, kind)), "unknown")
+        return [f"{place} must be {' or '.join(kinds)}, not {actual}"]
     if "enum" in schema and value not in schema["enum"]:
         return [f"{place} must be one of {', '.join(map(str, schema['enum']))}"]
     if "const" in schema and value != schema["const"]:
@@ -248,31 +257,31 @@ WORTH_SHARING, SHORTEST_SHARED = 100, 40
 
 
 def without_repeats(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The same schema with repeated parts defined once: twenty options have one shape.
+    """Return the same schema with repeated parts defined once.
 
     >>> shape = {"type": "integer", "minimum": 0, "maximum": 100}
     >>> short = without_repeats(closed_object({name: shape for name in "abcdefgh"}))
     >>> short["properties"]["a"], short["$defs"]
     ({'$ref': '#/$defs/a'}, {'a': {'type': 'integer', 'minimum': 0, 'maximum': 100}})
     """
-    seen = Counter(json.dumps(part) for part in _subschemas(schema))
-    saved = {written: (times - 1) * len(written) - 20 * times for written, times in seen.items()}
+    counts = Counter(json.dumps(part) for part in _subschemas(schema))
+    saved = {text: (times - 1) * len(text) - 20 * times for text, times in counts.items()}
     worth = {part for part, saving in saved.items() if len(part) >= SHORTEST_SHARED and saving >= WORTH_SHARING}
     worth = set(sorted(worth, key=saved.__getitem__)[-len(ascii_letters) :])
     names: dict[str, str] = {}
 
     def shortened(part: Any) -> Any:
         if isinstance(part, list):
-            return [shortened(one) for one in cast("list[Any]", part)]
+            return [shortened(item) for item in cast("list[Any]", part)]
         if not isinstance(part, dict):
             return part
-        if (written := json.dumps(part)) in worth:
-            # The outermost counts: what stands within a definition stands in the schema once.
-            return {"$ref": f"#/$defs/{names.setdefault(written, ascii_letters[len(names)])}"}
-        return {key: shortened(one) for key, one in cast("dict[str, Any]", part).items()}
+        if (text := json.dumps(part)) in worth:
+            # Only the outermost part is replaced, because parts inside a definition occur once.
+            return {"$ref": f"#/$defs/{names.setdefault(text, ascii_letters[len(names)])}"}
+        return {key: shortened(item) for key, item in cast("dict[str, Any]", part).items()}
 
     short = shortened(dict(schema))
-    return {**short, "$defs": {name: json.loads(written) for written, name in names.items()}} if names else short
+    return {**short, "$defs": {name: json.loads(text) for text, name in names.items()}} if names else short
 
 
 def _subschemas(schema: Any) -> Iterator[Mapping[str, Any]]:
@@ -283,11 +292,11 @@ def _subschemas(schema: Any) -> Iterator[Mapping[str, Any]]:
         yield from _subschemas(part)
 
 
-# Typed answers: a model's text or arguments as a value, with the faults told back to the model a few times.
+# Typed answers: parse a model's text or arguments, and send errors back to the model a few times.
 
 T = TypeVar("T")
 LONGEST_ECHO = 2_000
-"""Characters of a bad answer that are sent back, so that a rambling model is not paid to read itself."""
+"""Characters of an unusable answer that are sent back, which limits the cost of long ones."""
 LONGEST_PROBLEM = 1_000
 LONGEST_REPLY = 100_000
 """Characters of a reply that are examined."""
@@ -295,7 +304,7 @@ _CORRECTION = "answer could not be used: {}. Answer again, with one JSON object 
 
 
 class UnusableReply(ValueError):
-    """A model's answer cannot be used; the message tells the model why."""
+    """A model's answer cannot be used. The message explains the reason to the model."""
 
 
 class NoUsableAnswer(ModelError):
@@ -312,7 +321,7 @@ async def ask_typed(model: Model, request: Request, kind: type[T], *, attempts: 
         request = replace(request, schema=schema_of(kind))
 
     def correct(reply: Reply, problem: str) -> tuple[Message, ...]:
-        # An empty turn is left out: some providers refuse it. Calls would need results.
+        # Leave out an empty turn, which some providers refuse. Leave out calls, which would need results.
         turn = (replace(reply.as_message(), calls=()),) if reply.text.strip() else ()
         return (*turn, UserMessage(text=f"Your {_CORRECTION.format(problem)}"))
 
@@ -324,12 +333,12 @@ async def ask_until_usable(
 ) -> T:
     """The result of `read` for the JSON object in the reply.
 
-    If it raises `UnusableReply`, the model is told why and asked again, up to `attempts` times in all; then
+    If it raises `UnusableReply`, the model gets the reason with a new request, up to `attempts` times in all; then
     `NoUsableAnswer` is raised.
     """
 
     def correct(reply: Reply, problem: str) -> tuple[Message, ...]:
-        # Half characters are mended, and an empty turn is left out: some providers refuse it.
+        # Repair lone surrogates. Leave out an empty turn, which some providers refuse.
         text = reply.text.strip()[:LONGEST_ECHO].encode("utf-8", "replace").decode()
         again = UserMessage(text=f"That {_CORRECTION.format(problem[:LONGEST_PROBLEM])}")
         return (AssistantMessage(text=text), again) if text else (again,)
@@ -358,7 +367,7 @@ async def _ask_until(
 
 
 def object_in(reply: Reply) -> dict[str, Any]:
-    """The JSON object of a reply, from its text or from the arguments of a call made instead; or `UnusableReply`."""
+    """Return the JSON object in a reply's text or in the arguments of its call. Raises `UnusableReply`."""
     text = _answer_text(reply)
     if not text:
         raise UnusableReply("it was empty" + " because the length limit was reached" * (reply.finish == "length"))
@@ -368,22 +377,22 @@ def object_in(reply: Reply) -> dict[str, Any]:
 def read_object(text: str) -> dict[str, Any]:
     """The JSON object in a text, without values that files and databases reject (NaN, lone surrogates)."""
     try:
-        found = read_json(text[:LONGEST_REPLY])
-        clean = json.dumps(found, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
-        found = json.loads(clean)
+        value = read_json(text[:LONGEST_REPLY])
+        clean = json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
+        value = json.loads(clean)
     except NoJsonFound as problem:
         raise UnusableReply(str(problem)) from None
     except (ValueError, TypeError, RecursionError):
         raise UnusableReply("it holds values that are not JSON, such as NaN") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise UnusableReply("a JSON object was expected, not a list")
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", value)
 
 
 def parse_reply(reply: Reply, kind: type[T]) -> T:
-    """The value in a reply, from its text or from the arguments of a call made instead.
+    """Return the value in a reply's text or in the arguments of its call.
 
-    `UnusableReply` names everything that is wrong with it.
+    Raises `UnusableReply`, which lists all errors.
     """
     from pydantic import ValidationError
 
@@ -395,7 +404,9 @@ def parse_reply(reply: Reply, kind: type[T]) -> T:
     except NoJsonFound as error:
         raise UnusableReply(str(error)) from None
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}" for one in error.errors()]
+        lines = [
+            f"{'.'.join(map(str, problem['loc'])) or 'the answer'}: {problem['msg']}" for problem in error.errors()
+        ]
         raise UnusableReply("; ".join(lines)) from None
 
 
@@ -407,7 +418,7 @@ def _answer_text(reply: Reply) -> str:
 
 @cache
 def schema_of(kind: type[Any]) -> Mapping[str, Any]:
-    """The JSON schema to send along."""
+    """Return the JSON schema of a type."""
     return _adapter(kind).json_schema()
 
 

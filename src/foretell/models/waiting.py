@@ -1,39 +1,96 @@
-"""Sending requests and waiting for replies: who may send, how long a reply may take, what users see meanwhile."""
+"""Sending requests and waiting for replies: permission to send, time limits, and the status shown to users."""
 
 import asyncio
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from foretell.models.model import ModelBusy
 
 T = TypeVar("T")
 
 MORE_TIME = "set sampling.reply_seconds=SECONDS to allow more"
-"""Which setting to change if a reply took too long, for each interface. A file is a run's spec or an arena's entry.
+"""The setting to change if a reply took too long.
 
-The time runs from sending to the last piece, so slow models, such as large ones on a small machine, need a longer one.
+The time is measured from sending to the last piece, so slow models, such as large local ones, need more.
 """
 LOOK_AGAIN = 1.0
-"""Seconds after which a clock that has run out looks again whether the reply it waits for has arrived."""
+"""Seconds after which an expired clock checks again whether the reply it waits for has arrived."""
 
 _waiting: "dict[WaitingReply, None]" = {}
 """Replies being waited for, in the order in which they were sent."""
-_cell: ContextVar[tuple[str, str]] = ContextVar("cell", default=("", ""))
-"""The run and question for which requests are made."""
+_asker: ContextVar[tuple[str, str, str, int]] = ContextVar("asker", default=("", "", "", 0))
+"""The trial for which requests are made: run, question, date and number."""
+
+
+# What trials wait for, so that users see what each is doing.
+
+_pending: "dict[PendingWork, None]" = {}
+"""Requests and tool calls that have begun and not ended, oldest first."""
+_inner_work: "ContextVar[PendingWork | None]" = ContextVar("inner_work", default=None)
+
+
+class PendingWork:
+    """A request to a model, or the call of a tool, until its block ends. Not a generator, for speed."""
+
+    __slots__ = ("about", "asked_for", "kind", "name", "outer", "problem", "retries", "since", "token", "tokens")
+
+    def __init__(self, kind: Literal["model", "tool"], name: str, about: str) -> None:
+        """`name` is the role or tool, and `about` the model, or what the tool is given."""
+        self.kind = kind
+        self.name = name
+        self.about = about
+        self.asked_for = _asker.get()
+        self.outer = _inner_work.get()
+        self.since = time.time()
+        self.tokens = 0
+        """Number of tokens of the reply that have arrived."""
+        self.retries = 0
+        self.problem = ""
+        """Why the last attempt failed."""
+
+    def __enter__(self) -> "PendingWork":
+        """Register the work."""
+        _pending[self] = None
+        self.token = _inner_work.set(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Remove it: it has ended."""
+        del _pending[self]
+        _inner_work.reset(self.token)
+
+
+def pending_work() -> dict[tuple[str, str, str, int], list[dict[str, Any]]]:
+    """Return as plain data what each trial waits for, without calls that wait for others in the list."""
+    pending = tuple(_pending)
+    outer = {work.outer for work in pending}
+    trials: dict[tuple[str, str, str, int], list[dict[str, Any]]] = {}
+    names = ("kind", "name", "about", "since", "tokens", "retries", "problem")
+    for work in pending:
+        if work not in outer:
+            trials.setdefault(work.asked_for, []).append({name: getattr(work, name) for name in names})
+    return trials
+
+
+def note_retry(problem: str) -> None:
+    """Record that a request is sent again, and why."""
+    if (work := _inner_work.get()) is not None:
+        work.retries += 1
+        work.problem = problem
 
 
 class WaitingReply:
-    """A request that was sent and whose reply has not completely arrived."""
+    """A request whose reply has not completely arrived."""
 
     def __init__(self) -> None:
+        self._work = _inner_work.get()
         self.began = time.monotonic()
         self.first: float | None = None
-        """When the first piece arrived; until then the model is reading."""
+        """The time at which the first piece arrived; None while the model is still processing the input."""
         self.tokens = 0
-        self.cell = _cell.get()
         self._clocks = _clocks.get()
 
     def __enter__(self) -> "WaitingReply":
@@ -44,19 +101,21 @@ class WaitingReply:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """The reply has arrived or will not come."""
+        """Stop counting it: the reply has arrived or has failed."""
         del _waiting[self]
         for clock in self._clocks:
             clock.ended(self)
 
     def heard(self, tokens: int) -> None:
-        """A piece of the reply has arrived."""
+        """Record that a piece of the reply has arrived."""
         self.first = self.first or time.monotonic()
         self.tokens += tokens
+        if self._work is not None:
+            self._work.tokens += tokens
 
 
 class ContextValue(Generic[T]):
-    """Sets a context variable for the duration of a block. Not a generator, because every call goes through it."""
+    """Sets a context variable for the duration of a block. Not a generator, for speed."""
 
     __slots__ = ("_token", "_value", "_variable")
 
@@ -74,10 +133,10 @@ class ContextValue(Generic[T]):
 
 
 class ReplyLimit:
-    """Raises `TimeoutError` in its block after so many seconds, however much of a reply has arrived by then.
+    """Raises `TimeoutError` in its block after this many seconds, even while a reply is arriving.
 
-    A server that never stops writing would otherwise hold its caller, and be paid, for ever. It does what
-    `asyncio.timeout` does at half the cost, since every call goes through it.
+    It also stops a server that never ends its reply. It does what `asyncio.timeout` does in half the time, which
+    matters because every call uses it.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -89,7 +148,7 @@ class ReplyLimit:
         self._end = asyncio.get_running_loop().call_later(seconds, self._cancel)
 
     def __enter__(self) -> None:
-        """The limit has begun."""
+        """Do nothing; the time started in the constructor."""
 
     def _cancel(self) -> None:
         self._over = True
@@ -102,7 +161,7 @@ class ReplyLimit:
             raise TimeoutError from error
 
 
-# How long a piece of work may take. Waiting for money or for a turn is no work, and a slow model gets more time.
+# Time limits of trials. Waiting for money or for a turn does not count, and a slow model gets more time.
 
 USUAL_SECONDS = 600.0
 """How long one trial may take by default."""
@@ -117,8 +176,8 @@ class WorkClock:
     """Raises `TimeoutError` in its block after some seconds of work, like `asyncio.timeout`.
 
     The clock stops while the block waits for money or for its turn. With `replies`, the limit follows the model's
-    speed: there is time for this many replies as slow as the slowest so far, and a reply that is arriving may finish
-    within the time that a reply has.
+    speed. There is time for this many replies as slow as the slowest so far, and a reply that is arriving may finish
+    within the time limit of a reply.
     """
 
     def __init__(self, seconds: float, *, replies: int = 0) -> None:
@@ -178,7 +237,7 @@ class WorkClock:
     def _due(self) -> None:
         self._end = None
         if self._pauses:
-            return  # Who goes on sets the time anew.
+            return  # `go_on` sets the time again.
         if self.left > 0:
             self._end = self._loop.call_later(self.left, self._due)
         elif self._replies and any(reply.first is not None for reply in self._coming):
@@ -187,11 +246,11 @@ class WorkClock:
             self._run_out()
 
     def coming(self, reply: WaitingReply) -> None:
-        """A request was sent."""
+        """Record that a request was sent."""
         self._coming.add(reply)
 
     def ended(self, reply: WaitingReply) -> None:
-        """Its reply has arrived or will not come."""
+        """Record that a reply has arrived or has failed."""
         self._coming.discard(reply)
 
     def replied(self, seconds: float) -> None:
@@ -213,8 +272,8 @@ class WorkClock:
                 self._end = self._loop.call_later(max(0.0, self.left), self._due)
 
 
-class StandingStill:
-    """Stops the surrounding clocks for the duration of a block. Not a generator, because every call goes through it."""
+class PausedClocks:
+    """Stops the surrounding clocks for the duration of a block. Not a generator, for speed."""
 
     __slots__ = ("_clocks",)
 
@@ -236,46 +295,41 @@ def note_reply(seconds: float) -> None:
         clock.replied(seconds)
 
 
-def asking_for(run: str, question: str) -> ContextValue[tuple[str, str]]:
-    """Requests inside the block are for this question of a run."""
-    return ContextValue(_cell, (run, question))
+def asking_for(run: str, question: str, due: str = "", trial: int = 0) -> ContextValue[tuple[str, str, str, int]]:
+    """Attribute requests and tool calls inside the block to this trial of a run."""
+    return ContextValue(_asker, (run, question, due, trial))
 
 
-def waiting_text(now: float | None = None, *, run: str = "", question: str | None = None) -> str:
-    """What to show a user while replies are on their way to this process; empty if none are.
-
-    Covers all runs, one run, or one of its questions.
-    """
+def waiting_text(now: float | None = None) -> str:
+    """Return a status text for users while this process waits for replies; empty if it does not."""
     now = time.monotonic() if now is None else now
-    replies = [
-        one for one in tuple(_waiting) if run in ("", one.cell[0]) and (question is None or one.cell[1] == question)
-    ]
+    replies = tuple(_waiting)
     if not replies:
         return ""
     speeds = [r.tokens / (now - r.first) for r in replies if r.first is not None and now > r.first and r.tokens > 1]
     longest = now - min(reply.began for reply in replies)
-    # Together: several conversations share one processor.
+    # The sum, because several conversations share one processor.
     speed = f"{sum(speeds):.2g} tokens/s" if sum(speeds) < 10 else f"{sum(speeds):.0f} tokens/s"
     return f"waiting for the model, {speed if speeds else f'{longest:.0f} s'}"
 
 
-# Whether a request may still be sent: a process that was suspended may have lost its work to others.
+# Whether a request may still be sent: other processes may have taken over the work of a suspended one.
 
 _allowed: ContextVar[Callable[[], bool] | None] = ContextVar("allowed", default=None)
 
 
 class NotSent(ModelBusy):
-    """A request that was held back at the last moment and may be sent later."""
+    """A request was not sent and may be sent later."""
 
 
 def sending_while(allowed: Callable[[], bool]) -> ContextValue[Callable[[], bool] | None]:
-    """Requests made inside the block are sent only while the condition holds, and while outer conditions hold."""
+    """Send requests inside the block only while this condition and the outer ones are true."""
     around = _allowed.get()
     return ContextValue(_allowed, allowed if around is None else lambda: allowed() and around())
 
 
 def sending_for_all() -> ContextValue[Callable[[], bool] | None]:
-    """Requests that serve many callers, such as a batch, do not depend on the conditions of the first one."""
+    """Ignore outer conditions inside the block, for requests that serve many callers, such as a batch."""
     return ContextValue(_allowed, None)
 
 
@@ -286,6 +340,6 @@ def may_send() -> bool:
 
 
 def check_sending() -> None:
-    """The last check before sending: a process that was suspended must not send what others took over."""
+    """Raise `NotSent` if requests must not be sent, because others may have taken over after a suspension."""
     if not may_send():
-        raise NotSent("this process was away for a while: what is still its own is looked at before it goes on")
+        raise NotSent("this process was suspended; it checks which work is still its own before it continues")

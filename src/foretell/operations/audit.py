@@ -6,14 +6,16 @@ from dataclasses import replace
 
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.forecasters.agent.settings import VARIANTS
+from foretell.forecasters.prompt.rendering import BOTH
 from foretell.models.names import ModelName
 from foretell.operations.requests.audit import AuditRequest
-from foretell.operations.studies import MachineServices
+from foretell.operations.studies import MachineServices, contexts_of_run
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
-from foretell.report.study import StudyResult
+from foretell.report.study_result import StudyResult
 from foretell.runs.combine import combine_trials, combining_by_name
+from foretell.runs.contexts import named_view
 from foretell.runs.question_sets import questions_of_run
 from foretell.runs.runner import WatchProgress
 from foretell.runs.runtime import models_of_run
@@ -53,11 +55,12 @@ async def _audit_run(request: AuditRequest, start: str, services: MachineService
         services.check_models([name])
         async with services.model("audit", name, request.budget) as models:
             origin = MaterialOrigin(journal=models.journal, engine="+".join(run.spec.search), mode=run.spec.mode)
-            record = read_audit_record(store, run.id, questions.questions, origin)
+            find, view = contexts_of_run(store, run), named_view(run.spec) or BOTH
+            record = read_audit_record(store, run.id, questions.questions, origin, find, view)
             auditor = Auditor(model=models.model, name=name, journal=models.journal, settings=settings)
             material, memory = await audit_record(record, auditor, sample=request.sample, progress=models.progress)
             cost = models.cost
-    # An auditor that answered nothing has found nothing: a report would look as if there were no leak.
+    # Without any verdict, a report would look as if there were no leak.
     rulings = [finding.ruling for finding in material.findings if finding.by == "auditor"]
     if rulings and not any(ruling.answered for ruling in rulings):
         raise InputError(f"{name} gave no usable verdict on {len(rulings)} texts", hint=rulings[0].reason)
@@ -80,15 +83,15 @@ async def _audit_run(request: AuditRequest, start: str, services: MachineService
 def _run_with_model(store: RunStore, start: str) -> StoredRun:
     run = find_stored_run(store, start)
     if "agent" not in run.spec.models:
-        raise InputError(f"run {run.id} asked no model: it saw nothing that could leak")
+        raise InputError(f"run {run.id} used no model, so nothing could leak")
     return run
 
 
-def chosen_auditor(spec: RunSpec, given: str | None, *, same: bool) -> str:
-    """The model that audits a run; the one that filtered the run is refused unless `same` allows it."""
+def chosen_auditor(spec: RunSpec, requested: str | None, *, same: bool) -> str:
+    """Return the model that audits a run; the one that filtered the run is refused unless `same` allows it."""
     if spec.mode == "live":
         raise InputError("a live run has no future to leak", hint="audit a backtest")
-    name = given or spec.models.get("auditor")
+    name = requested or spec.models.get("auditor")
     if name is None:
         raise InputError("no auditor is named", hint="give --auditor MODEL, another model than the run's filter")
     if bare_name(name) == bare_name(models_of_run(spec).name("filter")) and not same:
@@ -100,7 +103,7 @@ def chosen_auditor(spec: RunSpec, given: str | None, *, same: bool) -> str:
 
 
 def bare_name(model: str) -> str:
-    """A model's name without its provider.
+    """Return a model's name without its provider.
 
     >>> bare_name("openrouter:google/Gemini-3-Flash") == bare_name("google:gemini-3-flash")
     True
@@ -110,7 +113,7 @@ def bare_name(model: str) -> str:
 
 
 def _questions(store: RunStore, run: StoredRun) -> tuple[QuestionSet, tuple[str, ...]]:
-    """The questions of the run with their outcomes; only the stored ones if the question set cannot be opened."""
+    """Return the questions of the run with their outcomes; without them if the question set cannot be opened."""
     try:
         return questions_of_run(store, run.id), ()
     except InputError as error:
@@ -121,7 +124,7 @@ def _questions(store: RunStore, run: StoredRun) -> tuple[QuestionSet, tuple[str,
 def _arms(
     store: RunStore, run: StoredRun, request: AuditRequest, questions: QuestionSet
 ) -> dict[AuditArm, Sequence[Forecast]]:
-    """The forecasts of the audited run and of those it is compared with."""
+    """Return the forecasts of the audited run and of those it is compared with."""
     arms: dict[AuditArm, StoredRun] = {"this run": run}
     if request.no_tools:
         arms["no tools"] = without = _run_with_model(store, request.no_tools)
@@ -130,26 +133,28 @@ def _arms(
             raise InputError(f"run {without.id} had tools", column="--no-tools", hint=hint)
     if request.no_filter:
         arms["no filter"] = unfiltered = _run_with_model(store, request.no_filter)
-        if not unfiltered.spec.clairvoyant:
-            hint = "run it with clairvoyant: true"
+        if unfiltered.spec.leakage_filter:
+            hint = "run it with leakage_filter: false"
             raise InputError(f"run {unfiltered.id} had the leakage filter", column="--no-filter", hint=hint)
     if len(arms) > 1 and not questions.resolutions and request.outcomes is None:
         raise InputError(
             "the outcomes of the questions are unknown", hint="give --outcomes, a table as for foretell score"
         )
     return {
-        arm: combine_trials(store.answers(one.id), questions.questions, combining_by_name(one.spec.combine))
-        for arm, one in arms.items()
+        arm: combine_trials(store.answers(arm_run.id), questions.questions, combining_by_name(arm_run.spec.combine))
+        for arm, arm_run in arms.items()
     }
 
 
 def _caveats(spec: RunSpec, auditor: str) -> list[str]:
     models = models_of_run(spec)
     caveats: list[str] = []
-    if spec.clairvoyant:
-        caveats.append("This run was clairvoyant: nothing was withheld from it, and it is no forecast.")
+    if not spec.leakage_filter:
+        caveats.append(
+            "This run had no leakage filter: nothing was withheld, so its results are an upper bound and not forecasts."
+        )
     if bare_name(auditor) == bare_name(models.name("filter")):
-        caveats.append("The auditor filtered this run: what it overlooked then it overlooks again.")
+        caveats.append("The auditor was also the filter of this run, so it may overlook the same leaks again.")
     if bare_name(auditor) == bare_name(models.agent):
-        caveats.append("The auditor is the agent's own model: it may take what it remembers for common knowledge.")
+        caveats.append("The auditor is the agent's own model: it may mistake what it remembers for common knowledge.")
     return caveats

@@ -28,7 +28,6 @@ from foretell.operations.requests.scoring import (
     GreedySettings,
     ThresholdSettings,
 )
-from foretell.operations.result import Result, show_table
 from foretell.operations.thresholds import (
     DecidedForecasts,
     ThresholdResult,
@@ -38,6 +37,7 @@ from foretell.operations.thresholds import (
 )
 from foretell.plugins import load, names
 from foretell.questions.errors import InputError, known_names
+from foretell.report.result import Result, show_table
 from foretell.report.terminal import TextColumn, show_text
 from foretell.request import OperationRequest
 from foretell.scoring.join import answered_rows, choose_forecaster, read_examples, read_rows
@@ -54,11 +54,11 @@ class FitResult(Result):
     """What was left out, and whether anything could be learnt."""
 
     def to_json(self) -> str:
-        """The rule as `foretell calibrate apply` reads it."""
+        """Return the rule as `foretell calibrate apply` reads it."""
         return to_json(self.rule)
 
     def to_dict(self) -> Any:
-        """The same as plain data."""
+        """Return the rule as plain data."""
         return json.loads(self.to_json())
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ MethodSettings = TypeVar("MethodSettings", bound=OperationRequest)
 
 
 def _settings(request: CalibrateFitRequest, kind: type[MethodSettings]) -> MethodSettings:
-    """The settings of the request's method, checked."""
+    """Return the settings of the request's method, checked."""
     for name in request.set:
         if name not in kind.model_fields:
             known = list(kind.model_fields)
@@ -119,7 +119,7 @@ class CalibratedForecasts(Result):
     """What was left out."""
 
     def to_dict(self) -> Any:
-        """One dictionary for each forecast, as `foretell score` reads them."""
+        """Return one dictionary for each forecast, as `foretell score` reads them."""
         return self.forecasts
 
     def __str__(self) -> str:
@@ -131,21 +131,21 @@ def apply(request: CalibrateApplyRequest) -> CalibratedForecasts | DecidedForeca
     if (thresholds := read_thresholds(request.fitted)) is not None:
         return apply_thresholds(thresholds, request)
     rule, notes = load_rule(request.fitted), list[str]()
-    found = read_rows(request.forecasts, request.outcomes, columns=request.columns, notes=notes)
+    rows_by_forecaster = read_rows(request.forecasts, request.outcomes, columns=request.columns, notes=notes)
     if isinstance(rule, Ensemble):
-        if missing := [name for name in rule.names if name not in found]:
+        if missing := [name for name in rule.names if name not in rows_by_forecaster]:
             problem = f"there are no forecasts by {missing[0]!r}, a member of the ensemble"
             raise InputError(problem, column="forecaster")
         request.refuse_set(("forecaster",), "has no effect on an ensemble, which combines all forecasters")
-        name, rows = "ensemble", side_by_side({name: found[name] for name in rule.names})[1]
+        name, rows = "ensemble", side_by_side({name: rows_by_forecaster[name] for name in rule.names})[1]
     else:
-        whose, rows = choose_forecaster(found, request.forecaster)
+        whose, rows = choose_forecaster(rows_by_forecaster, request.forecaster)
         name = f"{whose}, calibrated"
     rows = answered_rows(rows)
     try:
         p = apply_rule(rule, rows, check="ids" if request.allow_overlap else "time")
     except TrainingOverlap as error:
-        hint = "fit on earlier rounds, or leave such questions out of the forecasts"
+        hint = "fit on earlier rounds, or remove these questions from the forecasts"
         raise InputError(f"this rule must not judge these forecasts: {error}", path=request.fitted, hint=hint) from None
     columns = zip(rows.question.tolist(), rows.target.tolist(), rows.due.astype(str).tolist(), p.tolist(), strict=True)
     return CalibratedForecasts(
@@ -166,18 +166,18 @@ class EnsembleResult(FitResult):
         return cast("Ensemble", self.rule)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each member."""
+        """Return one row for each member."""
         members = zip(self.ensemble.names, self.ensemble.weights, strict=True)
         return [{"forecaster": name, "weight": weight} for name, weight in members]
 
     def print(self, console: Console) -> None:
-        """The members with their weights, and why."""
+        """Print the members with their weights, and the reasons."""
         ranked = sorted(self.rows(), key=lambda row: -row["weight"])
         rows = [{**row, "weight": f"{row['weight']:.3f}"} for row in ranked]
         columns = {TextColumn(head="Forecaster", shrink=16): "forecaster"}
         show_table(console, rows, {**columns, TextColumn(head="Weight", right=True): "weight"})
-        if self.ensemble.told:
-            show_text(console, f"Weights: {self.ensemble.told}.\n")
+        if self.ensemble.reason:
+            show_text(console, f"Weights: {self.ensemble.reason}.\n")
 
 
 def _fit_ensemble(request: CalibrateFitRequest) -> EnsembleResult:

@@ -4,20 +4,18 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from foretell.metrics.power import PowerTarget, questions_needed
+from foretell.number_text import percent
 from foretell.operations.requests.scoring import CompareRequest, Detect
-from foretell.operations.result import Result
 from foretell.operations.score import Tables, gather_tables, measure_options
 from foretell.questions.errors import InputError, known_names
 from foretell.report.comparison import comparison_study, matrix_study, print_comparison, print_matrix
-from foretell.report.numbers import percent
-from foretell.report.study import StudyResult
-from foretell.runs.settings import Settings, load_settings
-from foretell.runs.store import RunStore, find_run_row
+from foretell.report.result import DocumentResult, Result
+from foretell.report.study_result import StudyResult
 from foretell.scoring.join import forecasters_in
 from foretell.scoring.long_tables import named_tables
 from foretell.scoring.score import (
@@ -29,16 +27,19 @@ from foretell.scoring.score import (
     prepared,
     score_table,
 )
-from foretell.scoring.table import ANCHORS, ForecastTable
+from foretell.scoring.table import BASELINES, ForecastTable
 from foretell.scoring.table_input import names_a_file
 from foretell.scoring.verdict import Correction, Verdict, corrected
+
+if TYPE_CHECKING:
+    from foretell.runs.settings import Settings
 
 MOST_IN_MATRIX = 24
 """Most forecasters of which all pairs are compared: the best by the metric."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareResult(Result):
+class CompareResult(DocumentResult):
     """Forecasters against one of them, or all pairs, with p-values corrected for the number of comparisons."""
 
     reference: str | None
@@ -53,40 +54,34 @@ class CompareResult(Result):
         return self.reference is None and len(self.pairs) > 1
 
     def to_dict(self) -> Any:
-        """The comparison of two forecasters, or a list of comparisons."""
-        notes = {"notes": list(self.table.notes)}
+        """Return the comparison of two forecasters, or a list of comparisons."""
+        merged = (note for pair in self.pairs for note in pair.notes)
+        notes = {"notes": list(dict.fromkeys((*self.table.notes, *merged)))}
         if len(self.pairs) == 1:
             return self.pairs[0].to_dict() | notes
         pairs = [pair.to_dict() for pair in self.pairs]
         return {"reference": self.reference, "correction": self.correction, "pairs": pairs, **notes}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each pair and group; p-values are corrected for the number of pairs within each group."""
+        """Return one row for each pair and group; p-values are corrected for the number of pairs within each group."""
         return [row for pair in self.pairs for row in pair.rows()]
 
-    def study(self) -> StudyResult:
+    @property
+    def document(self) -> StudyResult:
         """The comparison with its tables and charts."""
         if self.matrix:
             return matrix_study(self.table, self.pairs, self.correction)
         return comparison_study(self.table, self.pairs)
 
-    def to_html(self) -> str:
-        """The comparison as a page."""
-        return self.study().to_html()
-
-    def to_markdown(self) -> str:
-        """The comparison as Markdown."""
-        return self.study().to_markdown()
-
     def print(self, console: Console) -> None:
-        """The verdicts, and a table with a row for each pair and group, or the matrix of all pairs."""
+        """Print the verdicts, and a table with a row for each pair and group, or the matrix of all pairs."""
         if self.matrix:
-            print_matrix(self.study(), console)
+            print_matrix(self.document, console)
         else:
             print_comparison(self.pairs, console, self.table.notes)
 
 
-def compare(request: CompareRequest, settings: Settings | None = None) -> "CompareResult | PowerAnalysis":
+def compare(request: CompareRequest, settings: "Settings | None" = None) -> "CompareResult | PowerAnalysis":
     """Compare forecasters on the targets that both of a pair answered; with `detect`, plan the next comparison.
 
     Raises:
@@ -97,9 +92,9 @@ def compare(request: CompareRequest, settings: Settings | None = None) -> "Compa
     tables, names = _inputs(request, settings)
     options = measure_options(request)
     wanted = {*names, *filter(None, [request.reference])}
-    table = prepared(tables.read(), options, anchors=bool(wanted & set(ANCHORS)))
-    own = [name for name in table.forecasters if name not in ANCHORS]
-    # Runs that stand alone are compared without the second answers that they combined.
+    table = prepared(tables.read(), options, baselines=bool(wanted & set(BASELINES)))
+    own = [name for name in table.forecasters if name not in BASELINES]
+    # A run of its own is compared without the additional answers that it combined.
     everybody = list(tables.runs) if tables.runs and request.forecasts is None and not _files(request) else own
     if request.reference is None and (not names or set(names) == set(tables.runs)):
         pairs = _all_pairs(table, everybody, options)
@@ -108,7 +103,7 @@ def compare(request: CompareRequest, settings: Settings | None = None) -> "Compa
         reference = request.reference or names[-1]
         others = [name for name in names or everybody if name != reference]
         if not others:
-            raise InputError("there is nobody to compare with", hint="name two forecasters or more")
+            raise InputError("there is nothing to compare with", hint="name two forecasters or more")
         for name in (reference, *others):
             table.require(name)
         pairs = [compare_pair(table, name, reference, options) for name in others]
@@ -124,36 +119,40 @@ def _files(request: CompareRequest) -> list[str]:
     return [name for name in request.names if names_a_file(name)]
 
 
-def _inputs(request: CompareRequest, settings: Settings | None) -> tuple[Tables, list[str]]:
-    """The tables of a request, and the forecasters it names, those of stored runs among them."""
+def _inputs(request: CompareRequest, settings: "Settings | None") -> tuple[Tables, list[str]]:
+    """Return the tables of a request, and the forecasters it names, those of stored runs among them."""
     files = _files(request)
     others = list(dict.fromkeys(name for name in request.names if name not in files))
     sources = [*named_tables(request.forecasts).values(), *files]
-    known = {name for source in sources if others for name in forecasters_in(source, request.columns)} | set(ANCHORS)
+    known = {name for source in sources if others for name in forecasters_in(source, request.columns)} | set(BASELINES)
     runs = [name for name in others if name not in known]
     if runs and sources:
-        _require_runs(runs, known, settings or load_settings())
+        _require_runs(runs, known, settings)
     tables = gather_tables(request, (*files, *runs), settings)
     forecaster = dict(zip(runs, tables.runs, strict=False))
     return tables, [forecaster.get(name, name) for name in others]
 
 
-def _require_runs(names: Sequence[str], known: set[str], settings: Settings) -> None:
-    with closing(RunStore(settings.store)) as store:
+def _require_runs(names: Sequence[str], known: set[str], settings: "Settings | None") -> None:
+    # Imported here: files are compared without the store of runs.
+    from foretell.runs.settings import load_settings
+    from foretell.runs.store import RunStore, find_run_row
+
+    with closing(RunStore((settings or load_settings()).store)) as store:
         for name in names:
             try:
                 find_run_row(store, name)
             except InputError:
                 problem = f"{name!r} is neither a file, a forecaster of the tables nor a stored run"
-                raise InputError(problem, hint=known_names(name, sorted(known - set(ANCHORS)))) from None
+                raise InputError(problem, hint=known_names(name, sorted(known - set(BASELINES)))) from None
 
 
 def _all_pairs(table: ForecastTable, names: Sequence[str], options: ScoringOptions) -> list[PairComparison]:
     """Compare all pairs, each with McNemar's test; of three forecasters or more, the better ones first."""
     if len(names) < 2:
-        raise InputError("there is nobody to compare with", hint="give forecasts of two forecasters or more")
+        raise InputError("there is nothing to compare with", hint="give forecasts of two forecasters or more")
     if len(names) > 2:
-        board = score_table(table.only(*names), replace(options, by=(), anchors=False))
+        board = score_table(table.only(*names), replace(options, by=(), baselines=False))
         names = [row.name for row in board.sections()[0].rows][:MOST_IN_MATRIX]
     pairs = [compare_pair(table, first, second, options) for first, second in combinations(names, 2)]
     if len(pairs) == 1:
@@ -169,7 +168,7 @@ def correct_together(pairs: Sequence[PairComparison], correction: Correction) ->
     for pair in pairs:
         for verdict in pair.verdicts:
             groups.setdefault(tuple(verdict.group.items()), []).append(verdict)
-    found = {
+    by_pair = {
         (verdict.first, verdict.second, group): verdict
         for group, verdicts in groups.items()
         for verdict in corrected(verdicts, correction)
@@ -177,7 +176,7 @@ def correct_together(pairs: Sequence[PairComparison], correction: Correction) ->
     return [
         replace(
             pair,
-            verdicts=tuple(found[pair.first, pair.second, tuple(one.group.items())] for one in pair.verdicts),
+            verdicts=tuple(by_pair[pair.first, pair.second, tuple(verdict.group.items())] for verdict in pair.verdicts),
         )
         for pair in pairs
     ]
@@ -217,13 +216,13 @@ USUAL_INDEX = 70.0
 PERFECT_INDEX = 100.0
 
 
-def analyse_power(request: CompareRequest, detect: Detect, settings: Settings | None = None) -> PowerAnalysis:
+def analyse_power(request: CompareRequest, detect: Detect, settings: "Settings | None" = None) -> PowerAnalysis:
     """Compute how many targets are needed to detect a gain."""
     request.refuse_set(NOT_IN_POWER, "has no effect with --detect")
     sd, inflation, level, source = _spread(request, settings)
     index, gain = level if detect.index is None else detect.index, abs(detect.points)
     if not gain:
-        raise InputError("no number of targets shows a gain of nothing", column="--detect", hint="e.g. --detect 1")
+        raise InputError("a gain of zero cannot be detected", column="--detect", hint="e.g. --detect 1")
     if index + gain / 2 > PERFECT_INDEX:
         hint = f"around {index:.1f}, at most {2 * (PERFECT_INDEX - index):.1f}"
         raise InputError(f"a Brier index cannot exceed {PERFECT_INDEX:g}", column="--detect", hint=hint)
@@ -242,11 +241,13 @@ def analyse_power(request: CompareRequest, detect: Detect, settings: Settings | 
     )
 
 
-def _spread(request: CompareRequest, settings: Settings | None) -> tuple[float, float, float, str]:
-    """Standard deviation, design effect and Brier index to plan with, and where they come from."""
+def _spread(request: CompareRequest, settings: "Settings | None") -> tuple[float, float, float, str]:
+    """Return standard deviation, design effect and Brier index to plan with, and where they come from."""
     if request.sd is not None:
         if request.names or request.forecasts is not None:
-            raise InputError("is the spread, so forecasts have no effect", column="--sd", hint="leave one of them out")
+            raise InputError(
+                "sets the spread, so forecasts have no effect", column="--sd", hint="leave one of them out"
+            )
         return request.sd, 1.0, USUAL_INDEX, "as given; targets are assumed independent"
     if not request.names and request.forecasts is None:
         raise InputError("the spread is unknown", hint="give --sd, or two forecasters and their forecasts")

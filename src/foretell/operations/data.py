@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import closing
@@ -22,8 +23,15 @@ from foretell.data.datasets.forecastbench_download import (
     read_pulled,
 )
 from foretell.data.datasets.prophet_arena import dataset_folder, download_events
-from foretell.data.datasets.question_files import OUTCOMES, QUESTIONS
-from foretell.data.datasets.question_set import AskedKey, QuestionSet, SetFilter, asked_key, quarantine_note
+from foretell.data.datasets.question_files import CONTEXTS, OUTCOMES, QUESTIONS
+from foretell.data.datasets.question_set import (
+    AskedKey,
+    QuestionSet,
+    SetFilter,
+    asked_key,
+    excluded_note,
+    union,
+)
 from foretell.data.files import DownloadCache, home_folder, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, Progress, SourceError
 from foretell.data.markets.prophet_arena import MARKET
@@ -34,6 +42,7 @@ from foretell.forecasters.topics import TopicClassifier, TopicLabel
 from foretell.models.journal import Journal
 from foretell.models.names import ModelRoles
 from foretell.models.router import ModelRouter
+from foretell.number_text import percent
 from foretell.operations.requests.data import (
     ClaimsSettings,
     CorpusAddRequest,
@@ -45,25 +54,33 @@ from foretell.operations.requests.data import (
     PricesSettings,
     SampleSettings,
 )
-from foretell.operations.result import Result, show_table
-from foretell.operations.submit import open_ledger
 from foretell.plugins import exists, names
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
+from foretell.report.result import Result, show_table
 from foretell.report.terminal import TextColumn, show_text
-from foretell.runs.question_sets import LATE_TEXT_HINT, find_set, list_questions, open_benchmark, with_early_texts
+from foretell.runs.question_sets import (
+    LEAKY_QUESTIONS_HINT,
+    SetContexts,
+    find_set,
+    list_questions,
+    open_benchmark,
+    with_early_texts,
+)
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.scoring.long_tables import outcome_rows, write_rows
-from foretell.submit.ledger import SubmissionHistory
-from foretell.tools.late_text import LatePassage, late_passages
+from foretell.tools.post_cutoff_text import PostCutoffPassage, post_cutoff_passages
+from foretell.tournaments.ledger import SubmissionHistory, open_ledger
 
 if TYPE_CHECKING:
     from foretell.data.datasets.analytica import DiscardedTask, FinancialTasks
 
 WatchDownload = Callable[[str], Progress]
 """File name → a function that is called with the progress of its download."""
+BACKTEST = "backtest"
+"""Folder within a question set for the answers of its first backtest."""
 NO_CUTOFF = AsOf.day("9999-12-31", mode="live")
 """Show everything, whatever its date."""
 
@@ -84,10 +101,10 @@ class PullResult(Result):
 
     def __str__(self) -> str:
         lines: list[str] = []
-        for one in self.files:
-            size = f", {one.bytes / 1e6:.1f} MB" if one.bytes else ""
-            revised = f", {one.revised} outcomes revised" if one.revised else ""
-            lines.append(f"{one.name}: {one.state}{size}{revised}")
+        for file in self.files:
+            size = f", {file.bytes / 1e6:.1f} MB" if file.bytes else ""
+            revised = f", {file.revised} outcomes revised" if file.revised else ""
+            lines.append(f"{file.name}: {file.state}{size}{revised}")
         return "\n".join([*lines, f"in {self.folder}"])
 
 
@@ -112,7 +129,7 @@ async def pull(request: DataPullRequest, watch: WatchDownload | None = None) -> 
 
 async def _pull_arena(request: DataPullRequest) -> PullResult:
     if not request.dataset:
-        raise InputError("which data set?", column="--dataset", hint="e.g. --dataset SLUG, or SLUG@VERSION")
+        raise InputError("no data set is named", column="--dataset", hint="e.g. --dataset SLUG, or SLUG@VERSION")
     settings = load_settings()
     folder = dataset_folder()
     try:
@@ -134,7 +151,7 @@ class RoundsResult(Result):
     rounds: tuple[dict[str, Any], ...]
 
     def print(self, console: Console) -> None:
-        """A table, or how to download a first round."""
+        """Print a table, or how to download a first round."""
         if not self.rounds:
             show_text(console, f"nothing in {self.folder}; try: foretell data pull forecastbench\n")
             return
@@ -150,12 +167,12 @@ def list_rounds(_: DataListRequest) -> RoundsResult:
     for day in pulled_rounds(cache):
         row: dict[str, Any] = {"source": "forecastbench", "round": day}
         try:
-            found = read_pulled(cache, day)
+            pulled = read_pulled(cache, day)
         except InputError as error:
             row |= {"questions": None, "targets": None, "resolved": None, "files": f"{error.problem}: {error.hint}"}
         else:
-            targets = sum(len(question.targets) for question in found.questions)
-            row |= {"questions": len(found.questions), "targets": targets, "resolved": len(found.outcomes())}
+            targets = sum(len(question.targets) for question in pulled.questions)
+            row |= {"questions": len(pulled.questions), "targets": targets, "resolved": len(pulled.outcomes())}
             row["files"] = "intact"
         rounds.append(row)
     return RoundsResult(rounds=tuple(rounds), folder=cache.root)
@@ -171,6 +188,8 @@ class BuiltSet(Result):
     questions: QuestionSet
     discarded: "tuple[DiscardedTask, ...]" = ()
     """Tasks that could not be made from a price series."""
+    folders: list[Path] = field(default_factory=list[Path], repr=False, compare=False)
+    """Folders that it was written to."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -178,15 +197,16 @@ class BuiltSet(Result):
         return self.questions.notes
 
     def to_dict(self) -> dict[str, Any]:
-        """The name of the set, the number of questions and outcomes, and what was left out."""
+        """Return the name of the set, the number of questions and outcomes, and what was left out."""
         built = self.questions
         counts = {"questions": len(built.questions), "outcomes": len(built.outcomes())}
         return {"name": built.name, **counts, "notes": list(built.notes), "discarded": self._discarded()}
 
     def write_folder(self, folder: Path) -> list[Path]:
         """Write questions.jsonl, outcomes.csv and, if tasks were discarded, discarded.csv; return their paths."""
-        written = write_question_set(self.questions, folder)
-        return [*written, *([write_rows(self._discarded(), folder / "discarded.csv")] if self.discarded else [])]
+        paths = write_question_set(self.questions, folder)
+        self.folders.append(folder)
+        return [*paths, *([write_rows(self._discarded(), folder / "discarded.csv")] if self.discarded else [])]
 
     def _discarded(self) -> list[dict[str, Any]]:
         return [
@@ -196,15 +216,36 @@ class BuiltSet(Result):
     def __str__(self) -> str:
         built = self.questions
         counts = f"{built.name}: {len(built.questions)} questions with {len(built.outcomes())} outcomes"
-        return f"{counts}\nNext: foretell backtest FOLDER -F prior, or questions: FOLDER in the settings of a run"
+        if not self.folders:
+            return counts
+        folder = self.folders[-1]
+        name, answers = (shlex.quote(str(path)) for path in (folder, folder / BACKTEST))
+        files = [shlex.quote(str(path)) for path in (folder / BACKTEST / "forecasts.csv", folder / OUTCOMES)]
+        metric = " --metric choice" if any(known.payoff is not None for known in built.resolutions) else ""
+        # Answers every question by its wording; a base rate would need questions that resolved before.
+        steps = (
+            f"foretell backtest {name} -F outside-view --out {answers}",
+            f"foretell score -f {files[0]} -o {files[1]}{metric}",
+        )
+        return "\n".join(
+            [counts, *(f"Next: {step}" for step in steps), f"Or, in the settings of a run: questions: {name}"]
+        )
 
 
 def write_question_set(questions: QuestionSet, folder: Path) -> list[Path]:
-    """Write a set as questions.jsonl and outcomes.csv, which every command reads by the folder; return their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / QUESTIONS
+    """Write a set as questions.jsonl, outcomes.csv and, if it has contexts, contexts.jsonl; return their paths.
+
+    Every command reads the set by the folder.
+    """
+    file, contexts_file, contexts = folder / QUESTIONS, folder / CONTEXTS, SetContexts(questions)
     write_atomically(file, "".join(f"{to_json(question)}\n" for question in questions.questions).encode())
-    return [file, write_rows(outcome_rows(questions.questions, questions.resolutions), folder / OUTCOMES)]
+    lines = [f"{context.to_json()}\n" for question in questions.questions if (context := contexts.get(question))]
+    if lines:
+        write_atomically(contexts_file, "".join(lines).encode())
+    else:
+        contexts_file.unlink(missing_ok=True)  # Of another set that was written here before.
+    outcomes = write_rows(outcome_rows(questions.questions, questions.resolutions), folder / OUTCOMES)
+    return [file, outcomes, *([contexts_file] if lines else [])]
 
 
 async def build(request: DataBuildRequest, settings: Settings | None = None) -> BuiltSet:
@@ -227,26 +268,31 @@ async def build(request: DataBuildRequest, settings: Settings | None = None) -> 
         case _:
             built = read_options(request.sources[0])
     if not built.questions:
-        raise InputError(f"{built.name} holds no question", hint="; ".join(built.notes) or None)
+        raise InputError(f"{built.name} has no questions", hint="; ".join(built.notes) or None)
     return BuiltSet(questions=built, discarded=discarded)
 
 
 def _draw_sample(request: DataBuildRequest, chosen: SampleSettings) -> QuestionSet:
-    """Draw a fixed-seed sample of the resolved questions of a round."""
-    from foretell.data.datasets.tranches import TranchePlan, build_tranche
+    """Draw a fixed-seed sample of the resolved questions of each round, and join them."""
+    from foretell.data.datasets.samples import SamplePlan, build_sample
 
-    (due,) = request.sources
-    try:
-        plan = TranchePlan(
-            due=instant(due),
-            resolved_by=instant(request.resolved_by or ""),
-            per_dataset_source=chosen.per_source,
-            markets=chosen.markets,
-            seed=chosen.seed,
-        )
-    except ValueError as error:
-        raise InputError(str(error), hint="dates are written as 2025-10-26") from None
-    return build_tranche(read_pulled(_cache(), due), plan)
+    samples: dict[str, QuestionSet] = {}
+    for due in request.sources:
+        try:
+            plan = SamplePlan(
+                due=instant(due),
+                resolved_by=instant(request.resolved_by or ""),
+                per_dataset_source=chosen.per_source,
+                markets=chosen.markets,
+                seed=chosen.seed,
+            )
+        except ValueError as error:
+            raise InputError(str(error), hint="write dates as 2025-10-26") from None
+        if due in samples:
+            raise InputError(f"the round {due} is named twice", column="SOURCE")
+        samples[due] = build_sample(read_pulled(_cache(), due), plan)
+    drawn = [*samples.values()]
+    return drawn[0] if len(drawn) == 1 else union(f"forecastbench sample {', '.join(samples)}", drawn)
 
 
 async def _price_tasks(request: DataBuildRequest, chosen: PricesSettings, settings: Settings) -> "FinancialTasks":
@@ -268,29 +314,29 @@ async def _price_series(sources: Sequence[str], only: Sequence[str], settings: S
     from foretell.data.series.local import CsvSeries
     from foretell.runs.services import open_services
 
-    found: dict[str, Series] = {}
+    series_by_name: dict[str, Series] = {}
     for source in sources:
         provider, _, id = source.partition("/")
         if Path(source).exists():
             known = CsvSeries(path=Path(source))
             for name in known.ids():
-                found[name] = await known.fetch(SeriesRef(provider="csv", id=name), NO_CUTOFF)
+                series_by_name[name] = await known.fetch(SeriesRef(provider="csv", id=name), NO_CUTOFF)
         elif id and exists("series", provider):
             async with AsyncHttpClient(limits=HttpLimits(), access=settings.access) as http:
                 services = open_services(settings, http, ())
                 try:
                     ref = SeriesRef(provider=provider, id=id)
-                    found[source] = await services.series.fetch(ref, AsOf(at=datetime.now(UTC), mode="live"))
+                    series_by_name[source] = await services.series.fetch(ref, AsOf(at=datetime.now(UTC), mode="live"))
                 except (SeriesUnavailable, SourceError) as error:
                     raise InputError(f"{source} could not be read: {error}") from None
         else:
             hint = f"write provider/id with one of {', '.join(names('series'))}"
             raise InputError("there is no such file or series", path=source, hint=hint)
     for name in only:
-        if name not in found:
-            hint = f"one of {', '.join(list(found)[:12])}"
+        if name not in series_by_name:
+            hint = f"one of {', '.join(list(series_by_name)[:12])}"
             raise InputError(f"there is no series {name!r}", column="--set series", hint=hint)
-    return [series for name, series in found.items() if not only or name in only]
+    return [series for name, series in series_by_name.items() if not only or name in only]
 
 
 # The corpus: your own dated documents.
@@ -331,20 +377,20 @@ def add_documents(request: CorpusAddRequest) -> CorpusAddition:
 class CorpusSearchResult(Result):
     """Documents of the corpus, best matches first."""
 
-    found: tuple[CorpusHit, ...]
+    hits: tuple[CorpusHit, ...]
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Say so if nothing was found."""
-        return () if self.found else ("nothing found",)
+        """A note if nothing was found."""
+        return () if self.hits else ("nothing found",)
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """One dictionary per document."""
+        """Return one dictionary per document."""
         rows: list[dict[str, Any]] = []
-        for one in self.found:
-            dated = one.document.published or one.document.captured
-            row = {"dated": dated.isoformat() if dated else None, "title": one.document.title, "url": one.document.url}
-            rows.append({**row, "snippet": one.snippet})
+        for hit in self.hits:
+            dated = hit.document.published or hit.document.captured
+            row = {"dated": dated.isoformat() if dated else None, "title": hit.document.title, "url": hit.document.url}
+            rows.append({**row, "snippet": hit.snippet})
         return rows
 
     def __str__(self) -> str:
@@ -362,7 +408,7 @@ def search_corpus(request: CorpusSearchRequest) -> CorpusSearchResult:
     except ValueError as error:
         raise InputError(str(error), column="--as-of") from None
     with closing(Corpus(request.corpus or load_settings().corpus, must_exist=True)) as store:
-        return CorpusSearchResult(found=tuple(store.search(request.query, as_of, request.limit)))
+        return CorpusSearchResult(hits=tuple(store.search(request.query, as_of, request.limit)))
 
 
 # Any question set: show it, sort it by topic, or save it to a file.
@@ -376,57 +422,61 @@ SHOWN = 20
 class QuestionsResult(Result):
     """Valid questions, with their topics if requested."""
 
-    asked: QuestionSet
+    question_set: QuestionSet
     topics: tuple[TopicLabel, ...] = ()
     notes: tuple[str, ...] = ()
-    late: Mapping[AskedKey, tuple[LatePassage, ...]] = field(default_factory=dict[AskedKey, tuple[LatePassage, ...]])
+    post_cutoff: Mapping[AskedKey, tuple[PostCutoffPassage, ...]] = field(
+        default_factory=dict[AskedKey, tuple[PostCutoffPassage, ...]]
+    )
     """Questions whose own text is newer than their date; a backtest leaves them out."""
     refused: Mapping[AskedKey, tuple[RefusedArticle, ...]] = field(
         default_factory=dict[AskedKey, tuple[RefusedArticle, ...]]
     )
-    """Sources that came with a question and that the fence refuses."""
+    """Sources of a question that the leakage filter refuses."""
 
     @property
     def questions(self) -> tuple[Question, ...]:
         """The questions."""
-        return self.asked.questions
+        return self.question_set.questions
 
     @property
     def outcomes(self) -> int:
         """The number of targets with an outcome."""
-        return len(self.asked.outcomes())
+        return len(self.question_set.outcomes())
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """One dictionary per question, with all fields and what was noted about it."""
-        found: list[dict[str, Any]] = []
+        """Return one dictionary per question, with all fields and notes."""
+        rows: list[dict[str, Any]] = []
         for place, question in enumerate(self.questions):
             row = json.loads(to_json(question))
             if self.topics:
                 row |= {"topic": self.topics[place].topic, "topic_by": self.topics[place].by}
-            if late := self.late.get(asked_key(question)):
-                row["quarantined"] = [vars(one) for one in late]
+            if passages := self.post_cutoff.get(asked_key(question)):
+                row["excluded"] = [vars(passage) for passage in passages]
             if refused := self.refused.get(asked_key(question)):
-                row["refused_sources"] = [vars(one) for one in refused]
-            found.append(row)
-        return found
+                row["refused_sources"] = [vars(article) for article in refused]
+            rows.append(row)
+        return rows
 
     def saved(self) -> QuestionSet:
-        """The set as it is written to a file: the topic of a question, if it has one, is its category."""
+        """Return the set as it is written to a file: the topic of a question, if it has one, is its category."""
         labels = [label.topic for label in self.topics] or [question.category for question in self.questions]
         pairs = zip(self.questions, labels, strict=True)
-        return replace(self.asked, questions=tuple(replace(question, category=label) for question, label in pairs))
+        return replace(
+            self.question_set, questions=tuple(replace(question, category=label) for question, label in pairs)
+        )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Whole questions, as a file of questions has them."""
+        """Return all fields of each question, as in a file of questions."""
         return [json.loads(to_json(question)) for question in self.saved().questions]
 
     def write_folder(self, folder: Path) -> list[Path]:
-        """Write questions.jsonl and outcomes.csv with the known outcomes; return their paths."""
+        """Write questions.jsonl, outcomes.csv with the known outcomes, and contexts.jsonl; return their paths."""
         return write_question_set(self.saved(), folder)
 
     def table(self) -> list[dict[str, Any]]:
-        """What the terminal shows, for every question."""
-        found: list[dict[str, Any]] = []
+        """Return what the terminal shows, for every question."""
+        rows: list[dict[str, Any]] = []
         for place, question in enumerate(self.questions):
             first = question.targets[0]
             resolves = first.resolves_at or question.closes_at
@@ -435,15 +485,15 @@ class QuestionsResult(Result):
                 "asked": question.due.date().isoformat(),
                 "resolves": resolves.date().isoformat() if resolves else "",
                 "targets": len(question.targets),
-                "price": "" if (price := first.snapshot and first.snapshot.price) is None else f"{price:.0%}",
+                "price": "" if (price := first.snapshot and first.snapshot.price) is None else percent(price),
                 "text": question.text,
             }
             row |= {"topic": self.topics[place].topic} if self.topics else {}
-            found.append(row)
-        return found
+            rows.append(row)
+        return rows
 
     def print(self, console: Console) -> None:
-        """The first questions as a table, and a summary of all."""
+        """Print the first questions as a table, and a summary of all."""
         columns: dict[TextColumn, Any] = {
             TextColumn(head="id", shrink=12): "id",
             TextColumn(head="asked", drop=2): "asked",
@@ -457,26 +507,27 @@ class QuestionsResult(Result):
             show_text(console, f"… and {len(self.questions) - SHOWN} more\n")
         kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(q.kind for q in self.questions).items())
         targets = sum(len(q.targets) for q in self.questions)
-        known = f", {self.outcomes} of which have come out" if self.outcomes else ""
+        known = f", {self.outcomes} of which have resolved" if self.outcomes else ""
         show_text(console, f"{len(self.questions)} questions ({kinds}) with {targets} targets{known}: well formed.\n")
-        if self.late:
-            one = len(self.late) == 1
-            text = f"{quarantine_note(len(self.late))}. A backtest leaves {'it' if one else 'them'} out"
-            show_text(console, f"{text} ({LATE_TEXT_HINT}):\n")
-        for (id, due), found in list(self.late.items())[:SHOWN]:
-            show_text(console, f"  {id}, asked {due.date()}\n" + "".join(f"    {one}\n" for one in found[:SHOWN]))
+        if self.post_cutoff:
+            pronoun = "it" if len(self.post_cutoff) == 1 else "them"
+            text = f"{excluded_note(len(self.post_cutoff))}. A backtest leaves {pronoun} out"
+            show_text(console, f"{text} ({LEAKY_QUESTIONS_HINT}):\n")
+        for (id, due), passages in list(self.post_cutoff.items())[:SHOWN]:
+            lines = "".join(f"    {passage}\n" for passage in passages[:SHOWN])
+            show_text(console, f"  {id}, asked {due.date()}\n{lines}")
         for topic, n in Counter(label.topic for label in self.topics).most_common():
             show_text(console, f"{n:5} {topic}\n")
 
 
 async def read_set(name: str, wanted: SetFilter, settings: Settings) -> QuestionSet:
-    """Any question set as it is now: a file, a data set, or a market's list."""
-    found = find_set(name)
-    if found.kind == "datasets":
+    """Read any question set as it is now: a file, a data set, or a market's list."""
+    dataset = find_set(name)
+    if dataset.kind == "datasets":
         return open_benchmark(name, wanted=wanted, live=True).questions
     if wanted.rounds:
         raise InputError(f"{name} has no rounds", column="questions.rounds")
-    questions, notes = await list_questions(found, wanted, settings, clock_of(settings)().replace(microsecond=0))
+    questions, notes = await list_questions(dataset, wanted, settings, clock_of(settings)().replace(microsecond=0))
     return QuestionSet(name=name, questions=tuple(questions), notes=notes)
 
 
@@ -487,8 +538,8 @@ async def show_questions(request: DataShowRequest, settings: Settings | None = N
     """
     settings, wanted = settings or load_settings(), request.wanted()
     submitted = _submitted(settings) if request.new else frozenset[str]()
-    found = await look_at_set(request.dataset, wanted, settings, leave_out=submitted)
-    return replace(found, topics=await _topics(found.questions, request.model)) if request.topics else found
+    result = await look_at_set(request.dataset, wanted, settings, leave_out=submitted)
+    return replace(result, topics=await _topics(result.questions, request.model)) if request.topics else result
 
 
 async def look_at_set(
@@ -498,23 +549,31 @@ async def look_at_set(
 
     Questions whose ids are in `leave_out` do not count towards the limit.
     """
-    found = await read_set(name, replace(wanted, limit=None) if leave_out else wanted, settings)
-    chosen = [question for question in found.questions if question.id not in leave_out][: wanted.limit]
+    question_set = await read_set(name, replace(wanted, limit=None) if leave_out else wanted, settings)
+    chosen = [question for question in question_set.questions if question.id not in leave_out][: wanted.limit]
     if not chosen:
-        kind = "new open question for you" if found.questions else "such question"
-        raise InputError(f"{name} has no {kind}", hint="; ".join(found.notes[:3]) or None)
-    found = found.only(chosen)
-    late = {asked_key(one): late_passages(one) for one in found.questions} if wanted.late_text != "keep" else {}
-    if wanted.late_text == "cut":
-        found = with_early_texts(found, "cut")
-    articles = [(one, found.contexts.get(asked_key(one), ())) for one in found.questions]
-    refused = {asked_key(one): tuple(refused_articles(one, given)) for one, given in articles if given}
+        kind = "new open question for you" if question_set.questions else "such question"
+        raise InputError(f"{name} has no {kind}", hint="; ".join(question_set.notes[:3]) or None)
+    question_set = question_set.only(chosen)
+    post_cutoff = (
+        {asked_key(question): post_cutoff_passages(question) for question in question_set.questions}
+        if wanted.leaky_questions != "keep"
+        else {}
+    )
+    if wanted.leaky_questions == "redact":
+        question_set = with_early_texts(question_set, "redact")
+    materials = [(question, question_set.contexts.get(asked_key(question), ())) for question in question_set.questions]
+    # A whole context was checked when it was gathered.
+    contexts = [(question, material) for question, material in materials if not isinstance(material, str)]
+    refused = {
+        asked_key(question): tuple(refused_articles(question, articles)) for question, articles in contexts if articles
+    }
     named = list(chain.from_iterable(refused.values()))
     return QuestionsResult(
-        asked=found,
-        notes=(*found.notes, *refusal_notes(named, sum(len(given) for _, given in articles), SHOWN)),
-        late={key: passages for key, passages in late.items() if passages},
-        refused={key: those for key, those in refused.items() if those},
+        question_set=question_set,
+        notes=(*question_set.notes, *refusal_notes(named, sum(len(articles) for _, articles in contexts), SHOWN)),
+        post_cutoff={key: passages for key, passages in post_cutoff.items() if passages},
+        refused={key: articles for key, articles in refused.items() if articles},
     )
 
 
@@ -530,6 +589,6 @@ async def _topics(questions: tuple[Question, ...], model: str | None) -> tuple[T
 
 
 def _submitted(settings: Settings) -> frozenset[str]:
-    """Ids of questions that this machine has submitted; one part of a group is enough."""
+    """Return ids of questions that this machine has submitted; one part of a group is enough."""
     taken = [key[2] for key in SubmissionHistory.of(open_ledger(settings).entries()).taken]
     return frozenset(name for full in taken for name in (full, full.partition("#")[0]))

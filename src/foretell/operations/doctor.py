@@ -20,33 +20,28 @@ from uuid import uuid4
 
 from foretell.data.files import write_atomically
 from foretell.data.known_services import KNOWN_SERVICES
-from foretell.data.pace import ServiceStore
-from foretell.models.database.sqlite import RESERVED_BYTES, open_read_only
+from foretell.data.service_limits import ServiceStore
+from foretell.models.database.integrity import CheckedTable, StoredCheck, newest_value
+from foretell.models.database.sqlite import RESERVED_BYTES
 from foretell.models.journal import Journal
+from foretell.models.journal_check import ENTRIES, rebuild_accounts
 from foretell.operations.repair import (
-    ANSWERS,
-    ENTRIES,
     LIMITS,
-    TABLE_NOUNS,
-    CheckedTable,
     HomeFile,
-    StoredCheck,
     file_faults,
     home_files,
     in_use,
     missing_runs,
     newer_parts,
-    rebuild_accounts,
     rebuild_file,
     set_aside,
     set_aside_rows,
-    unreadable_rows,
 )
 from foretell.operations.requests.setup import DoctorRequest
-from foretell.operations.result import Result
 from foretell.operations.services import ALL, check_services, list_services, reach_services
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError, storage_error
+from foretell.report.result import Result
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import (
     KEYS,
@@ -59,7 +54,8 @@ from foretell.runs.settings import (
     read_settings_file,
 )
 from foretell.runs.store import RunStore
-from foretell.submit.ledger import LEDGER_FILE, SubmissionLedger
+from foretell.runs.stored_rows import ANSWERS, TABLE_NOUNS, unreadable_rows
+from foretell.tournaments.ledger import LEDGER_FILE, open_ledger
 
 FindingState = Literal["ok", "missing", "optional", "wrong", "repaired"]
 OWN_EXTRAS = ("dev", "oracles", "docs")
@@ -85,7 +81,7 @@ REACH_SECONDS = 20.0
 SKEW_SECONDS = 60.0
 """How far the clock may differ from the clocks of services."""
 AHEAD = timedelta(minutes=10)
-"""How far in the future a stored time may lie before the clock is called wrong."""
+"""How far in the future a stored time may be before the clock is reported as wrong."""
 REPAIR = "foretell doctor --repair"
 
 
@@ -111,7 +107,7 @@ class DoctorResult(Result):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong; you can do without what is only missing."""
+        """Whether nothing is wrong. Missing parts are optional."""
         return all(finding.state != "wrong" for finding in self.findings)
 
     def __str__(self) -> str:
@@ -168,7 +164,7 @@ def save_contact(home: Path, contact: str) -> None:
     line = f"contact = {json.dumps(contact)}\n"
     before = path.read_text(encoding="utf-8") if path.is_file() else SETTINGS_TEMPLATE
     text, replaced = re.subn(r"(?m)^(# )?contact\s*=.*\n?", lambda _: line, before, count=1)
-    # At the top: below a heading it would belong to that.
+    # At the top: below a heading it would belong to that table.
     write_atomically(path, (text if replaced else line + before).encode(), private=True)
 
 
@@ -200,12 +196,12 @@ def _home(settings: Settings) -> Iterator[Finding]:
         closed = [name for name, state in store.states().items() if state.closed > now]
     if closed:
         yield Finding(
-            "services", "missing", f"not asked for now: {', '.join(closed)}", "foretell doctor --services says why"
+            "services", "missing", f"not used for now: {', '.join(closed)}", "foretell doctor --services says why"
         )
 
 
 def _settings_file(settings: Settings) -> Finding:
-    """Where the file of settings is, what it sets, and which old variables count instead of it."""
+    """Report where the file of settings is, what it sets, and which old variables override it."""
     path = settings.home / SETTINGS_FILE
     old = [name for name in OLD if settings.keys.get(name)]
     if old:
@@ -226,7 +222,7 @@ def _disk(home: Path) -> Finding:
     usage = shutil.disk_usage(home)
     detail = f"{usage.free / 1e9:,.1f} GB of {usage.total / 1e9:,.1f} GB free"
     if usage.free < RESERVED_BYTES:
-        advice = f"free some space: nothing is asked while less than {RESERVED_BYTES // 10**6} MB are left"
+        advice = f"free some space: no request is sent while less than {RESERVED_BYTES // 10**6} MB are left"
         return Finding("disk", "wrong", detail, advice)
     if usage.free < SCARCE_BYTES:
         advice = "free some space, or export FORETELL_HOME=FOLDER on another disk"
@@ -251,15 +247,15 @@ def look_at_databases(settings: Settings, *, repair: bool) -> Iterator[Finding]:
             yield _looked_at(file, settings, repair=repair)
         except (OSError, sqlite3.DatabaseError, InputError) as error:
             yield Finding(file.path.name, "wrong", str(storage_error(error, file.path) or error), REPAIR)
-    ledger = SubmissionLedger(settings.home / LEDGER_FILE)
+    ledger = open_ledger(settings)
     if ledger.path.exists():
         check = ledger.verify()
-        advice = "" if check.whole else "nothing is submitted on it: keep the file elsewhere, and a new one is begun"
+        advice = "" if check.whole else "nothing more is submitted with it; move the file elsewhere to start a new one"
         yield Finding(LEDGER_FILE, "ok" if check.whole else "wrong", str(check), advice)
     damaged = (path.name for path in settings.home.glob("*.db.damaged-*"))
-    aside = sorted(name for name in damaged if not name.endswith(("-wal", "-shm")))
-    if aside:
-        detail = f"damaged files were set aside: {', '.join(aside[-3:])}"
+    damaged_files = sorted(name for name in damaged if not name.endswith(("-wal", "-shm")))
+    if damaged_files:
+        detail = f"damaged files were set aside: {', '.join(damaged_files[-3:])}"
         yield Finding("", "optional", detail, "delete them if you do not need them")
 
 
@@ -286,7 +282,7 @@ def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
         return Finding(name, "ok", detail)
     check = table.check_file(file.path)
     detail += f", {check.total:,} {table.rows}"
-    detail += f"; {check.unverified:,} of before there were checksums are taken as they are" if check.unverified else ""
+    detail += f"; {check.unverified:,} stored before checksums existed cannot be verified" if check.unverified else ""
     unreadable = _unreadable(file, settings, repair=repair) if table is ANSWERS else None
     edited = unreadable or _edited(table, check, settings, repair=repair)
     if repair and table is ENTRIES and not edited and not in_use(file.path) and (done := rebuild_accounts(file.path)):
@@ -295,7 +291,7 @@ def _looked_at(file: HomeFile, settings: Settings, *, repair: bool) -> Finding:
 
 
 def restore_advice(file: HomeFile) -> str:
-    """How to get a damaged file back: rebuilding what is safe, a backup, SQLite's own recovery, or going without."""
+    """Return how to restore a damaged file: rebuild indexes, use a backup or SQLite's own recovery, or move it away."""
     if file.what == LIMITS:
         return REPAIR
     folder, name = shlex.quote(str(file.path.parent)), file.path.name
@@ -309,7 +305,7 @@ def restore_advice(file: HomeFile) -> str:
 
 
 def _edited(table: CheckedTable, check: StoredCheck, settings: Settings, *, repair: bool) -> Finding | None:
-    """Rows that are not what was stored."""
+    """Return the finding about rows that were changed after they were stored."""
     if not check.wrong:
         return None
     first = table.described(check.wrong[0])
@@ -321,9 +317,8 @@ def _edited(table: CheckedTable, check: StoredCheck, settings: Settings, *, repa
 
 
 def _unreadable(file: HomeFile, settings: Settings, *, repair: bool) -> Finding | None:
-    """Runs, questions and steps that cannot be read although the file itself is sound."""
-    with closing(open_read_only(file.path)) as con:
-        wrong = unreadable_rows(con)
+    """Return the finding about rows that cannot be read although the file itself is sound."""
+    wrong = unreadable_rows(file.path)
     if not wrong:
         return None
     detail = f"{', '.join(f'{len(rows)} {TABLE_NOUNS[table]}' for table, rows in wrong.items())} cannot be read"
@@ -359,7 +354,7 @@ def _contact(settings: Settings) -> Finding:
     return Finding(
         "contact",
         "missing",
-        f"none: {wanted} cannot be asked, others do not know whom to tell of a problem",
+        f"none: {wanted} cannot be used, and other services cannot report problems to you",
         "foretell doctor --contact you@example.org",
     )
 
@@ -373,8 +368,8 @@ def look_at_setup(settings: Settings) -> Iterator[Finding]:
 
 
 def _model_key(settings: Settings) -> Finding:
-    if found := [name for name in MODEL_PROVIDERS if name in settings.services]:
-        return Finding("model key", "ok", ", ".join(found))
+    if providers := [name for name in MODEL_PROVIDERS if name in settings.services]:
+        return Finding("model key", "ok", ", ".join(providers))
     names = ", ".join(KEYS[name][0] for name in MODEL_PROVIDERS)
     local = "or use a model on this machine: compat:NAME@http://localhost:11434/v1"
     return Finding("model key", "missing", "none", f"set one of {names}, {local}")
@@ -382,8 +377,8 @@ def _model_key(settings: Settings) -> Finding:
 
 def _search_key(settings: Settings) -> Finding:
     engines = [name for name in SEARCH_ENGINES if name in KEYS]
-    if found := [name for name in engines if name in settings.services]:
-        return Finding("search key", "ok", ", ".join(found))
+    if names := [name for name in engines if name in settings.services]:
+        return Finding("search key", "ok", ", ".join(names))
     advice = f"set {KEYS[engines[0]][0]}, {KEYS[engines[1]][0]} or the key of another engine"
     return Finding("search key", "missing", "none, so only gdelt and your own documents are searched", advice)
 
@@ -404,9 +399,9 @@ def _data(settings: Settings) -> Finding:
 
 
 def _keys(settings: Settings) -> Iterator[Finding]:
-    found = {service: [name for name in names if settings.keys.get(name)] for service, names in KEYS.items()}
-    present = sorted({name for names in found.values() for name in names[:1]})
-    missing = sorted({KEYS[service][0] for service, names in found.items() if not names})
+    set_names = {service: [name for name in names if settings.keys.get(name)] for service, names in KEYS.items()}
+    present = sorted({name for names in set_names.values() for name in names[:1]})
+    missing = sorted({KEYS[service][0] for service, names in set_names.items() if not names})
     yield Finding("keys", "ok" if present else "missing", f"set: {', '.join(present) or 'none'}")
     if missing:
         yield Finding("", "optional", f"not set: {', '.join(missing)}")
@@ -427,49 +422,47 @@ def _model(settings: Settings) -> Finding:
 
 
 def _listens(port: int) -> bool:
-    with socket.socket() as one:
-        one.settimeout(WAIT)
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as connection:
+        connection.settimeout(WAIT)
+        return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _clock(settings: Settings, skew: float | None) -> Finding:
     """Is the clock simulated, set back, or different from the clocks of services?"""
     now = datetime.now(UTC)
-    mend = "set this machine's clock (timedatectl set-ntp true): forecasts are stamped with it"
+    advice = "set this machine's clock (timedatectl set-ntp true): forecasts are stamped with it"
     if settings.clock:
-        detail = f"FORETELL_CLOCK is {settings.clock}: a simulation's time"
+        detail = f"FORETELL_CLOCK is {settings.clock}, a simulated time"
         return Finding("clock", "wrong", detail, "unset FORETELL_CLOCK for live questions")
-    facts = max(date.fromisoformat(one.date) for one in KNOWN_SERVICES.values())
+    facts = max(date.fromisoformat(known_service.date) for known_service in KNOWN_SERVICES.values())
     if now.date() < facts:
-        return Finding("clock", "wrong", f"{now:%Y-%m-%d %H:%M} UTC lies in the past", mend)
-    # A part of an example was made on a simulated clock.
+        return Finding("clock", "wrong", f"{now:%Y-%m-%d %H:%M} UTC is in the past", advice)
+    # A part of an example was created with a simulated clock.
     newest = None if settings.is_example else _newest_stored(settings)
     if newest is not None and newest > now + AHEAD:
-        detail = f"{now:%Y-%m-%d %H:%M} UTC, but something here was stored at {newest:%Y-%m-%d %H:%M}: it was set back"
-        return Finding("clock", "wrong", detail, mend)
+        detail = f"{now:%Y-%m-%d %H:%M} UTC, before a stored time, {newest:%Y-%m-%d %H:%M}: the clock was set back"
+        return Finding("clock", "wrong", detail, advice)
     if skew is not None and abs(skew) > SKEW_SECONDS:
         way = "ahead of" if skew > 0 else "behind"
         detail = f"{timedelta(seconds=round(abs(skew)))} {way} the clocks of services"
-        return Finding("clock", "wrong", detail, mend)
+        return Finding("clock", "wrong", detail, advice)
     agrees = "" if skew is None else ", as services have it"
     return Finding("clock", "ok", f"{now:%Y-%m-%d %H:%M:%S} UTC by this machine{agrees}")
 
 
 def _newest_stored(settings: Settings) -> datetime | None:
-    """The latest time stored in the home: of a run, or of the last request to a service."""
-    found: list[datetime] = []
-    asked = {"runs.db": "SELECT max(created) FROM run", "services.db": "SELECT max(wall) FROM limit_clock"}
-    for name, query in asked.items():
+    """Return the latest time stored in the home: of a run, or of the last request to a service."""
+    times: list[datetime] = []
+    for name, table, column in (("runs.db", "run", "created"), ("services.db", "limit_clock", "wall")):
         with suppress(sqlite3.DatabaseError, ValueError, TypeError):
-            with closing(open_read_only(settings.home / name)) as con:
-                (value,) = con.execute(query).fetchone()
-            found.append(datetime.fromtimestamp(value, UTC) if isinstance(value, float) else instant(value))
-    return max(found, default=None)
+            value = newest_value(settings.home / name, table, column)
+            times.append(datetime.fromtimestamp(value, UTC) if isinstance(value, float) else instant(value))
+    return max(times, default=None)
 
 
 def _database(settings: Settings) -> Finding:
     if not settings.database:
-        detail = "runs are kept in the home; FORETELL_DATABASE_URL would share them between machines"
+        detail = "runs are stored in the home; FORETELL_DATABASE_URL would share them between machines"
         return Finding("PostgreSQL", "optional", detail)
     try:
         import psycopg
@@ -501,7 +494,7 @@ async def look_at_sandbox() -> Finding:
     except (SandboxUnavailable, OSError) as error:
         advice = "apt install bubblewrap, or the like; only agents with a notebook need it"
         return Finding("sandbox", "missing", str(error), advice)
-    return Finding("sandbox", "ok", "bubblewrap was tried and holds; agents may write Python")
+    return Finding("sandbox", "ok", "bubblewrap works; agents may write Python")
 
 
 def _extras() -> Iterator[Finding]:

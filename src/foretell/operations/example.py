@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,23 +26,15 @@ from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
 from foretell.metrics.bootstrap import Interval
+from foretell.number_text import bracket, percent
 from foretell.operations.ask import AskResult, stored_answer
 from foretell.operations.grid import run_grid
-from foretell.operations.practice import (
-    CLOCK,
-    CONTACT,
-    ENGINE,
-    ArenaDemoResult,
-    ArenaSeason,
-    arena_demo,
-    open_simulation,
-    practice_environment,
-    prepare_home,
-)
+from foretell.operations.practice import CONTACT, ENGINE, practice_environment, prepare_home
 from foretell.operations.requests.runs import GridRequest, RunsResolveRequest
 from foretell.operations.requests.setup import DemoRequest
-from foretell.operations.runs import resolve_stored_run
+from foretell.operations.resolve import resolve_stored_run
 from foretell.operations.score import ScoreResult
+from foretell.practice.arena_demo import CLOCK, ArenaDemoResult, ArenaSeason, arena_demo, open_simulation
 from foretell.practice.example import (
     HASTY,
     RESEARCHER,
@@ -53,26 +45,27 @@ from foretell.practice.example import (
 )
 from foretell.practice.models.server import Script
 from foretell.practice.services import ServiceOptions, all_services
+from foretell.questions.backtest import Backtest
 from foretell.questions.errors import InputError
+from foretell.questions.file_lock import LockHeld, locked
 from foretell.questions.trace import BeliefRevised
-from foretell.report.arena_report import ArenaReport, arena_headline, arena_report
+from foretell.report.arena_report import ArenaReport, arena_headline, arena_report, below_half
 from foretell.report.charts.svg import Chart
 from foretell.report.charts.timelines import Trajectory, trajectory_plot
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, Section
 from foretell.report.leaderboard import headline, leaderboard_sections
-from foretell.report.numbers import bracket
 from foretell.report.study import StudyColumn, table
 from foretell.report.terminal import show_text
 from foretell.report.tree_report import picture_of
-from foretell.runs.backtest import Backtest
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.runner import execute_run, prepare_run
 from foretell.runs.settings import EXAMPLE_FILE, Settings, load_settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunStore
 from foretell.scoring.join import read_table
-from foretell.scoring.long_tables import StoredScores, forecast_rows, outcome_rows, write_backtest
+from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
+from foretell.scoring.run_scores import StoredScores
 from foretell.scoring.score import ScoringOptions, score_table
 
 MARKER = EXAMPLE_FILE
@@ -84,7 +77,7 @@ FORECASTERS = {
     "linear": "linear: a line through the past",
     "hybrid": "hybrid: series and base rate",
     "prior": "prior: base rates alone",
-    "always": "always 0.5",
+    "constant": "always 0.5",
 }
 """Forecaster of the backtest → name of its run."""
 ARENA, GRID = "example-month", "which forecaster"
@@ -122,11 +115,11 @@ class ExampleSize:
 
 @dataclass(frozen=True, kw_only=True)
 class ExampleAnswer:
-    """One answer of the scripted agent, and how it got there."""
+    """One answer of the scripted agent, and its steps."""
 
     answer: AskResult
     path: tuple[float, ...]
-    """The belief of the first trial after each step."""
+    """The estimate of the first trial after each step."""
     price: float
     outcome: int
 
@@ -146,12 +139,12 @@ class Example:
     arena: ArenaReport
 
 
-# An example uses the settings and services of the practice world, and nothing of the user's.
+# An example uses the settings and services of practice, and none of the user's data.
 
 
 @asynccontextmanager
 async def example_settings(home: Path, script: Script = example_script) -> AsyncGenerator[Settings]:
-    """The settings of an example while its services are running."""
+    """Yield the settings of an example while its services are running."""
     options = ServiceOptions(now=datetime.now(UTC), script=script, pages=example_story().pages)
     async with all_services(options) as addresses:
         environment = practice_environment(addresses, home)
@@ -161,22 +154,22 @@ async def example_settings(home: Path, script: Script = example_script) -> Async
 
 @contextmanager
 def serving_example(home: Path) -> Generator[Settings]:
-    """The same for a program without an event loop: the services run in a thread."""
-    ready, stop, found = threading.Event(), asyncio.Event(), list[Settings]()
+    """Yield the settings of an example while its services run in a thread, for programs without an event loop."""
+    ready, stop, opened = threading.Event(), asyncio.Event(), list[Settings]()
     loops: list[asyncio.AbstractEventLoop] = []
     problems: list[BaseException] = []
 
     async def main() -> None:
         loops.append(asyncio.get_running_loop())
         async with example_settings(home) as settings:
-            found.append(settings)
+            opened.append(settings)
             ready.set()
             await stop.wait()
 
     def work() -> None:
         try:
             asyncio.run(main())
-        except BaseException as problem:  # told to whoever waits
+        except BaseException as problem:  # Raised again in the waiting thread.
             problems.append(problem)
         finally:
             ready.set()
@@ -187,7 +180,7 @@ def serving_example(home: Path) -> Generator[Settings]:
     if problems:
         raise problems[0]
     try:
-        yield found[0]
+        yield opened[0]
     finally:
         loops[0].call_soon_threadsafe(stop.set)
         thread.join(10)
@@ -196,25 +189,29 @@ def serving_example(home: Path) -> Generator[Settings]:
 # Creating the example.
 
 
-def _clear(home: Path) -> None:
-    """Prepare an empty folder, replacing an earlier example."""
-    try:
-        if home.exists() and any(home.iterdir()):
-            if not is_complete(home) and not (home / f"{MARKER}.part").is_file():
-                raise InputError("this folder contains something other than an example", path=home, hint="move it away")
-            shutil.rmtree(home)
-        home.mkdir(parents=True, exist_ok=True)
-        (home / f"{MARKER}.part").touch()
-    except OSError as error:
-        problem = error.strerror or "cannot be written"
-        raise InputError(problem, path=home, hint="set FORETELL_HOME to a folder of yours") from None
-
-
-def _complete(home: Path, note: str) -> None:
-    """Mark an example as complete."""
-    made = {"made": datetime.now(UTC).isoformat(timespec="seconds"), "note": note}
-    write_atomically(home / MARKER, json.dumps(made).encode())
-    (home / f"{MARKER}.part").unlink()
+@contextmanager
+def _creating(home: Path, note: str) -> Generator[None]:
+    """Empty the folder, replacing an earlier example, and mark it as complete at the end."""
+    unfinished = home / f"{MARKER}.part"
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(home.with_name(f"{home.name}.lock"), wait=False))
+            if home.exists() and any(home.iterdir()):
+                if not is_complete(home) and not unfinished.is_file():
+                    hint = "move it away"
+                    raise InputError("this folder contains something other than an example", path=home, hint=hint)
+                shutil.rmtree(home)
+            home.mkdir(parents=True, exist_ok=True)
+            unfinished.touch()
+        except LockHeld:
+            raise InputError("another process is creating this example", path=home, hint="wait for it") from None
+        except OSError as error:
+            problem = error.strerror or "cannot be written"
+            raise InputError(problem, path=home, hint="set FORETELL_HOME to a folder of yours") from None
+        yield
+        marker = {"made": datetime.now(UTC).isoformat(timespec="seconds"), "note": note}
+        write_atomically(home / MARKER, json.dumps(marker).encode())
+        unfinished.unlink()
 
 
 async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell = lambda _: None) -> Example:
@@ -226,22 +223,21 @@ async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell =
         tell: Called with a line before each part.
     """
     size = size or ExampleSize()
-    _clear(home)
-    prepare_home(home)
-    async with example_settings(home, script_with_refusal) as settings:
-        tell("1 of 4: a backtest on real series …")
-        benchmark = open_benchmark("demo", wanted=SetFilter(limit=size.questions))
-        backtest = await _backtest(settings, benchmark, size)
-        await _grid(settings, size)
-        tell("2 of 4: an agent's research, scripted …")
-        agent = await _agent(settings)
-        tell("3 of 4: a tree of claims …")
-        tree, slow, scenario = _tree(home)
-        tell("4 of 4: a month of an arena on a simulated exchange …")
-        arena = await _arena(home, size)
-        with closing(RunStore(settings.store)) as store:
-            StoredScores(store).of(store.runs())  # So that the first page need not make them.
-    _complete(home, SCRIPTED_NOTE)
+    with _creating(home, SCRIPTED_NOTE):
+        prepare_home(home)
+        async with example_settings(home, script_with_refusal) as settings:
+            tell("1 of 4: a backtest on real series …")
+            benchmark = open_benchmark("demo", wanted=SetFilter(limit=size.questions))
+            backtest = await _backtest(settings, benchmark, size)
+            await _grid(settings, size)
+            tell("2 of 4: an agent's research, scripted …")
+            agent = await _agent(settings)
+            tell("3 of 4: a tree of claims …")
+            tree, slow, scenario = _tree(home)
+            tell("4 of 4: a month of an arena on a simulated exchange …")
+            arena = await _arena(home, size)
+            with closing(RunStore(settings.store)) as store:
+                StoredScores(store).of(store.runs())  # Computed now, so that the first page loads fast.
     return Example(
         home=home,
         benchmark=benchmark,
@@ -272,30 +268,30 @@ async def _backtest(settings: Settings, benchmark: Benchmark, size: ExampleSize)
     ]
     with closing(RunStore(settings.store)) as store:
         answers = [answer for spec in specs for answer in store.answers(spec.id)]
-        asked = benchmark.questions.questions[: size.questions]
+        questions = benchmark.questions.questions[: size.questions]
     # In the order of a backtest, so that the draws and all numbers are the same.
-    place = {(question.id, question.as_of_in("backtest").at): n for n, question in enumerate(asked)}
+    place = {(question.id, question.as_of_in("backtest").at): n for n, question in enumerate(questions)}
     answers.sort(key=lambda answer: place[answer.question_id, answer.as_of.at])
-    return Backtest(questions=tuple(asked), answers=tuple(answers))
+    return Backtest(questions=tuple(questions), answers=tuple(answers))
 
 
 async def _grid(settings: Settings, size: ExampleSize) -> None:
-    """An experiment over the same forecasters. It reuses the runs of the backtest."""
-    asked = {"dataset": "demo"} if size.questions is None else {"dataset": "demo", "limit": size.questions}
-    grid = {"name": GRID, "base": {"questions": asked}, "factors": {"forecaster": list(size.forecasters)}}
+    """Run an experiment over the same forecasters. It reuses the runs of the backtest."""
+    questions = {"dataset": "demo"} if size.questions is None else {"dataset": "demo", "limit": size.questions}
+    grid = {"name": GRID, "base": {"questions": questions}, "factors": {"forecaster": list(size.forecasters)}}
     file = settings.home / "grid.yaml"
     write_atomically(file, json.dumps(grid, indent=1).encode())  # JSON is YAML.
     await run_grid(GridRequest(grid=file), settings)
 
 
 async def _agent(settings: Settings) -> ExampleAnswer:
-    """Two scripted agents on the same made-up questions; one of them has a failed cell to retry."""
+    """Two scripted agents on the same made-up questions; one of them has a failed trial to retry."""
     story, file, outcomes = example_story(), settings.home / "questions.jsonl", settings.home / "outcomes.csv"
-    lines = (json.dumps(one, ensure_ascii=False) for one in story.questions)
+    lines = (json.dumps(question, ensure_ascii=False) for question in story.questions)
     write_atomically(file, "\n".join([*lines, ""]).encode())
     rows = [{"question": id, "target": "yes", "outcome": outcome} for id, outcome in story.outcomes.items()]
     write_atomically(outcomes, rows_as_csv(rows).encode())
-    made: list[RunSpec] = []
+    specs: list[RunSpec] = []
     for model, trials, name in ((HASTY, 1, HASTY_RUN), (RESEARCHER, 3, AGENT_RUN)):
         full = f"openai:{model}"
         spec = RunSpec(
@@ -305,9 +301,9 @@ async def _agent(settings: Settings) -> ExampleAnswer:
             trials=trials,
             prices={full: "0/0"},
         )
-        made.append(await _run(settings, spec, name, SCRIPTED_NOTE))
-        await resolve_stored_run(RunsResolveRequest(run=made[-1].id, outcomes=outcomes), settings)
-    return _answer(settings, made[-1])
+        specs.append(await _run(settings, spec, name, SCRIPTED_NOTE))
+        await resolve_stored_run(RunsResolveRequest(run=specs[-1].id, outcomes=outcomes), settings)
+    return _answer(settings, specs[-1])
 
 
 def _answer(settings: Settings, spec: RunSpec) -> ExampleAnswer:
@@ -315,8 +311,8 @@ def _answer(settings: Settings, spec: RunSpec) -> ExampleAnswer:
         row = store.run(spec.id)
         assert row is not None
         story = example_story()
-        question = next(one for one in store.questions(spec.id) if one.id == story.questions[0]["id"])
-        events = [event for _, cell, event in store.events(spec.id, question.id) if cell.trial == 0]
+        question = next(stored for stored in store.questions(spec.id) if stored.id == story.questions[0]["id"])
+        events = [event for _, key, event in store.events(spec.id, question.id) if key.trial == 0]
         answer = stored_answer(store, spec_from_json(row.spec), question)
     target = question.targets[0]
     return ExampleAnswer(
@@ -343,7 +339,7 @@ async def _arena(home: Path, size: ExampleSize) -> ArenaReport:
         async for _ in run.days():
             pass
         for entry, spec in run.arena.entries():
-            # They have pages under the arena, and would crowd the list of runs.
+            # They have pages under the arena, and would clutter the list of runs.
             name = f"{ARENA}: {entry.name}"
             run.arena.store.label(spec.id, name=name, note=SIMULATED_NOTE, tags=[TAG, "arena"], archived=True)
         return arena_report(read_arena_table(run.arena.store.database, run.arena.name))
@@ -361,13 +357,17 @@ class DemoResult(ScoreResult):
     """Days of the arena."""
 
     def to_dict(self) -> Any:
-        """The leaderboard's data, the answers of the other parts, and where everything is."""
-        made = self.example
+        """Return the leaderboard's data, the answers of the other parts, and where everything is."""
+        example = self.example
         return super().to_dict() | {
-            "home": str(made.home),
-            "agent": {"p": dict(made.agent.answer.p), "price": made.agent.price, "outcome": made.agent.outcome},
-            "tree": {"p": made.tree.nodes[made.tree.root].p, made.scenario: made.slow},
-            "arena": made.arena.to_dict(),
+            "home": str(example.home),
+            "agent": {
+                "p": dict(example.agent.answer.p),
+                "price": example.agent.price,
+                "outcome": example.agent.outcome,
+            },
+            "tree": {"p": example.tree.nodes[example.tree.root].p, example.scenario: example.slow},
+            "arena": example.arena.to_dict(),
             "open": OPEN_WITH,
         }
 
@@ -381,11 +381,11 @@ class DemoResult(ScoreResult):
         show_text(console, f"Open all of it:  {OPEN_WITH}\n")
 
     def to_html(self) -> str:
-        """The four parts as a page, and the backtest in detail."""
+        """Return the four parts as a page, and the backtest in detail."""
         return self._document().to_html()
 
     def to_markdown(self) -> str:
-        """The four parts as Markdown, and the backtest in detail."""
+        """Return the four parts as Markdown, and the backtest in detail."""
         return self._document().to_markdown()
 
     def _document(self) -> ReportDocument:
@@ -404,26 +404,29 @@ class DemoResult(ScoreResult):
 
     def write_folder(self, path: Path) -> list[Path]:
         """Write the forecasts and outcomes of the backtest as tables into a folder."""
-        made = self.example
-        return list(write_backtest(made.backtest, made.benchmark.questions.resolutions, path).values())
+        example = self.example
+        return list(write_backtest(example.backtest, example.benchmark.questions.resolutions, path).values())
 
     def parts(self, *, charts: bool = False) -> tuple["DemoPart", ...]:
-        """The four parts, for every form of the result; charts are drawn only if asked for."""
-        made, asked = self.example, self.example.backtest.questions
-        targets, series = sum(len(question.targets) for question in asked), len({question.id for question in asked})
-        agent, root = made.agent, made.tree.nodes[made.tree.root]
-        path, p = " → ".join(f"{p:.0%}" for p in agent.path), agent.answer.p["yes"]
-        most = max(sensitivities(made.tree), key=lambda input: abs(input.slope))
+        """Return the four parts, for every form of the result; charts are drawn only if requested."""
+        example, questions = self.example, self.example.backtest.questions
+        targets, series = (
+            sum(len(question.targets) for question in questions),
+            len({question.id for question in questions}),
+        )
+        agent, root = example.agent, example.tree.nodes[example.tree.root]
+        path, p = " → ".join(map(percent, agent.path)), agent.answer.p["yes"]
+        most = max(sensitivities(example.tree), key=lambda input: abs(input.slope))
         scores = {
             row.name: bi for row in self.board.sections()[0].rows if (bi := row.metric("brier_index")) is not None
         }
-        study = made.arena.study()
+        study = example.arena.study()
         place = next(n for n, column in enumerate(study.tables[0].columns) if column.label == "Brier")
         briers = {row.name: row.values[place] for row in study.tables[0].rows}
         return (
             DemoPart(
                 title="Backtest",
-                scope=f": {len(asked)} questions ({targets:,} targets) about {series} real series",
+                scope=f": {len(questions)} questions ({targets:,} targets) about {series} real series",
                 sentences=(headline(self.board),),
                 scores=scores,
                 metric="Brier index",
@@ -434,8 +437,8 @@ class DemoResult(ScoreResult):
                 scope=" (example: made-up news, scripted replies)",
                 sentences=(
                     agent.answer.question.text,
-                    f"{path} in its first trial, {p:.0%} of three trials.",
-                    f"The market said {agent.price:.0%} and the answer was {'yes' if agent.outcome else 'no'}: "
+                    f"{path} in its first trial, {percent(p)} of three trials.",
+                    f"The market said {percent(agent.price)} and the answer was {'yes' if agent.outcome else 'no'}: "
                     f"Brier score {(p - agent.outcome) ** 2:.3f}, market {(agent.price - agent.outcome) ** 2:.3f}.",
                 ),
                 chart=_path_chart(agent, p) if charts else None,
@@ -445,15 +448,17 @@ class DemoResult(ScoreResult):
                 scope=" (example: made up)",
                 sentences=(
                     one_line(root.claim),
-                    f"{root.p:.0%} from {len(made.tree.nodes)} claims. Matters most: {one_line(most.claim)}",
-                    f"What if: {made.scenario} Then {made.slow:.0%}.",
+                    f"{percent(root.p)} from {len(example.tree.nodes)} claims. Matters most: {one_line(most.claim)}",
+                    f"What if: {example.scenario} Then {percent(example.slow)}.",
                 ),
-                chart=picture_of(made.tree) if charts else None,
+                chart=picture_of(example.tree) if charts else None,
             ),
             DemoPart(
                 title="Arena",
                 scope=f" (example: {self.days} days on a simulated exchange, made-up news)",
-                sentences=(f"{arena_headline(made.arena.view)}.",),
+                sentences=tuple(
+                    filter(None, (f"{arena_headline(example.arena.view)}.", below_half(example.arena.view)))
+                ),
                 scores={name: brier for name, brier in briers.items() if isinstance(brier, Interval)},
                 metric="Brier score",
                 decimals=3,
@@ -483,7 +488,7 @@ class DemoPart:
     chart: Chart | None = None
 
     def score_lines(self) -> list[str]:
-        """The scores as lines of text."""
+        """Return the scores as lines of text."""
         if not self.scores:
             return []
         width = max(map(len, self.scores))
@@ -494,7 +499,7 @@ class DemoPart:
         return [self.caption, *lines]
 
     def section(self, number: int) -> Section:
-        """The part as a section of a page."""
+        """Return the part as a section of a page."""
         scope = self.scope.strip(" :()")
         blocks = [HtmlBlock(text=f"{scope[:1].upper()}{scope[1:]}.", style="quiet")]
         blocks += [HtmlBlock(text=sentence) for sentence in self.sentences]
@@ -507,7 +512,7 @@ class DemoPart:
 
 
 def _path_chart(agent: ExampleAnswer, combined: float) -> Chart:
-    """The belief of the first trial after each step, beside the combined answer and the market."""
+    """Draw the estimate of the first trial after each step, the combined answer and the market price."""
     trial = Trajectory(name="first trial", points=list(enumerate(agent.path)))
     return trajectory_plot([trial], "Belief after each step", combined=combined, price=agent.price)
 
@@ -519,16 +524,16 @@ async def demo(
     settings = settings or load_settings()
     home = example_home(settings, arena=request.arena)
     if request.arena:
-        _clear(home)
-        played = await arena_demo(SEASON, home, tell)
-        _complete(home, SIMULATED_NOTE)
-        return played
-    made = await make_example(home, ExampleSize(questions=request.questions, days=SEASON.days), tell)
-    resolutions = made.benchmark.questions.resolutions
-    result = made.backtest
+        with _creating(home, SIMULATED_NOTE):
+            return await arena_demo(SEASON, home, tell)
+    example = await make_example(home, ExampleSize(questions=request.questions, days=SEASON.days), tell)
+    resolutions = example.benchmark.questions.resolutions
+    result = example.backtest
     scored = read_table(forecast_rows(result.forecasts, result.questions), outcome_rows(result.questions, resolutions))
     scoring = ScoringOptions(by=("source",))
-    return DemoResult(board=score_table(scored, scoring), table=scored, scoring=scoring, example=made, days=SEASON.days)
+    return DemoResult(
+        board=score_table(scored, scoring), table=scored, scoring=scoring, example=example, days=SEASON.days
+    )
 
 
 SEASON = ArenaSeason()

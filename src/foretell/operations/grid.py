@@ -16,34 +16,26 @@ from foretell.data.files import write_atomically
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
+from foretell.number_text import bracket, dollars
 from foretell.operations.requests.runs import GridRequest
-from foretell.operations.result import Result, show_table
 from foretell.operations.run import carry_out
-from foretell.operations.run_plan import prepared_cell_cost
-from foretell.operations.runs import measured_costs, money_of
 from foretell.operations.studies import run_study
-from foretell.operations.table import operation
 from foretell.questions.errors import InputError
-from foretell.report.numbers import bracket
 from foretell.report.provenance import Provenance
-from foretell.report.study import StudyResult
+from foretell.report.result import Result, show_table
+from foretell.report.study_result import StudyResult
 from foretell.report.terminal import TextColumn, show_text
+from foretell.runs.costs import money_of
 from foretell.runs.executor import RunProgress
 from foretell.runs.grid import Grid, GridRun, read_grid
-from foretell.runs.runner import (
-    PreparedRun,
-    WatchProgress,
-    check_options,
-    check_run,
-    find_run_of,
-    has_panel,
-    prepare_run,
-)
+from foretell.runs.runner import PreparedRun, WatchProgress, find_run_of, has_panel, prepare_run
 from foretell.runs.runtime import run_budget
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import RunSpec
-from foretell.runs.store import RunRow, RunStore, cells_each
-from foretell.scoring.long_tables import StoredScores
+from foretell.runs.store import RunRow, RunStore, trials_per_question
+from foretell.runs.stored_runs import check_start
+from foretell.runs.trial_costs import measured_costs, prepared_trial_cost
+from foretell.scoring.run_scores import StoredScores
 from foretell.studies.inputs import load_study
 
 STUDY = "ablation"
@@ -57,20 +49,20 @@ class PlannedRun:
     name: str
     run: str
     factors: Mapping[str, str]
-    cells: int
+    trials: int
     done: int
     money: Money
     """What it has cost so far."""
-    per_cell: float | None
+    per_trial: float | None
     """Dollars; None if no price is known."""
     basis: str
-    """Where the price comes from: measured, rough or unknown."""
+    """The basis of the price: measured, rough or unknown."""
 
     @property
     def dollars(self) -> float | None:
-        """The cost of the open cells."""
-        open_cells = self.cells - self.done
-        return 0.0 if not open_cells else None if self.per_cell is None else open_cells * self.per_cell
+        """The cost of the open trials."""
+        open_trials = self.trials - self.done
+        return 0.0 if not open_trials else None if self.per_trial is None else open_trials * self.per_trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,43 +79,47 @@ class GridResult(Result):
 
     @property
     def exit_code(self) -> int:
-        """3 if an answer is missing or rests on a failure."""
-        return 3 if any(one.failed or one.degraded or one.stopped for one in self.ended.values()) else 0
+        """3 if an answer is missing or is a fallback."""
+        return (
+            3
+            if any(progress.failed or progress.fallback or progress.stopped for progress in self.ended.values())
+            else 0
+        )
 
     @cached_property
     def money(self) -> Money:
         """What it cost this time."""
-        return sum((one.money for one in self.ended.values()), Money())
+        return sum((progress.money for progress in self.ended.values()), Money())
 
     @cached_property
     def expected(self) -> float:
-        """The cost of all open cells, as far as prices are known."""
-        return sum(one.dollars or 0.0 for one in self.planned)
+        """The cost of all open trials, as far as prices are known."""
+        return sum(run.dollars or 0.0 for run in self.planned)
 
     @property
     def most(self) -> float | None:
         """The most that can still be billed; None without a budget."""
-        used = sum(one.money.used for one in self.planned)
+        used = sum(run.money.used for run in self.planned)
         return None if self.budget is None else max(0.0, round(self.budget - used, 9))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per run, with its factors."""
+        """Return one row per run, with its factors."""
         return [
             {
-                "name": one.name,
-                "run": one.run,
-                **one.factors,
-                "cells": one.cells,
-                "done": one.done,
-                **one.money.to_dict(),
-                "dollars_to_come": None if one.dollars is None else round(one.dollars, 9),
-                "basis": one.basis,
+                "name": run.name,
+                "run": run.run,
+                **run.factors,
+                "trials": run.trials,
+                "done": run.done,
+                **run.money.to_dict(),
+                "dollars_to_come": None if run.dollars is None else round(run.dollars, 9),
+                "basis": run.basis,
             }
-            for one in self.planned
+            for run in self.planned
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan, the money and the tables."""
+        """Return the plan, the money and the tables."""
         return {
             "schema": "foretell/grid/1",
             "name": self.name,
@@ -137,28 +133,28 @@ class GridResult(Result):
         }
 
     def to_markdown(self) -> str:
-        """The tables as Markdown, or the text of a plan."""
+        """Return the tables as Markdown, or the text of a plan."""
         return self.study.to_markdown() if self.study is not None else f"{self}\n\n{Provenance.now().to_markdown()}"
 
     def to_html(self) -> str:
-        """The tables as a page."""
+        """Return the tables as a page."""
         if self.study is None:
             raise InputError("a plan has no page", hint="write .json, .csv or .md, or carry the grid out")
         return self.study.to_html()
 
     def print(self, console: Console) -> None:
-        """The tables, or the plan."""
+        """Print the tables, or the plan."""
         if self.study is not None:
             self.study.print(console)
             return
         columns: dict[TextColumn, Callable[[PlannedRun], object]] = {
-            TextColumn(head="run", drop=2): lambda one: one.run,
-            TextColumn(head="levels", shrink=24): lambda one: one.name,
-            TextColumn(head="cells", right=True): lambda one: f"{one.cells:,}",
-            TextColumn(head="done", right=True): lambda one: f"{one.done:,}",
-            TextColumn(head="$ billed", right=True, drop=1): lambda one: f"{one.money.billed:.2f}",
-            TextColumn(head="$ to come", right=True): lambda one: "?" if one.dollars is None else f"{one.dollars:.2f}",
-            TextColumn(head="basis"): lambda one: one.basis,
+            TextColumn(head="run", drop=2): lambda run: run.run,
+            TextColumn(head="levels", shrink=24): lambda run: run.name,
+            TextColumn(head="trials", right=True): lambda run: f"{run.trials:,}",
+            TextColumn(head="done", right=True): lambda run: f"{run.done:,}",
+            TextColumn(head="billed", right=True, drop=1): lambda run: dollars(run.money.billed),
+            TextColumn(head="to come", right=True): lambda run: "?" if run.dollars is None else dollars(run.dollars),
+            TextColumn(head="basis"): lambda run: run.basis,
         }
         show_table(console, self.planned, columns)
         show_text(console, f"{self.summary}\n")
@@ -166,11 +162,11 @@ class GridResult(Result):
     @property
     def summary(self) -> str:
         """What is left to do and what it costs, in one line."""
-        cells = sum(one.cells - one.done for one in self.planned)
-        unknown = sum(one.dollars is None for one in self.planned)
-        told = f"{len(self.planned)} runs, {cells:,} cells open, about ${self.expected:.2f} to come"
-        told += f" and {unknown} runs whose price nobody knows" if unknown else ""
-        return f"{told}; " + (f"at most ${self.most:.2f}" if self.most is not None else "no budget is set")
+        trials = sum(run.trials - run.done for run in self.planned)
+        unknown = sum(run.dollars is None for run in self.planned)
+        text = f"{len(self.planned)} runs, {trials:,} trials open, about {dollars(self.expected)} to come"
+        text += f" and {unknown} runs of unknown price" if unknown else ""
+        return f"{text}; " + (f"at most {dollars(self.most)}" if self.most is not None else "no budget is set")
 
 
 # Cost.
@@ -179,25 +175,23 @@ class GridResult(Result):
 def plan_grid(
     runs: Sequence[GridRun], prepared: Mapping[str, PreparedRun], settings: Settings
 ) -> tuple[PlannedRun, ...]:
-    """The state of every run, with the cost of the rest by similar runs on this machine or a rough guess."""
+    """Return the state of every run, with the cost of the rest by similar runs on this machine or a rough guess."""
     with closing(RunStore(settings.store)) as store:
         measured = measured_costs(store)
         money = money_of(store, settings, [prepared[run.name].spec.id for run in runs])
         planned: list[PlannedRun] = []
         for run in runs:
-            one = prepared[run.name]
-            known = store.run(one.spec.id) is not None
-            done = len(store.finished(one.spec.id)) if known else 0
-            cost = prepared_cell_cost(one, measured)
+            prepared_run = prepared[run.name]
+            cost = prepared_trial_cost(prepared_run, measured)
             planned.append(
                 PlannedRun(
                     name=run.name,
-                    run=one.spec.id,
+                    run=prepared_run.spec.id,
                     factors=run.factors,
-                    cells=len(one.questions) * one.spec.trials,
-                    done=done,
-                    money=money[one.spec.id],
-                    per_cell=cost.dollars,
+                    trials=len(prepared_run.questions) * prepared_run.spec.trials,
+                    done=len(store.finished(prepared_run.spec.id)),
+                    money=money[prepared_run.spec.id],
+                    per_trial=cost.dollars,
                     basis=cost.basis,
                 )
             )
@@ -208,7 +202,7 @@ def plan_grid(
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridCell:
+class GridRow:
     """One combination of settings: its run with progress, score and cost."""
 
     name: str
@@ -216,7 +210,7 @@ class GridCell:
     factors: Mapping[str, str]
     state: str
     """The state of its run; `removed` if that is gone."""
-    cells: int
+    trials: int
     done: int
     brier_index: Mapping[str, float] | None
     """Brier index with low and high; None before two questions have resolved."""
@@ -229,28 +223,28 @@ class StoredGrid:
 
     name: str
     file: str
-    cells: tuple[GridCell, ...]
+    runs: tuple[GridRow, ...]
 
     @property
     def factors(self) -> tuple[str, ...]:
         """The factors, in the order of the file."""
-        return tuple(dict.fromkeys(name for cell in self.cells for name in cell.factors))
+        return tuple(dict.fromkeys(name for row in self.runs for name in row.factors))
 
     @property
     def finding(self) -> str:
         """The best combination so far, in a sentence."""
-        scored = sorted((cell for cell in self.cells if cell.brier_index), key=_index, reverse=True)
+        scored = sorted((row for row in self.runs if row.brier_index), key=_index, reverse=True)
         if not scored:
             return "No combination has a score yet: a score needs two resolved questions."
         best = scored[0]
         text = f"Best so far: {best.name} with a Brier index of {_index(best):.1f}"
         if len(scored) > 1:
             text += f", {_index(best) - _index(scored[-1]):.1f} above the worst, {scored[-1].name}"
-        return f"{text}. Whether a setting makes a difference beyond chance: foretell study ablation --grid FILE."
+        return f"{text}. To test what each setting changes, run foretell study ablation --grid FILE."
 
 
-def _index(cell: GridCell) -> float:
-    return cell.brier_index["estimate"] if cell.brier_index else -inf
+def _index(row: GridRow) -> float:
+    return row.brier_index["estimate"] if row.brier_index else -inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,27 +254,27 @@ class GridList(Result):
     grids: tuple[StoredGrid, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per combination of settings."""
+        """Return one row per combination of settings."""
         return [
             {
                 "grid": grid.name,
-                **cell.factors,
-                "run": cell.run,
-                "state": cell.state,
-                "done": cell.done,
-                "cells": cell.cells,
+                **row.factors,
+                "run": row.run,
+                "state": row.state,
+                "done": row.done,
+                "trials": row.trials,
                 **{
-                    f"brier_index_{end}" if end != "estimate" else "brier_index": (cell.brier_index or {}).get(end)
+                    f"brier_index_{end}" if end != "estimate" else "brier_index": (row.brier_index or {}).get(end)
                     for end in ENDS
                 },
-                **cell.money.to_dict(),
+                **row.money.to_dict(),
             }
             for grid in self.grids
-            for cell in grid.cells
+            for row in grid.runs
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Every grid with its finding and its cells."""
+        """Return every grid with its finding and its runs."""
         return {
             "grids": [
                 {
@@ -288,34 +282,34 @@ class GridList(Result):
                     "file": grid.file,
                     "finding": grid.finding,
                     "factors": list(grid.factors),
-                    "cells": [asdict(cell) for cell in grid.cells],
+                    "runs": [asdict(row) for row in grid.runs],
                 }
                 for grid in self.grids
             ]
         }
 
     def print(self, console: Console) -> None:
-        """A table and a sentence per grid."""
+        """Print a table and a sentence per grid."""
         if not self.grids:
             show_text(console, f"{NO_GRIDS}\n")
         for grid in self.grids:
             show_text(console, f"{grid.name} ({grid.file})\n")
-            columns: dict[TextColumn, Callable[[GridCell], object]] = {
-                TextColumn(head="settings", shrink=24): lambda one: one.name,
-                TextColumn(head="state"): lambda one: one.state,
-                TextColumn(head="done", right=True): lambda one: f"{one.done:,} of {one.cells:,}",
+            columns: dict[TextColumn, Callable[[GridRow], object]] = {
+                TextColumn(head="settings", shrink=24): lambda row: row.name,
+                TextColumn(head="state"): lambda row: row.state,
+                TextColumn(head="done", right=True): lambda row: f"{row.done:,} of {row.trials:,}",
                 TextColumn(head="Brier index", right=True): _index_text,
-                TextColumn(head="$ billed", right=True): lambda one: f"{one.money.billed:.2f}",
-                TextColumn(head="run", drop=1): lambda one: one.run,
+                TextColumn(head="billed", right=True): lambda row: dollars(row.money.billed),
+                TextColumn(head="run", drop=1): lambda row: row.run,
             }
-            show_table(console, grid.cells, columns)
+            show_table(console, grid.runs, columns)
             show_text(console, f"{grid.finding}\n")
 
 
-def _index_text(cell: GridCell) -> str:
+def _index_text(row: GridRow) -> str:
     return (
-        f"{cell.brier_index['estimate']:.1f} {bracket(cell.brier_index['low'], cell.brier_index['high'], 1)}"
-        if cell.brier_index
+        f"{row.brier_index['estimate']:.1f} {bracket(row.brier_index['low'], row.brier_index['high'], 1)}"
+        if row.brier_index
         else "–"
     )
 
@@ -326,50 +320,56 @@ def list_grids(settings: Settings, name: str | None = None) -> GridList:
     Raises InputError if there is none of that name.
     """
     paths = sorted((settings.home / FOLDER).glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    written = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    saved_grids = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     if name:
-        written = [one for one in written if one["name"] == name]
-        if not written:
+        saved_grids = [grid for grid in saved_grids if grid["name"] == name]
+        if not saved_grids:
             raise InputError(
                 f"there is no grid {name!r}", hint="foretell grid lists them; a file ends in .yaml or .json"
             )
-    if not written:
+    if not saved_grids:
         return GridList(grids=())
     with closing(RunStore(settings.store)) as store:
-        asked = store.asked()
+        question_counts = store.question_counts()
         rows = {
-            run: row for one in written for cell in one["cells"] if (row := store.run(run := cell["run"])) is not None
+            run: row
+            for grid in saved_grids
+            for saved in grid["cells"]
+            if (row := store.run(run := saved["run"])) is not None
         }
         scores, money = StoredScores(store).of(list(rows.values())), money_of(store, settings, list(rows))
         grids = tuple(
             StoredGrid(
-                name=one["name"],
-                file=one["file"],
-                cells=tuple(
-                    _cell(store, cell, rows.get(cell["run"]), scores.get(cell["run"], {}), asked, money)
-                    for cell in one["cells"]
+                name=grid["name"],
+                file=grid["file"],
+                runs=tuple(
+                    _grid_row(
+                        store, saved, rows.get(saved["run"]), scores.get(saved["run"], {}), question_counts, money
+                    )
+                    for saved in grid["cells"]
                 ),
             )
-            for one in written
+            for grid in saved_grids
         )
     return GridList(grids=grids)
 
 
-def _cell(
+def _grid_row(
     store: RunStore,
-    cell: Mapping[str, Any],
+    saved: Mapping[str, Any],
     row: RunRow | None,
     score: Mapping[str, Any],
-    asked: Mapping[str, int],
+    question_counts: Mapping[str, int],
     money: Mapping[str, Money],
-) -> GridCell:
-    questions = asked.get(cell["run"], 0)
-    return GridCell(
-        name=cell["name"],
-        run=cell["run"],
-        factors=cell["factors"],
+) -> GridRow:
+    questions = question_counts.get(saved["run"], 0)
+    row = None if row is None or row.deleted else row
+    return GridRow(
+        name=saved["name"],
+        run=saved["run"],
+        factors=saved["factors"],
         state="removed" if row is None else store.state(row, questions),
-        cells=0 if row is None else questions * cells_each(row.spec),
+        trials=0 if row is None else questions * trials_per_question(row.spec),
         done=0 if row is None else row.done,
         brier_index=score.get("brier_index"),
         money=Money() if row is None else money[row.id],
@@ -378,14 +378,13 @@ def _cell(
 
 def _save(settings: Settings, grid: Grid, planned: Sequence[PlannedRun]) -> None:
     """Record the runs of a grid for its page and `foretell grid NAME`, replacing an earlier record."""
-    cells = [{"name": one.name, "run": one.run, "factors": dict(one.factors)} for one in planned]
-    body = {"name": grid.name, "file": str(grid.path), "cells": cells}
+    runs = [{"name": run.name, "run": run.run, "factors": dict(run.factors)} for run in planned]
+    body = {"name": grid.name, "file": str(grid.path), "cells": runs}
     path = settings.home / FOLDER / f"{quote(grid.name, safe='')[:150]}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(body, ensure_ascii=False, indent=1).encode())
 
 
-# Running one.
+# Running a grid.
 
 
 async def run_grid(
@@ -411,55 +410,51 @@ async def run_grid(
     result = GridResult(name=grid.name, planned=planned, budget=budget, ended={})
     if request.plan:
         return result
-    unknown = any(one.dollars is None for one in planned)
+    unknown = any(plan.dollars is None for plan in planned)
     if budget is None and (result.expected > 0 or unknown):
-        hint = "write budget: DOLLARS into the file, or say --budget; --plan shows every run"
+        hint = "write budget: DOLLARS into the file, or pass --budget; --plan shows every run"
         raise InputError(f"this may cost money: {result.summary}", path=file, column="budget", hint=hint)
     _save(settings, grid, planned)
     tell(result.summary)
     within = settings
     if budget is not None:
-        # What these runs have cost so far counts: the budget is for the whole experiment, not for one start.
+        # The budget is for the whole experiment, so the cost of its runs so far counts.
         around = Budget("grid", dollars=budget, within=settings.budget, id=f"grid {grid.name}")
         within = replace(settings, budget=around)
-        _open_accounts(within, [one.spec for one in prepared.values()])
+        _open_accounts(within, [prepared_run.spec for prepared_run in prepared.values()])
     ended: dict[str, RunProgress] = {}
-    complete = {plan.name for plan in planned if plan.done == plan.cells and not has_panel(prepared[plan.name].spec)}
+    complete = {plan.name for plan in planned if plan.done == plan.trials and not has_panel(prepared[plan.name].spec)}
     for number, run in enumerate(runs, 1):
-        one = prepared[run.name]
+        prepared_run = prepared[run.name]
         if run.name in complete:
             continue
-        tell(f"{number} of {len(runs)}, {run.name}: run {one.spec.id}, {len(one.questions)} questions")
-        ended[run.name] = await carry_out(one, within, where=request.where, watch=watch, tell=tell)
+        tell(
+            f"{number} of {len(runs)}, {run.name}: run {prepared_run.spec.id}, {len(prepared_run.questions)} questions"
+        )
+        ended[run.name] = await carry_out(prepared_run, within, where=request.where, watch=watch, tell=tell)
     study, notes = _results(file, settings)
     return replace(result, planned=plan_grid(runs, prepared, settings), ended=ended, study=study, notes=notes)
 
 
 def _open_accounts(settings: Settings, runs: Iterable[RunSpec]) -> None:
-    """Put the accounts of the runs into that of their grid, where every process that works on them finds it."""
+    """Open the accounts of the runs within the account of their grid, so that all processes share its budget."""
     with closing(Journal(settings.journal)) as journal:
         for spec in runs:
             run_budget(spec, journal, settings).open()
 
 
 def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings, *, plan: bool = False) -> PreparedRun:
-    """A run of a grid, checked before anything is stored; files are looked up here and beside the grid.
+    """Return a run of a grid, checked before anything is stored; files are looked up here and next to the grid.
 
     A plan checks no keys, so that its cost can be seen without any.
     """
     try:
-        if plan:
-            check_options(run.spec)
-        else:
-            check_run(run.spec, settings)
+        check_start(run.spec, settings, plan=plan)
     except InputError as error:
         raise InputError(f"{run.name}: {error}", path=grid.path) from None
     prepared = prepare_run(run.spec, folders=(Path(), grid.path.parent))
     with closing(RunStore(settings.store)) as store:
         return find_run_of(store, prepared, extend=False)
-
-
-grid = operation(GridRequest)(run_grid)
 
 
 def _results(file: Path, settings: Settings) -> tuple[StudyResult | None, tuple[str, ...]]:

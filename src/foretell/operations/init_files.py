@@ -18,20 +18,21 @@ from typing import Any, Literal
 from foretell.data.files import write_atomically
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
-from foretell.operations.requests.asking import NO_CHOICE
+from foretell.number_text import plural
 from foretell.operations.requests.setup import ArenaFileSettings, BotSettings, InitRequest
-from foretell.operations.result import Result
+from foretell.plugins import NO_CHOICE
 from foretell.questions.errors import InputError, MissingExtra
+from foretell.report.result import Result
 from foretell.runs.question_sets import TOURNAMENT_PREFIX, Tournament
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS
-from foretell.submit.forecastbench import BucketFolder
+from foretell.tournaments.forecastbench import BucketFolder
 
 SchemaKind = Literal["run", "arena", "grid"]
 
 
 def spec_schema(kind: SchemaKind) -> dict[str, Any]:
-    """The JSON schema of a file, made from the types that read it and their short forms."""
+    """Return the JSON schema of a file, made from the types that read it and their short forms."""
     if kind == "arena":
         from foretell.arena.spec import ArenaSpec
 
@@ -41,10 +42,10 @@ def spec_schema(kind: SchemaKind) -> dict[str, Any]:
         entries = schema["properties"]["entries"]
         entries["additionalProperties"] = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/EntrySpec"}]}
         return schema
-    from foretell.runs.spec import FOUND_OUT, RunSpec
+    from foretell.runs.spec import DERIVED_SETTINGS, RunSpec
 
     run = _schema(RunSpec)
-    for name in FOUND_OUT:
+    for name in DERIVED_SETTINGS:
         del run["properties"][name]
     questions = run["properties"]["questions"]
     run["properties"]["questions"] = {
@@ -67,7 +68,7 @@ def spec_schema(kind: SchemaKind) -> dict[str, Any]:
             "description": "What varies: a list of levels, or levels by name that set several fields.",
             "additionalProperties": {"anyOf": [{"type": "array"}, {"type": "object"}]},
         },
-        "also": {"type": "array", "items": named, "description": "Runs beside the cross."},
+        "also": {"type": "array", "items": named, "description": "Runs in addition to the combinations of factors."},
         "without": {"type": "array", "items": named, "description": "Combinations to leave out."},
         "budget": {"type": "number", "exclusiveMinimum": 0, "description": "Dollars for all runs together."},
     }
@@ -82,21 +83,20 @@ def _schema(kind: type) -> dict[str, Any]:
 
 
 def schema_text(kind: SchemaKind) -> bytes:
-    """The schema as the content of a file."""
+    """Return the schema as the content of a file."""
     return (json.dumps(spec_schema(kind), indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def write_commented(file: Path, text: str, kind: SchemaKind) -> Path:
-    """Write a file that names its schema in the first line, and the schema beside it; return the schema's path."""
+    """Write a file that names its schema in the first line, and the schema next to it; return the schema's path."""
     schema = file.with_name(f"{kind}.schema.json")
-    file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(schema, schema_text(kind))
     write_atomically(file, f"# yaml-language-server: $schema={schema.name}\n{text}".encode())
     return schema
 
 
 def template_text(name: str) -> str:
-    """The text of a template."""
+    """Return the text of a template."""
     return (files("foretell.operations") / "templates" / name).read_text(encoding="utf-8")
 
 
@@ -143,11 +143,11 @@ def _init_file(request: InitRequest, kind: SchemaKind) -> InitResult:
 def _refuse_existing(paths: Iterable[Path], request: InitRequest) -> None:
     for path in paths:
         if path.exists() and not request.force:
-            raise InputError("is there already", path=path, hint="name another, or overwrite it with --force")
+            raise InputError("already exists", path=path, hint="choose another name, or overwrite it with --force")
 
 
 def default_arena_name(file: Path) -> str:
-    """An arena's name from the path of its file.
+    """Return an arena's name from the path of its file.
 
     >>> default_arena_name(Path("/srv/My Arena/arena.yaml")), default_arena_name(Path("/srv/x/cup.yaml"))
     ('my-arena', 'cup')
@@ -251,12 +251,12 @@ def _check_model(model: str) -> None:
     if PriceList().of(model) is None:
         if find_spec("genai_prices") is None:
             raise MissingExtra("knowing what the bot's model costs", "llm")
-        hint = "choose one that is priced: a budget in dollars cannot hold otherwise"
+        hint = "choose one that is priced: a budget in dollars cannot be enforced otherwise"
         raise InputError(f"the price of {model} is not known", column="--set model", hint=hint)
 
 
 def bot_secrets(request: BotSettings) -> dict[str, str]:
-    """Variable → what it holds."""
+    """Map variable → what it holds."""
     bench = request.platform == "forecastbench"
     own = {GOOGLE_KEY: "the key of a Google service account that may upload for your team, as JSON"} if bench else {}
     services = [] if bench else [request.platform.replace("-", "_")]
@@ -269,7 +269,7 @@ def bot_secrets(request: BotSettings) -> dict[str, str]:
 
 
 def cron(minutes: int) -> str:
-    """The schedule for GitHub, as a cron expression.
+    """Return the schedule for GitHub, as a cron expression.
 
     >>> cron(20), cron(360), cron(1440)
     ('7,27,47 * * * *', '7 */6 * * *', '7 6 * * *')
@@ -292,7 +292,7 @@ class BotInstallation:
 
 
 def installation(source: str | None) -> BotInstallation:
-    """How the bot installs foretell.
+    """Return how the bot installs foretell.
 
     >>> installation("https://git.example/forecasts/foretell").line
     'foretell[llm] @ git+https://git.example/forecasts/foretell'
@@ -340,7 +340,7 @@ def _record_digest(content: bytes) -> str:
 
 
 def bot_files(request: BotSettings) -> dict[str, bytes]:
-    """Every file of the bot, by path."""
+    """Return every file of the bot, by path."""
     secrets, install = bot_secrets(request), installation(request.install)
     bench = request.platform == "forecastbench"
     target = f"{request.platform}:{request.tournament}" if request.tournament else request.platform
@@ -365,16 +365,16 @@ def bot_files(request: BotSettings) -> dict[str, bytes]:
         "SECRET_COUNT": {1: "one secret", 2: "two", 3: "three", 4: "four"}.get(len(secrets), str(len(secrets))),
         "INSTALL": install.line,
     }
-    made = {
+    files = {
         path: _MARK.sub(lambda mark: words[mark[1]], _template(name, request.platform)).encode()
         for name, path in BOT_FILES.items()
     }
-    made["run.schema.json"] = schema_text("run")
-    return made | ({} if install.wheel is None else {f"{WHEELS}/{install.wheel[0]}": install.wheel[1]})
+    files["run.schema.json"] = schema_text("run")
+    return files | ({} if install.wheel is None else {f"{WHEELS}/{install.wheel[0]}": install.wheel[1]})
 
 
 def _bot_settings(request: BotSettings) -> str:
-    """The content of bot.yaml: how the bot forecasts, and the settings of its tournament."""
+    """Return the content of bot.yaml: how the bot forecasts, and the settings of its tournament."""
     lines: list[str] = []
     if request.model:
         lines += [
@@ -386,6 +386,8 @@ def _bot_settings(request: BotSettings) -> str:
             f"  run: {request.budget:.2f} # hard limit in dollars for one run",
             f"  question: {max(0.05, request.budget / 4):.2f} # hard limit in dollars for one trial of one question",
         ]
+    else:
+        lines += [f"models:\n  agent: {NO_CHOICE} # whatever FORETELL_MODEL says"]
     lines += ["tournament:"]
     if request.model:
         lines += [f"  budget: {request.tournament_budget:.2f} # hard limit in dollars for the whole tournament"]
@@ -401,12 +403,12 @@ def _bot_settings(request: BotSettings) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as YAML reads it, whatever characters it has."""
+    """Quote a text for YAML."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def _template(name: str, platform: str) -> str:
-    """The template of this platform, or the one that all platforms share."""
+    """Return the template of this platform, or the one that all platforms share."""
     folder = files("foretell.operations").joinpath("templates")
     own = folder.joinpath(f"bot_{platform.replace('-', '_')}", f"{name}.template")
     return (own if own.is_file() else folder.joinpath("bot", f"{name}.template")).read_text(encoding="utf-8")
@@ -419,15 +421,14 @@ def _init_bot(request: InitRequest) -> InitResult:
             "has no effect without --set model", column="--budget", hint="without a model it costs nothing"
         )
     folder = request.path or Path()
-    given = {"folder": folder, "platform": request.platform, "budget": request.budget or USUAL_BUDGET}
-    bot = with_usual_choices(BotSettings.from_settings(request.set, **given))
+    fixed = {"folder": folder, "platform": request.platform, "budget": request.budget or USUAL_BUDGET}
+    bot = with_usual_choices(BotSettings.from_settings(request.set, **fixed))
     check_choices(bot)
-    made = {folder / path: content for path, content in bot_files(bot).items()}
-    _refuse_existing(made, request)
-    for path, content in made.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
+    files = {folder / path: content for path, content in bot_files(bot).items()}
+    _refuse_existing(files, request)
+    for path, content in files.items():
         write_atomically(path, content)
     (folder / "bot.sh").chmod(0o755)
     secrets = list(bot_secrets(bot))
-    count = f"{len(secrets)} secret{'s' * (len(secrets) != 1)}"
-    return InitResult(files=tuple(made), next=f"{folder / 'README.md'}; it takes {count}, {' and '.join(secrets)}.")
+    count = plural(len(secrets), "secret")
+    return InitResult(files=tuple(files), next=f"{folder / 'README.md'}; it takes {count}, {' and '.join(secrets)}.")

@@ -1,4 +1,4 @@
-"""List models with prices, capabilities and their record here, install newer tables of models, and test a model."""
+"""List models with prices, capabilities and their record here, and install newer tables of models."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -6,23 +6,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretell.models.check import CapabilityCheck
 from foretell.models.facts import FactTable, ModelFacts, facts_of, forget_facts, known_facts, parse_facts
 from foretell.models.journal import Journal
-from foretell.models.model import ModelSettings, load_provider
+from foretell.models.model import ModelSettings
 from foretell.models.names import ModelName, default_effort, is_loopback
 from foretell.models.prices import PriceList
-from foretell.models.providers.client import HttpModel
-from foretell.models.router import open_provider
-from foretell.operations.requests.setup import ModelsCheckRequest, ModelsListRequest
-from foretell.operations.result import Result
+from foretell.models.providers.loading import load_provider
+from foretell.number_text import dollars
+from foretell.operations.requests.setup import ModelsListRequest
 from foretell.questions.errors import InputError
-from foretell.report.numbers import dollars
+from foretell.report.result import Result
 from foretell.report.terminal import TextColumn, show_text, text_table
-from foretell.runs.runtime import keep_capabilities
 from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
 from foretell.runs.store import RunStore
-from foretell.scoring.long_tables import StoredScores
+from foretell.scoring.run_scores import StoredScores
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +43,7 @@ class ModelsResult(Result):
     missing_keys: Mapping[str, str] = field(default_factory=dict[str, str])
     """Provider → the variable that would hold its key."""
     installed: str = ""
-    """What was installed before the list was made."""
+    """What was installed before listing."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -140,7 +137,7 @@ def _row(model: str, entry: ModelFacts, usable: bool) -> dict[str, Any]:
         "ends": entry.ends.isoformat() if entry.ends else None,
         "max_output": entry.max_output,
         "efforts": " ".join(entry.efforts),
-        # How long it thinks where nobody says: what foretell asks for, else what the model does by itself.
+        # The default effort: what foretell requests, else the model's own default.
         "agent": default_effort(model, "agent", ModelSettings()) or entry.default,
         "filter": default_effort(model, "filter", ModelSettings()) or entry.default,
         "tiers": " ".join(load_provider(ModelName.read(model).provider).tiers),
@@ -151,87 +148,38 @@ def _row(model: str, entry: ModelFacts, usable: bool) -> dict[str, Any]:
 
 
 UNUSED: Mapping[str, Any] = {"calls": 0, "dollars": 0.0, "runs": 0, "resolved": 0, "brier_index": None}
-"""The record of a model that was never asked here."""
+"""The record of a model that was never used here."""
 
 
 ModelRecords = Mapping[str, Mapping[str, Any]]
 
 
 def model_records(settings: Settings) -> ModelRecords:
-    """By model: replies and dollars from the journal; as the agent, its runs and their mean Brier index.
+    """Return by model: replies and dollars from the journal; as the agent, its runs and their mean Brier index.
 
     The mean is weighted by resolved questions. Dollars are None if the price of a reply is not known.
     """
-    found: dict[str, dict[str, Any]] = {}
+    records_by_model: dict[str, dict[str, Any]] = {}
     if settings.database or Path(settings.journal).is_file():
         with closing(Journal(settings.journal)) as journal:
             for model, cost in journal.spent().items():
-                found[model] = {**UNUSED, "calls": cost.calls, "dollars": None if cost.unpriced else cost.dollars}
+                records_by_model[model] = {
+                    **UNUSED,
+                    "calls": cost.calls,
+                    "dollars": None if cost.unpriced else cost.dollars,
+                }
     if settings.database or Path(settings.store).is_file():
         with closing(RunStore(settings.store)) as store:
             rows = [row for row in store.runs() if row.spec.get("models", {}).get("agent")]
             scores = StoredScores(store).of(rows)
         for row in rows:
-            record = found.setdefault(row.spec["models"]["agent"], dict(UNUSED))
+            record = records_by_model.setdefault(row.spec["models"]["agent"], dict(UNUSED))
             record["runs"] += 1
             if scores[row.id]["brier_index"]:
                 before, more = record["resolved"], scores[row.id]["decided"]
                 total = (record["brier_index"] or 0.0) * before + scores[row.id]["brier_index"]["estimate"] * more
                 record |= {"resolved": before + more, "brier_index": total / (before + more)}
-    return found
-
-
-# The check.
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelCheck(Result):
-    """The result of testing a model."""
-
-    model: str
-    checks: Mapping[str, str]
-    """Each check with its result."""
-    dollars: float | None
-    file: Path | None = None
-    """Where the result is stored for later runs."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether it answered at all."""
-        return self.checks["answers"] == "yes"
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row per check."""
-        return [{"check": check, "result": result} for check, result in self.checks.items()]
-
-    def __str__(self) -> str:
-        lines = [f"{check:28} {result}" for check, result in self.checks.items()]
-        cost = "of unknown price" if self.dollars is None else f"${self.dollars:.4f}"
-        lines.append(f"Cost: {cost}" + (f". Stored in {self.file}" if self.file else ""))
-        return "\n".join(lines)
-
-
-async def check_model(request: ModelsCheckRequest, settings: Settings | None = None) -> ModelCheck:
-    """Test a model with five short requests, and store its capabilities for later runs."""
-    settings = settings or load_settings()
-    name = ModelName.read(request.model)
-    client = open_provider(request.model, settings.keys, address=settings.addresses.get(name.provider))
-    trial = CapabilityCheck(model=client, name=request.model, seconds=request.seconds)
-    try:
-        checks = await trial.run()
-    finally:
-        await client.close()
-    dollars = [PriceList().charged(trial.request(), reply) for reply in trial.replies]
-    path = settings.home / CHECKED_MODELS
-    if trial.sure:
-        learned = client.facts(name.name) if isinstance(client, HttpModel) else None
-        keep_capabilities(settings, request.model, trial.found(learned))
-    return ModelCheck(
-        model=request.model,
-        checks=dict(checks),
-        dollars=None if None in dollars else sum(cost for cost in dollars if cost is not None),
-        file=path if trial.sure else None,
-    )
+    return records_by_model
 
 
 # Newer tables of models.
@@ -249,19 +197,19 @@ async def install_models(source: str, settings: Settings) -> str:
         settings: The home.
 
     Returns:
-        What was installed, for people.
+        A description of what was installed.
 
     Raises:
         InputError: If the source cannot be read or holds no model.
     """
     from foretell.data.files import write_atomically
 
-    written = await _downloaded(source, settings) if "://" in source else _read(Path(source))
-    table: FactTable = parse_facts(written, source)
+    content = await _downloaded(source, settings) if "://" in source else _read(Path(source))
+    table: FactTable = parse_facts(content, source)
     if not table.models:
-        raise InputError("there is no model in it", path=source, hint="entries begin with [[model]]")
+        raise InputError("the table has no models", path=source, hint="entries begin with [[model]]")
     path = settings.home / KNOWN_MODELS
-    write_atomically(path, written)
+    write_atomically(path, content)
     forget_facts()
     return f"{len(table.models)} entries as of {table.date.isoformat()} installed in {path}"
 
@@ -279,7 +227,9 @@ async def _downloaded(url: str, settings: Settings) -> bytes:
 
     async def admit(address: str) -> None:
         if not address.startswith("https://") and not is_loopback(address):
-            raise InputError("prices are only read over https", path=address, hint="give an https address or a file")
+            raise InputError(
+                "tables are only downloaded over https", path=address, hint="give an https address or a file"
+            )
 
     limits = HttpLimits(total_seconds=60.0, max_bytes=LARGEST_TABLE)
     async with AsyncHttpClient(limits=limits, access=settings.access) as client:

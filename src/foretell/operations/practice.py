@@ -1,91 +1,53 @@
-"""The practice world, and a simulated month of an arena: no key, no network, nothing real."""
+"""Practice: stand-ins for all services on this machine, which need no key and no network."""
 
 import asyncio
 import json
 import os
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from errno import EADDRINUSE
 from pathlib import Path
 from shlex import quote
-from time import monotonic
-from typing import Any
 
-import yaml
-from rich.console import Console
-
-from foretell.arena.forecast import make_forecasts
-from foretell.arena.live import LiveArena
-from foretell.arena.score_data import read_arena_table
-from foretell.arena.select import Schedule, SelectionRules, slot
-from foretell.arena.spec import FILE_NAME, ArenaSpec, CollectSpec, ContextSpec, EntrySpec, ResolveSpec
-from foretell.arena.stages import collect, make_contexts, settle
 from foretell.data.files import write_atomically
-from foretell.data.http import AsyncHttpClient
-from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
-from foretell.data.settlements.kalshi import KalshiSettlements
-from foretell.forecasters.forecaster import Context
-from foretell.operations.arena import ArenaParts, open_arena
 from foretell.operations.requests.setup import PracticeRequest
-from foretell.operations.result import ReportResult, Result
 from foretell.plugins import PAIR
-from foretell.practice.exchange.events import SimulationSettings
-from foretell.practice.exchange.forecasters import OracleForecaster, news_reader
-from foretell.practice.exchange.server import KALSHI, FileClock, SimulatedExchange
-from foretell.practice.exchange.server import KEY as EXCHANGE_KEY
-from foretell.practice.exchange.world import SimulatedWorld
-from foretell.practice.models.server import PracticeModels
 from foretell.practice.services import KEY, PracticeInboxes, ServiceOptions, all_services
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.questions.trace import EmitEvent
-from foretell.report.arena_report import arena_report
-from foretell.report.document import markdown_study, print_study
-from foretell.report.terminal import show_text
-from foretell.runs.executor import AnswerCell
 from foretell.runs.settings import KEYS, KNOWN_MODELS, OLD, SETTINGS_FILE, Settings
-from foretell.runs.spec import RunSpec
-from foretell.runs.store import RunCell
-from foretell.scoring.table import ALWAYS_HALF, CROWD
-from foretell.submit.forecastbench import TOKEN_VARIABLE
+from foretell.tournaments.forecastbench import TOKEN_VARIABLE
 
 TRY_NEXT = 'foretell ask "Will Norges Bank cut its rate before 2027?"'
 MODEL, ENGINE = "openai:practice", "brave"
 UNSET = ("FORETELL_DATABASE_URL", "FORETELL_CLOCK", *OLD)
-"""Variables that would lead out of the practice world: its replies must never get into a real journal."""
+"""Variables that are unset in practice, so that its replies never get into a real journal."""
 CONTACT = "practice@example.org"
-"""Wikipedia asks for a contact, here too."""
+"""Requests to the simulated Wikipedia need a contact too."""
 INBOX = "inbox.jsonl"
-"""In the home of the practice world: what bots sent to its tournaments."""
+"""File in the home of practice with what bots sent to its tournaments."""
 FREE_MODELS = """date = 2026-11-16
-source = "the practice world: its models run on this machine"
+source = "practice: its models run on this machine"
 
 [[model]]
 pattern = '^(practice|example-)'
 name = "openai:practice"
 price = [0, 0, 0]
 """
-"""What the home of a practice world or an example knows of its models: they cost nothing."""
-
-
-def practice_home(settings: Settings) -> Path:
-    """Return the home of the practice world, apart from real runs and journals."""
-    return (settings.home / "practice").absolute()
+"""Table of models for the home of practice or an example: they cost nothing."""
 
 
 def prepare_home(home: Path) -> None:
-    """Write what the home of a practice world or an example says of its models and its user, if it says nothing."""
+    """Write the table of models and the settings of practice or an example, unless they exist."""
     for name, text in ((KNOWN_MODELS, FREE_MODELS), (SETTINGS_FILE, f'contact = "{CONTACT}"\n')):
         if not (home / name).exists():
             write_atomically(home / name, text.encode())
 
 
 def practice_environment(addresses: Mapping[str, str], home: Path) -> dict[str, str | None]:
-    """Environment variables of the practice world; None for variables to unset."""
+    """Return the environment variables of practice; None for variables to unset."""
     values: dict[str, str | None] = dict.fromkeys(UNSET)
     values |= {"FORETELL_HOME": str(home), "FORETELL_MODEL": MODEL, "FORETELL_SEARCH": ENGINE}
     values |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
@@ -98,7 +60,7 @@ def practice_environment(addresses: Mapping[str, str], home: Path) -> dict[str, 
 
 
 def shell_lines(environment: Mapping[str, str | None]) -> str:
-    """The environment as lines for a shell.
+    """Return the environment as lines for a shell.
 
     >>> print(shell_lines({"A": "it's", "B": None}), end="")
     export A='it'"'"'s'
@@ -114,16 +76,16 @@ def shell_lines(environment: Mapping[str, str | None]) -> str:
 async def open_practice(
     request: PracticeRequest, settings: Settings, inboxes: PracticeInboxes | None = None
 ) -> AsyncGenerator[dict[str, str | None]]:
-    """Start a practice world, yield its environment variables, and stop it at the end.
+    """Start the practice servers, yield their environment variables, and stop them at the end.
 
     Args:
         request: Ports and latency.
-        settings: The user's own home; the world has a home inside it.
+        settings: The user's own home; practice has a home inside it.
         inboxes: Filled with what bots send.
     """
     inboxes = inboxes or PracticeInboxes()
     options = ServiceOptions(now=datetime.now(UTC), port=request.port, latency=request.latency, inboxes=inboxes)
-    home = practice_home(settings)
+    home = settings.practice_home
     prepare_home(home)
     try:
         async with all_services(options) as addresses:
@@ -131,27 +93,29 @@ async def open_practice(
     except OSError as error:
         if error.errno != EADDRINUSE:
             raise
-        raise InputError("a port is taken", column="--port", hint="name another, or none for free ones") from None
+        raise InputError(
+            "a port is in use", column="--port", hint="choose another, or leave it out to use free ports"
+        ) from None
 
 
 def save_received(inboxes: PracticeInboxes, settings: Settings) -> str:
-    """Write what bots sent to a file in the home of the practice world; return what it was and where, or nothing."""
+    """Write what bots sent to a file in the home of practice; return a summary, empty if nothing was sent."""
     rows = inboxes.received()
     if not rows:
         return ""
-    path = practice_home(settings) / INBOX
+    path = settings.practice_home / INBOX
     write_atomically(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode())
     counts: dict[str, list[str]] = {}
     for (platform, kind), number in Counter((row["platform"], row["kind"]) for row in rows).items():
         counts.setdefault(platform, []).append(f"{number} {kind}{'s' if number > 1 else ''}")
     sent = "; ".join(f"{platform}: {' and '.join(kinds)}" for platform, kinds in counts.items())
-    return f"Sent to {sent}. Read it in {path}, one line for each, as it arrived."
+    return f"Sent to {sent}. See {path}, one line for each, as received."
 
 
 async def run_in_practice(
     request: PracticeRequest, settings: Settings, tell: Callable[[str], None] = lambda _: None
 ) -> int:
-    """Run the command of a request inside a practice world, and return its exit code.
+    """Run the command of a request in practice, and return its exit code.
 
     Args:
         request: The command, ports and latency.
@@ -174,258 +138,3 @@ async def run_in_practice(
     if received := save_received(inboxes, settings):
         tell(received)
     return code if code >= 0 else 128 - code
-
-
-# A season of an arena in simulated time.
-
-
-ORACLE, KNOWING = "oracle (knows the truth)", "oracle"
-"""The row of the upper bound, named so that nobody takes it for a competitor, and its forecaster."""
-BOTH, NEWS = "reader, news and price", "reader, news only"
-HASTY, BOLD = "hasty reader", "bold reader"
-OUTSIDE_ENTRY = "outside view"
-STEP = timedelta(hours=3)
-"""Simulated time advances in steps of this length, straight to the next step with something due."""
-GRACE = timedelta(days=6)
-"""Time after the last event closes until every result is known."""
-PROVIDER, DEMO_ENGINE = "openai", "tavily"
-"""The provider and engine that the scripted models and the news imitate."""
-CLOCK = "clock.txt"
-"""In the home of a simulation: what time it is there."""
-COLUMNS, WIDE_COLUMNS = ("Brier", "crowd − entry"), ("Brier", "crowd − entry", "ECE", "events")
-"""The most important columns, for 80 characters and for wide terminals."""
-WIDE = 110
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArenaSeason:
-    """The size of a simulated season."""
-
-    days: int = 30
-    """Days on which new events are selected."""
-    events_per_day: int = 8
-    seed: int = 0
-    """Another seed makes another world."""
-
-
-def demo_world(season: ArenaSeason) -> SimulatedWorld:
-    """Return the simulated world; more events open per day than are selected."""
-    opening = 1.6 * season.events_per_day
-    return SimulatedWorld(SimulationSettings(seed=season.seed, days=season.days, events_per_day=opening))
-
-
-def demo_spec(season: ArenaSeason, name: str = "demo") -> ArenaSpec:
-    """Return the arena as its file describes it, without the oracle."""
-    per_day = season.events_per_day
-    readers = {BOTH: ("reader", "both"), NEWS: ("reader", "sources"), HASTY: ("hasty", "both"), BOLD: ("bold", "both")}
-    return ArenaSpec(
-        name=name,
-        select=SelectionRules(closes_after_hours=30, closes_within_days=14, volume=500, per_day=per_day),
-        schedule=Schedule(minimum_gap_hours=12),
-        context=ContextSpec(search=(DEMO_ENGINE,), queries=2, per_query=10),
-        collect=CollectSpec(every_hours=24),
-        resolve=ResolveSpec(every_hours=12),
-        entries={
-            CROWD: EntrySpec(forecaster="market"),
-            ALWAYS_HALF: EntrySpec(forecaster="always"),
-            OUTSIDE_ENTRY: EntrySpec(forecaster="outside"),
-            **{
-                name: EntrySpec(options={"view": view}, models={"agent": f"{PROVIDER}:{model}"})
-                for name, (model, view) in readers.items()
-            },
-        },
-    )
-
-
-@dataclass(kw_only=True)
-class SimulatedDay:
-    """What happened on a simulated day."""
-
-    at: datetime
-    listed: int = 0
-    taken_up: int = 0
-    asked: int = 0
-    forecasts: int = 0
-    calls: int = 0
-    failed: int = 0
-    settled: int = 0
-    problems: list[str] = field(default_factory=list[str])
-
-    def __str__(self) -> str:
-        """One line for people."""
-        line = (
-            f"{self.at:%d %b}  {self.listed:4} listed  {self.taken_up:3} taken up  {self.asked:4} asked  "
-            f"{self.forecasts:5} forecasts  {self.settled:3} settled"
-        )
-        return "; ".join([line, *([f"{self.failed} failed"] if self.failed else []), *self.problems[:2]])
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimulatedArena:
-    """An open arena with the clock that drives it."""
-
-    arena: LiveArena
-    clock: FileClock
-    until: datetime
-    """New events are selected until this time; the selected ones are then followed to their end."""
-
-    async def days(self) -> AsyncIterator[SimulatedDay]:
-        """Play every simulated day until all events have resolved."""
-        day = SimulatedDay(at=self.clock())
-        while (now := self.clock()) < self.until + timedelta(days=14) + GRACE:
-            if now.date() > day.at.date():
-                yield day
-                day = SimulatedDay(at=now)
-            await self._look(now, day)
-            following = await self._next(now)
-            if following is None:
-                break
-            self.clock.set(following)
-        yield day
-
-    async def _look(self, now: datetime, day: SimulatedDay) -> None:
-        """Run all stages at one time."""
-        arena = self.arena
-        if now < self.until and now == slot(now, arena.spec.collect.every_hours):
-            listed = await collect(arena, now)
-            day.listed, day.taken_up = listed.listed, day.taken_up + len(listed.chosen)
-            day.problems += listed.problems
-        contexts = await make_contexts(arena, now)
-        forecasts = await make_forecasts(arena, now)
-        day.asked += contexts.made
-        day.forecasts, day.failed = day.forecasts + forecasts.made, day.failed + forecasts.failed
-        day.calls += forecasts.calls
-        day.problems += [*contexts.problems, *forecasts.reasons]
-        if now == slot(now, arena.spec.resolve.every_hours):
-            results = await settle(arena, now)
-            day.settled += results.settled
-            day.problems += results.problems
-
-    async def _next(self, now: datetime) -> datetime | None:
-        """The next step with something due; None at the end."""
-        book, spec = self.arena.book, self.arena.spec
-        due: list[datetime] = []
-        if (planned := await book.db.aside(book.moments.next_due)) is not None:
-            due.append(planned)
-        if await book.db.aside(book.selected, unsettled=True):
-            due.append(slot(now, spec.resolve.every_hours) + timedelta(hours=spec.resolve.every_hours))
-        collecting = slot(now, spec.collect.every_hours) + timedelta(hours=spec.collect.every_hours)
-        if collecting < self.until:
-            due.append(collecting)
-        if not due:
-            return None
-        begun = slot(min(due), STEP / timedelta(hours=1))
-        return max(now + STEP, begun if begun == min(due) else begun + STEP)
-
-
-@asynccontextmanager
-async def open_simulation(
-    season: ArenaSeason, home: Path, name: str = "demo", *, oracle: bool = True
-) -> AsyncGenerator[SimulatedArena]:
-    """Open the exchange, the model provider and the arena, all on this machine.
-
-    Args:
-        season: Number of days and events per day.
-        home: The folder for runs and journal.
-        name: The name of the arena.
-        oracle: Whether the forecaster that knows the truth takes part.
-    """
-    home.mkdir(parents=True, exist_ok=True)
-    world, clock = demo_world(season), FileClock(home / CLOCK)
-    clock.set(world.settings.start)
-    opening = ArenaParts(markets=True, contexts=True, forecasts=True, here=True)
-    async with (
-        PracticeModels(news_reader) as provider,
-        SimulatedExchange(world, clock).server() as server,
-        AsyncHttpClient() as http,
-    ):
-        addresses = {
-            PROVIDER: f"{provider.url}/v1",
-            # Another name of this machine: requests are paced per host, and a search has another pace than a market.
-            DEMO_ENGINE: f"{server.url.replace('127.0.0.1', 'localhost')}/{DEMO_ENGINE}",
-            "kalshi": f"{server.url}{KALSHI}",
-        }
-        client = KalshiClient(http=http, host=addresses["kalshi"])
-        keys = {KEYS[service][0]: EXCHANGE_KEY for service in (PROVIDER, DEMO_ENGINE)}
-        settings = Settings(home=home, keys=keys, addresses=addresses, clock=f"file:{clock.path}")
-        async with open_arena(demo_spec(season, name), settings, opening) as plain:
-
-            async def truth(cell: RunCell, emit: EmitEvent) -> Forecast:
-                context = Context(as_of=cell.question.as_of_in("live"))
-                return await OracleForecaster(world=world, name=ORACLE).forecast(cell.question, context)
-
-            @asynccontextmanager
-            async def answers(run: RunSpec) -> AsyncGenerator[AnswerCell]:
-                """The arena's answers, and those of the oracle, which no file can name."""
-                if run.forecaster == KNOWING:
-                    yield truth
-                    return
-                async with plain.furnish(run) as answer:
-                    yield answer
-
-            entries = {**({ORACLE: EntrySpec(forecaster=KNOWING)} if oracle else {}), **plain.spec.entries}
-            arena = replace(
-                plain,
-                spec=replace(plain.spec, entries=entries),
-                furnish=answers,
-                events={"kalshi": KalshiEvents(client)},
-                settlements={"kalshi": KalshiSettlements(client)},
-            )
-            await arena.store.aside(arena.open)
-            yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
-
-
-# The command `foretell demo --arena`.
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArenaDemoResult(ReportResult):
-    """The leaderboard of a simulated season."""
-
-    home: Path
-
-    def __str__(self) -> str:
-        return Result.__str__(self)
-
-    def print(self, console: Console) -> None:
-        """Print the leaderboard, with as many columns as fit, and how to open it."""
-        study, shown = self.report.study(), WIDE_COLUMNS if console.width >= WIDE else COLUMNS
-        board = study.tables[0]
-        places = [place for place, column in enumerate(board.columns) if column.label in shown]
-        rows = tuple(replace(row, values=tuple(row.values[place] for place in places)) for row in board.rows)
-        narrow = replace(board, columns=tuple(board.columns[place] for place in places), rows=rows)
-        print_study(replace(study, tables=(narrow,)), console)
-        show_text(console, f"Its runs and {FILE_NAME} are in {self.home}\nOpen it:  foretell demo --arena --open\n")
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row per cell of every table."""
-        return self.report.study().rows()
-
-    def to_html(self) -> str:
-        """Return the leaderboard as a page, with charts."""
-        return self.report.page()
-
-    def to_markdown(self) -> str:
-        """Return the tables as Markdown."""
-        return markdown_study(self.report.study())
-
-    def write_folder(self, path: Path) -> list[Path]:
-        """Write the leaderboard into a folder in every text format."""
-        return self.report.study(pictures=True).write_folder(path)
-
-
-async def arena_demo(season: ArenaSeason, home: Path, tell: Callable[[str], None] = lambda _: None) -> ArenaDemoResult:
-    """Play a season of an arena on a simulated exchange in an empty folder, and score it."""
-    began = monotonic()
-    async with open_simulation(season, home) as run:
-        entries = len(run.arena.spec.entries)
-        tell(f"{season.days} days of a made-up exchange, {season.events_per_day} events a day, {entries} entries")
-        asked = calls = 0
-        async for day in run.days():
-            asked, calls = asked + day.asked, calls + day.calls
-            tell(str(day))
-        tell(f"{asked} questions asked, {calls} calls of models, {monotonic() - began:.0f} seconds\n")
-        report = arena_report(read_arena_table(run.arena.store.database, run.arena.name))
-    spec = json.loads(demo_spec(season).to_json())
-    write_atomically(home / FILE_NAME, yaml.safe_dump(spec, sort_keys=False, allow_unicode=True).encode())
-    return ArenaDemoResult(report=report, home=home)

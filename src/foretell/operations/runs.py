@@ -1,46 +1,29 @@
-"""The runs on this machine: list them with cost, state and score; edit, stop, resolve and delete them."""
+"""The runs on this machine: list them with cost, state and score; edit, stop and delete them."""
 
-import json
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-import numpy as np
 from rich.console import Console
 
-from foretell.data.http import SourceError
 from foretell.data.untrusted import UNSAFE
-from foretell.models.journal import Journal
 from foretell.models.ledger import Money
-from foretell.models.prices import FREE_OF_CHARGE, PriceList, read_price
-from foretell.operations.requests.runs import (
-    RunsDeleteRequest,
-    RunsEditRequest,
-    RunsRequest,
-    RunsResolveRequest,
-    RunsStopRequest,
-)
-from foretell.operations.result import Result
+from foretell.number_text import bracket, dollars, plural
+from foretell.operations.requests.runs import RunsDeleteRequest, RunsEditRequest, RunsRequest, RunsStopRequest
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError, known_names
-from foretell.questions.forecast import Cost, Forecast
-from foretell.questions.question import Question
-from foretell.questions.resolution import Resolution
-from foretell.report.numbers import bracket, plural
-from foretell.report.terminal import TextColumn, show_text, text_table
-from foretell.runs.executor import failure_kind
-from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.runner import asks_models
+from foretell.report.result import Result
+from foretell.report.terminal import TextColumn, show_text, text_lines
+from foretell.runs.costs import money_of
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.spec import TYPED_PREFIX, RunSpec, RunState
-from foretell.runs.store import CellKey, RunRow, RunStore, cells_each, find_run, find_run_row
-from foretell.scoring.long_tables import StoredScores
+from foretell.runs.spec import TYPED_PREFIX, RunState
+from foretell.runs.store import DAYS_IN_BIN, RunRow, RunStore, find_run_row, trials_per_question
+from foretell.scoring.run_scores import StoredScores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +31,9 @@ class ListedRun:
     """One run in the list."""
 
     row: RunRow
+    title: str
+    asked: str
+    """What it asks with what."""
     questions: int
     state: RunState
     money: Money
@@ -60,39 +46,44 @@ class ListedRun:
         return self.row.id
 
     def to_dict(self) -> dict[str, Any]:
-        """A run in short, with its score."""
+        """Return a summary of the run, with its score."""
         return run_to_dict(self.row, self.money) | {
             "name": self.row.name,
+            "title": self.title,
             "note": self.row.note,
             "tags": list(self.row.tags),
             "archived": self.row.archived,
             "state": self.state,
             "problem": self.row.problem,
             "asked": self.questions,
-            "cells": self.questions * cells_each(self.row.spec),
+            "total": self.questions * trials_per_question(self.row.spec),
             "score": dict(self.score),
         }
 
 
-def money_of(store: RunStore, settings: Settings, runs: Sequence[str]) -> dict[str, Money]:
-    """The cost of runs: what they were billed according to the ledger, and what they reused."""
-    found: dict[str, Money] = {}
-    if runs and (settings.database or Path(settings.journal).is_file()):
-        with closing(Journal(settings.journal)) as journal:
-            found = journal.ledger.money_of(runs)
-    return {run: money_of_run(store, run, found.get(run)) for run in runs}
+def run_title(store: RunStore, row: RunRow, questions: int) -> str:
+    """Return the name of a run or, if it has none, what it asks with what; `questions` is their number.
+
+    It is the same on every page, in JSON and in the terminal.
+    """
+    return row.name or asked_with(store, row, questions)
 
 
-def money_of_run(store: RunStore, run: str, ledger: Money | None) -> Money:
-    """The cost of a run. A run without an account, whose journal is elsewhere, is known by its stored calls alone."""
-    reused = store.reused(run)
-    if ledger is not None:
-        return replace(ledger, reused=reused)
-    return Money(billed=round(store.worth(run) - reused, 9), reused=reused)
+def asked_with(store: RunStore, row: RunRow, questions: int) -> str:
+    """Return what a run asks, its forecaster and its model."""
+    asked = f"{plural(questions, 'question')} of {Path(question_set(row.spec)).stem}"
+    if not question_set(row.spec):
+        first = store.first_question(row.id)
+        asked = first.text[:LONGEST_QUESTION] if first else f"run {row.id[:8]}"
+    model = str((row.spec.get("models") or {}).get("agent", "")).partition("@")[0]
+    return " · ".join(filter(None, (asked, str(row.spec.get("forecaster", "")), model.rpartition(":")[2])))
+
+
+LONGEST_QUESTION = 200
 
 
 def run_to_dict(row: RunRow, money: Money) -> dict[str, Any]:
-    """A run in short."""
+    """Return a summary of a run."""
     return {
         "run": row.id,
         "created": row.created,
@@ -101,11 +92,11 @@ def run_to_dict(row: RunRow, money: Money) -> dict[str, Any]:
         "model": row.spec["models"].get("agent", ""),
         "efforts": row.spec.get("efforts", {}),
         "mode": row.spec["mode"],
-        "quarantined": row.spec["questions"].get("quarantined", 0),
+        "excluded": row.spec["questions"].get("excluded", 0),
         "trials": row.spec["trials"],
         "forecasts": row.done,
         "failed": row.failed,
-        "degraded": row.degraded,
+        "fallback": row.fallback,
         **money.to_dict(),
     }
 
@@ -126,35 +117,35 @@ class RunsResult(Result):
     """How many match."""
     archived: int
     """How many are left out because they are archived."""
-    every: int
-    """How many there are in all."""
+    all_runs: int
+    """How many there are in total."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per run."""
+        """Return one row per run."""
         return [run.to_dict() for run in self.stored]
 
     def to_dict(self) -> dict[str, Any]:
-        """The rows, and the total."""
+        """Return the rows, and the total."""
         return {"runs": self.rows(), "total": self.total, "archived": self.archived}
 
     def print(self, console: Console) -> None:
-        """A table."""
+        """Print a table."""
         if not self.stored:
-            show_text(console, f"{'no run fits' if self.every else NO_RUNS}\n")
+            show_text(console, f"{'no run fits' if self.all_runs else NO_RUNS}\n")
         else:
             columns = [TextColumn(head="run", shrink=12), TextColumn(head="made on", drop=1), TextColumn(head="state")]
-            columns += [TextColumn(head=name, right=True) for name in ("Brier index", "$ billed")]
+            columns += [TextColumn(head=name, right=True) for name in ("Brier index", "billed")]
             cells = [
-                (r.row.name or r.row.id, r.row.created[:10], _state_text(r), _score_text(r), f"{r.money.billed:.2f}")
+                (r.row.name or r.row.id, r.row.created[:10], _state_text(r), _score_text(r), dollars(r.money.billed))
                 for r in self.stored
             ]
-            head, *lines = text_table(columns, cells, console.width).splitlines()
+            (head, *lines), note = text_lines(columns, cells, console.width)
             # The second line shows what the run asks, and its whole name if that was cut.
-            told = [
+            entries = [
                 f"{line}\n  {'' if name in line else f'{name}, '}{_what(run)}"
                 for line, run, (name, *_) in zip(lines, self.stored, cells, strict=True)
             ]
-            show_text(console, "\n".join([head, *told]) + "\n")
+            show_text(console, "\n".join([head, *entries, *filter(None, [note])]) + "\n")
             for line in list(filter(None, map(_next_step, self.stored)))[:MOST_STEPS]:
                 show_text(console, f"{line}\n")
         if self.archived:
@@ -163,34 +154,33 @@ class RunsResult(Result):
 
 def _what(run: ListedRun) -> str:
     body = run.to_dict()
-    dataset = Path(body["questions"]).name if not body["questions"].startswith(TYPED_PREFIX) else "one question"
-    extra = [f"{body[name]} {name}" for name in ("degraded", "quarantined") if body[name]]
-    extra += [f"${body[name]:.2f} {name}" for name in ("reused", "unknown", "reserved") if body[name]]
+    extra = [f"{body[name]} {name}" for name in ("fallback", "excluded") if body[name]]
+    extra += [f"{dollars(body[name])} {name}" for name in ("reused", "unknown", "reserved") if body[name]]
     extra += [f"#{tag}" for tag in run.row.tags]
-    text = f"{dataset}: {body['forecaster']} {body['model']}".rstrip()
+    text = run.asked
     return f"{text} ({', '.join(extra)})" if extra else text
 
 
 def _score_text(run: ListedRun) -> str:
-    found = run.score.get("brier_index")
-    if found is None:
+    index = run.score.get("brier_index")
+    if index is None:
         return f"{run.score['decided']} decided" if run.score.get("decided") else "–"
-    return f"{found['estimate']:.1f} {bracket(found['low'], found['high'], 1)}"
+    return f"{index['estimate']:.1f} {bracket(index['low'], index['high'], 1)}"
 
 
 def _state_text(run: ListedRun) -> str:
-    row, cells = run.row, run.questions * cells_each(run.row.spec)
+    row, total = run.row, run.questions * trials_per_question(run.row.spec)
     match run.state:
         case "partial":
-            return f"partial, {row.failed} of {cells} failed"
+            return f"partial, {row.failed} of {total} failed"
         case "done":
             return "done"
         case state:
-            return f"{state} {row.done + row.failed}/{cells}"
+            return f"{state} {row.done + row.failed}/{total}"
 
 
 def _next_step(run: ListedRun) -> str:
-    """Why a run is not finished and what to do about it; empty if it is."""
+    """Return why a run is not finished and what to do about it; empty if it is."""
     name = run.row.name or run.row.id
     again = f"foretell run {shlex.quote(name)}"
     match run.state:
@@ -217,50 +207,63 @@ def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsRes
         def spent(runs: Sequence[str]) -> dict[str, float]:
             return {run: money.billed for run, money in money_of(store, settings, runs).items()}
 
-        found, archived = chosen_runs(store, request, spent)
-        shown = found[: request.limit]
-        rows, asked = [row for row, _ in shown], store.asked()
+        matching, archived = chosen_runs(store, request, spent)
+        shown = matching[: request.limit]
+        rows, question_counts = [row for row, _ in shown], store.question_counts()
         money, scores = money_of(store, settings, [row.id for row in rows]), StoredScores(store).of(rows)
-        every = len(store.runs())
+        all_runs = len(store.runs())
+        asked = {row.id: asked_with(store, row, question_counts.get(row.id, 0)) for row in rows}
     listed = tuple(
-        ListedRun(row=row, questions=asked.get(row.id, 0), state=state, money=money[row.id], score=scores[row.id])
+        ListedRun(
+            row=row,
+            title=row.name or asked[row.id],
+            asked=asked[row.id],
+            questions=question_counts.get(row.id, 0),
+            state=state,
+            money=money[row.id],
+            score=scores[row.id],
+        )
         for row, state in shown
     )
-    return RunsResult(stored=listed, total=len(found), archived=archived, every=every)
+    return RunsResult(stored=listed, total=len(matching), archived=archived, all_runs=all_runs)
 
 
 def chosen_runs(
     store: RunStore, request: RunsRequest, spent: Callable[[Sequence[str]], Mapping[str, float]]
 ) -> tuple[Sequence[tuple[RunRow, RunState]], int]:
-    """The matching runs with their states, and how many more are archived.
+    """Return the matching runs with their states, and how many more are archived.
 
     Args:
         store: The store of runs.
         request: Which runs, and in which order.
         spent: Returns the dollars that runs have cost.
     """
-    query, asked = read_query(request.find), store.asked()
-    fitting = [row for row in store.runs() if query.fits(row)]
-    shown = [row for row in fitting if query.archived in ("any", "yes" if row.archived else "no")]
-    states: list[tuple[RunRow, RunState]] = [(row, store.state(row, asked.get(row.id, 0))) for row in shown]
-    found = [one for one in states if query.state in ("", one[1])]
+    query, question_counts = read_query(request.find), store.question_counts()
+    rows = store.deleted_runs() if query.state == "deleted" else store.runs()
+    fitting = [row for row in rows if query.fits(row)]
+    archived = "any" if query.state == "deleted" else query.archived
+    shown = [row for row in fitting if archived in ("any", "yes" if row.archived else "no")]
+    states: list[tuple[RunRow, RunState]] = [(row, store.state(row, question_counts.get(row.id, 0))) for row in shown]
+    matching = [state for state in states if query.state in ("", state[1])]
     match request.sort:
         case "date":
             pass  # They come newest first.
         case "name":
-            found.sort(key=lambda one: (not one[0].name, one[0].name.casefold()))
+            matching.sort(key=lambda item: (not item[0].name, item[0].name.casefold()))
         case "cost":
-            dollars = spent([row.id for row, _ in found])
-            found.sort(key=lambda one: -dollars[one[0].id])
+            dollars = spent([row.id for row, _ in matching])
+            matching.sort(key=lambda item: -dollars[item[0].id])
         case "score":
-            scores = StoredScores(store).of([row for row, _ in found])
-            found.sort(key=lambda one: -(scores[one[0].id].get("brier_index") or {"estimate": -math.inf})["estimate"])
-    return found, sum(row.archived for row in fitting) if query.archived == "no" else 0
+            scores = StoredScores(store).of([row for row, _ in matching])
+            matching.sort(
+                key=lambda item: -(scores[item[0].id].get("brier_index") or {"estimate": -math.inf})["estimate"]
+            )
+    return matching, sum(row.archived for row in fitting) if query.archived == "no" else 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunQuery:
-    """Which runs to list: what the text of `find` says."""
+    """Which runs to list, as parsed from `find`."""
 
     text: str = ""
     """Part of the name, note, tags, models or questions."""
@@ -296,18 +299,18 @@ def read_query(text: str) -> RunQuery:
         words = text.split()
     pairs = [(key, value) for key, _, value in (word.partition(":") for word in words) if key in QUERY_KEYS and value]
     rest = [word for word in words if not (word.partition(":")[0] in QUERY_KEYS and word.partition(":")[2])]
-    said = dict(pairs)
+    fields = dict(pairs)
     for key, known in (("state", get_args(RunState)), ("archived", ("no", "yes", "any"))):
-        if key in said and said[key] not in known:
-            problem = f"there is no {key}:{said[key]}"
-            raise InputError(problem, column="--find", hint=known_names(said[key], known))
+        if key in fields and fields[key] not in known:
+            problem = f"there is no {key}:{fields[key]}"
+            raise InputError(problem, column="--find", hint=known_names(fields[key], known))
     return RunQuery(
         text=" ".join(rest),
         tags=tuple(value for key, value in pairs if key == "tag"),
-        state=cast("RunState", said.get("state", "")),
-        model=said.get("model", ""),
-        questions=said.get("set", ""),
-        archived=cast('Literal["no", "yes", "any"]', said.get("archived", "no")),
+        state=cast("RunState", fields.get("state", "")),
+        model=fields.get("model", ""),
+        questions=fields.get("set", ""),
+        archived=cast('Literal["no", "yes", "any"]', fields.get("archived", "no")),
     )
 
 
@@ -315,12 +318,12 @@ QUERY_KEYS = ("tag", "state", "model", "set", "archived")
 
 
 def method_names(spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """The models of a run, or its forecaster if it has none."""
+    """Return the models of a run, or its forecaster if it has none."""
     return tuple(map(str, (spec.get("models") or {}).values())) or (str(spec.get("forecaster", "")),)
 
 
 def question_set(spec: Mapping[str, Any]) -> str:
-    """The name of a run's question set, without the folder of a file; empty for a typed question."""
+    """Return the name of a run's question set, without the folder of a file; empty for a typed question."""
     name = str(spec.get("questions", {}).get("dataset", ""))
     if name.startswith(TYPED_PREFIX):
         return ""
@@ -363,18 +366,20 @@ def _labels(store: RunStore, run: str) -> RunLabels:
 
 @operation(RunsEditRequest)
 def edit_run(request: RunsEditRequest, settings: Settings | None = None) -> RunLabels:
-    """Change the name, tags or note of a run, or archive it."""
+    """Change the name, tags or note of a run, archive it, or restore it from the bin."""
     settings = settings or load_settings()
     _refuse_unsafe(request.name or "", *request.tags, request.note or "")
-    given = {"name": request.name, "note": request.note, "archived": request.archive}
+    labels = {"name": request.name, "note": request.note, "archived": request.archive}
     with closing(RunStore(settings.store)) as store:
-        run = find_run(store, request.run)
+        run = find_run_row(store, request.run, deleted=request.restore).id
+        if request.restore:
+            store.restore(run)
         for row in store.runs() if request.name else ():
             if row.id != run and (row.name == request.name or row.id.startswith(request.name or "")):
-                hint = "choose another name: commands find a run by its name or by how its id begins"
-                raise InputError(f"run {row.id} answers to {request.name!r}", column="name", hint=hint)
+                hint = "choose another name; commands find a run by its name or the beginning of its id"
+                raise InputError(f"{request.name!r} already refers to run {row.id}", column="name", hint=hint)
         tags = dict.fromkeys(tag for tag in (*_labels(store, run).tags, *request.tags) if tag not in request.untag)
-        store.label(run, tags=list(tags), **{name: value for name, value in given.items() if value is not None})
+        store.label(run, tags=list(tags), **{name: value for name, value in labels.items() if value is not None})
         return _labels(store, run)
 
 
@@ -389,50 +394,33 @@ class DeletedRuns(Result):
     def __str__(self) -> str:
         lines = [
             f"{'deleted' if self.deleted else 'would delete'} run {run['name'] or run['run']}: "
-            f"{run['answers']} answers, ${run['billed']:.2f} billed"
+            f"{run['answers']} answers, {dollars(run['billed'])} billed"
             for run in self.runs
         ]
-        last = "the journal keeps every reply" if self.deleted else "nothing was deleted; --yes deletes them"
+        back = f"for {DAYS_IN_BIN} days, foretell runs edit RUN --restore brings a run back"
+        last = back if self.deleted else "nothing was deleted; --yes deletes them"
         return "\n".join([*lines, last])
 
 
 @operation(RunsDeleteRequest)
 def delete_runs(request: RunsDeleteRequest, settings: Settings | None = None) -> DeletedRuns:
-    """Delete runs with everything stored about them."""
+    """Move runs to the bin, from which they are removed after some weeks."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
-        asked, found = store.asked(), list[Mapping[str, Any]]()
+        question_counts, deleted = store.question_counts(), list[Mapping[str, Any]]()
         for start in request.runs:
             row = find_run_row(store, start)
-            if store.state(row, asked.get(row.id, 0)) == "running":
+            if store.state(row, question_counts.get(row.id, 0)) == "running":
                 raise InputError(f"run {row.name or row.id} is running", hint="stop it first")
             answers, money = row.done + row.failed, money_of(store, settings, [row.id])[row.id]
-            found.append({"run": row.id, "name": row.name, "answers": answers, **money.to_dict()})
+            deleted.append({"run": row.id, "name": row.name, "answers": answers, **money.to_dict()})
         if request.yes:
-            for run in found:
-                store.remove(run["run"])
-    return DeletedRuns(runs=tuple(found), deleted=request.yes)
+            for run in deleted:
+                store.label(run["run"], deleted=datetime.now(UTC).isoformat())
+    return DeletedRuns(runs=tuple(deleted), deleted=request.yes)
 
 
-# What failed.
-
-_FAILED_SQL = (
-    "select question, due, trial, failure from cell where run = ? and failure is not null order by question, due, trial"
-)
-
-
-def failures_by_reason(store: RunStore, run: str) -> dict[str, list[CellKey]]:
-    """The failed cells of a run by reason, the most frequent first; reasons that differ in numbers only are one."""
-    reasons: dict[str, str] = {}
-    groups: dict[str, list[CellKey]] = {}
-    for question, due, trial, failure in store.database.read(_FAILED_SQL, (run,)):
-        told = str(json.loads(failure).get("error", ""))
-        reason = reasons.setdefault(failure_kind(told, question), told)
-        groups.setdefault(reason, []).append(CellKey(run=run, question=question, due=due, trial=trial))
-    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
-
-
-# Stopping one that is running.
+# Stopping a run.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -442,9 +430,9 @@ class StoppedRun(Result):
     run: str
     discard: bool
     under_way: int
-    """Trials that were under way."""
+    """Trials that were in progress."""
     answered: int
-    cells: int
+    total: int
     unqueued: int = 0
     """Trials taken out of the queue of the shared database."""
 
@@ -452,17 +440,17 @@ class StoppedRun(Result):
         end = "left unfinished" if self.discard else "asked to answer with the current estimate"
         under_way = f"{plural(self.under_way, 'trial')} under way {'is' if self.under_way == 1 else 'are'} {end}"
         queue = f", {plural(self.unqueued, 'trial')} taken out of the queue" if self.unqueued else ""
-        answers = f"{self.answered} of {self.cells} answers are there"
+        answers = f"{self.answered} of {self.total} answers exist"
         return f"run {self.run} stops within seconds: {answers}, {under_way}{queue}"
 
 
 @operation(RunsStopRequest)
 def stop_run(request: RunsStopRequest, settings: Settings | None = None) -> StoppedRun:
-    """Stop a run early, whichever process is running it, and use what there is."""
+    """Stop a run early, whichever process is running it, and keep its answers so far."""
     settings = settings or load_settings()
     with closing(RunStore(settings.store)) as store:
         row = find_run_row(store, request.run)
-        run, questions = row.id, store.asked().get(row.id, 0)
+        run, questions = row.id, store.question_count(row.id)
         state = store.state(row, questions)
         unqueues = request.discard and settings.database is not None
         if state not in ("running", "waiting") and not unqueues:
@@ -470,239 +458,17 @@ def stop_run(request: RunsStopRequest, settings: Settings | None = None) -> Stop
         store.ask_to_stop(run, "pause" if request.discard else "answer")
         if state == "waiting" or unqueues:
             store.queue(run, queued=False)
-        claimed = store.database.read("select count(*) from tick where name = ? and done = 0", (f"cell {run}",))
+        under_way = store.under_way(run)
     unqueued = 0
     if unqueues:
-        from foretell.operations.shared_runs import unqueue_run  # Needs the driver of PostgreSQL.
+        from foretell.runs.shared_runs import unqueue_run  # Needs the driver of PostgreSQL.
 
         unqueued = unqueue_run(settings, run)
     return StoppedRun(
         run=row.name or run,
         discard=request.discard,
-        under_way=claimed[0][0],
+        under_way=under_way,
         answered=row.done,
-        cells=questions * cells_each(row.spec),
+        total=questions * trials_per_question(row.spec),
         unqueued=unqueued,
     )
-
-
-# Outcomes.
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResolveResult(Result):
-    """What is known about the outcomes of a run's questions."""
-
-    run: str
-    decided: int
-    """How many questions have at least one outcome."""
-    questions: int
-    new: int
-    """How many outcomes are new."""
-    score: Mapping[str, Any]
-    problems: tuple[str, ...] = ()
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Outcomes that could not be looked up."""
-        return self.problems
-
-    def __str__(self) -> str:
-        text = f"run {self.run}: {self.decided} of {self.questions} questions decided, {self.new} outcomes new"
-        found = self.score.get("brier_index")
-        if found is None:
-            return text
-        others = [
-            f"{name} {self.score[key]['estimate']:.1f}"
-            for key, name in (("price", "market"), ("base_rate", "base rate"))
-            if self.score.get(key)
-        ]
-        beside = f" ({', '.join(others)})" if others else ""
-        return f"{text}\nBrier index {found['estimate']:.1f} {bracket(found['low'], found['high'], 1)}{beside}"
-
-
-async def resolve_stored_run(request: RunsResolveRequest, settings: Settings | None = None) -> ResolveResult:
-    """Look up the outcomes of a run in its question set, on markets, or in a table."""
-    settings = settings or load_settings()
-    problems: list[str] = []
-    with closing(RunStore(settings.store)) as store:
-        run = find_run(store, request.run)
-        questions = store.questions(run)
-        found = [
-            *_table_outcomes(request.outcomes, questions),
-            *_set_outcomes(store, run, problems),
-            *await _market_outcomes(questions, settings, problems),
-        ]
-        new = RunOutcomes(store).keep(run, questions, {(r.question_id, r.due, r.target_id): r for r in found}.values())
-        row = store.run(run)
-        assert row is not None
-        score = StoredScores(store).of([row])[run]
-    return ResolveResult(
-        run=row.name or run,
-        decided=score["decided"],
-        questions=len(questions),
-        new=new,
-        score=score,
-        problems=tuple(problems),
-    )
-
-
-resolve_run = operation(RunsResolveRequest)(resolve_stored_run)
-
-
-def _table_outcomes(path: Path | None, questions: Sequence[Question]) -> list[Resolution]:
-    """The outcomes in a table, some of which must belong to the run."""
-    if path is None:
-        return []
-    from foretell.data.datasets.question_files import read_outcomes
-
-    found = read_outcomes(path)
-    asked = {(question.id, target.id) for question in questions for target in question.targets}
-    if found and not any((one.question_id, one.target_id) in asked for one in found):
-        hint = "the columns question and target hold the ids that foretell show RUN --json prints"
-        raise InputError("no row is about a question of this run", path=path, column="question", hint=hint)
-    return list(found)
-
-
-def _set_outcomes(store: RunStore, run: str, problems: list[str]) -> Sequence[Resolution]:
-    from foretell.runs.question_sets import questions_of_run
-
-    try:
-        return questions_of_run(store, run).resolutions
-    except InputError as error:
-        problems.append(str(error))
-        return ()
-
-
-async def _market_outcomes(questions: Sequence[Question], settings: Settings, problems: list[str]) -> list[Resolution]:
-    """The outcomes that markets have published."""
-    from foretell.data.http import AsyncHttpClient
-    from foretell.data.markets.market import market_ref
-    from foretell.runs.services import open_markets
-
-    now = datetime.now(UTC)
-    over = [
-        question
-        for question in questions
-        if question.closes_at is None
-        or question.closes_at <= now
-        or any(target.resolves_at is not None and target.resolves_at <= now for target in question.targets)
-    ]
-    platforms = {ref.platform for q in over for target in q.targets if (ref := market_ref(q, target)) is not None}
-    if not platforms:
-        return []
-    found: list[Resolution] = []
-    async with AsyncHttpClient(access=settings.access) as client:
-        markets = open_markets(settings, client, sorted(platforms))
-        for platform, source in markets.settlements.items():
-            try:
-                found += await source.settlements(over)
-            except SourceError as error:
-                problems.append(f"{platform}: {error}")
-    return found
-
-
-# Cost and duration of a run: from similar runs on this machine, or a rough guess.
-
-
-READ, WRITTEN, CALL_SECONDS = 5_000, 800, 15.0
-"""Tokens and seconds of a typical call, if nothing similar was measured."""
-MEASURED_ANSWERS = 200
-"""How many answers of a run are used to measure its time and the spread of its cost."""
-ENOUGH_ANSWERS, DRAWS = 20, 2000
-"""Answers it takes to say how cost spreads, and samples drawn from them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellCost:
-    """The cost and duration of one trial of a question, and where they come from."""
-
-    dollars: float | None
-    """None if no price is known."""
-    seconds: float
-    basis: str
-    """measured, rough, unknown, free model or no model."""
-    calls: float = 0.0
-    """Model calls."""
-    cells: int = 0
-    """How many cells were measured."""
-    answers: tuple[float, ...] = ()
-    """What some of its answers cost, in dollars."""
-
-    def nine_in_ten(self, trials: int) -> float | None:
-        """The dollars that so many trials stay below nine times in ten; None if there are too few answers to say.
-
-        Trials are drawn from the answers so far, since the costliest of many are seldom all costly.
-        """
-        if len(self.answers) < ENOUGH_ANSWERS:
-            return None
-        drawn = np.random.default_rng(0).choice(self.answers, (DRAWS, trials)).sum(axis=1)
-        return float(np.quantile(drawn, 0.9))
-
-
-CellCosts = Mapping[tuple[str, ...], CellCost]
-"""What determines the price of a cell → its cost."""
-
-
-def measured_costs(store: RunStore) -> CellCosts:
-    """Measured cost and duration of cells in stored runs."""
-    sums: dict[tuple[str, ...], tuple[float, int, list[Cost]]] = {}
-    for row in store.runs():
-        if row.done and row.spec.get("models"):
-            dollars, cells, timed = sums.get(likeness(row.spec), (0.0, 0, []))
-            if len(timed) < MEASURED_ANSWERS:
-                some = islice(store.answers(row.id), MEASURED_ANSWERS)
-                timed += [one.usage for one in some if isinstance(one, Forecast)]
-            sums[likeness(row.spec)] = (dollars + store.worth(row.id), cells + row.done + row.failed, timed)
-    return {
-        like: CellCost(
-            dollars=dollars / cells,
-            seconds=sum(one.seconds for one in timed) / max(len(timed), 1),
-            basis="measured",
-            calls=sum(one.calls for one in timed) / max(len(timed), 1),
-            cells=cells,
-            answers=tuple(one.worth for one in timed),
-        )
-        for like, (dollars, cells, timed) in sums.items()
-    }
-
-
-def cell_cost(spec: RunSpec, measured: CellCosts, targets: float = 1.0) -> CellCost:
-    """The cost of a cell.
-
-    Args:
-        spec: The run.
-        measured: What cells have cost here.
-        targets: Outcomes of a question, on average: a tree is grown for each.
-    """
-    if not asks_models(spec):
-        return CellCost(dollars=0.0, seconds=0.0, basis="no model")
-    if found := measured.get(likeness(spec)):
-        return found
-    model = spec.models.get("agent", "")
-    calls = _calls(spec) * (targets if spec.forecaster in ("tree", "thoughts") else 1.0)
-    seconds = CALL_SECONDS * calls
-    price = PriceList({name: read_price(written) for name, written in spec.prices.items()}).of(model)
-    if price is None:
-        return CellCost(dollars=None, seconds=seconds, basis="unknown", calls=calls)
-    if price == FREE_OF_CHARGE:
-        return CellCost(dollars=0.0, seconds=seconds, basis="free model", calls=calls)
-    dollars = calls * (READ * price.input + WRITTEN * price.output) / 1e6
-    return CellCost(dollars=dollars, seconds=seconds, basis="rough", calls=calls)
-
-
-def likeness(spec: RunSpec | Mapping[str, Any]) -> tuple[str, ...]:
-    """What determines the price of a cell: forecaster, models, options and search."""
-    body: Mapping[str, Any] = vars(spec) if isinstance(spec, RunSpec) else spec
-    options, models = (sorted(dict(body.get(name) or {}).items()) for name in ("options", "models"))
-    return (str(body.get("forecaster", "agent")), str(models), str(options), str(list(body.get("search") or ())))
-
-
-def _calls(spec: RunSpec) -> float:
-    """Approximate model calls of a cell."""
-    options = spec.options
-    if spec.forecaster == "agent":
-        return 1.0 if options.get("variant") == "zero-shot" else 0.7 * float(options.get("steps", 10))
-    if spec.forecaster == "tree":
-        return 2.0 + 1.7 * float(options.get("leaves", 10)) ** float(options.get("rounds", 1))
-    return 12.0 if spec.forecaster == "thoughts" else 1.0

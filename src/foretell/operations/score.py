@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
@@ -17,20 +17,23 @@ from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
 from foretell.metrics.scores import metaculus_baseline_options, peer_points
 from foretell.operations.requests.scoring import MeasureRequest, ScoreRequest
-from foretell.operations.result import Result, show_table
-from foretell.operations.score_numbers import NumberScores, interval_text, score_numbers
+from foretell.operations.score_numbers import NumberScores, score_numbers
 from foretell.questions.errors import InputError
+from foretell.report.numbers import estimate
 from foretell.report.provenance import Provenance
+from foretell.report.result import Result, show_table
 from foretell.report.terminal import TextColumn, show_text
-from foretell.runs.settings import Settings, load_settings
 from foretell.scoring.breakdown import ErrorAnalysis, error_analysis
 from foretell.scoring.join import TRIAL_MARK, ReadOptions, read_table
-from foretell.scoring.long_tables import RunRows, add_tables, named_tables, run_rows
+from foretell.scoring.long_tables import RunRows, add_tables, named_tables
 from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.score import ScoringOptions, prepared, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import ForecastTable, with_computed_columns
 from foretell.scoring.table_input import names_a_file
+
+if TYPE_CHECKING:
+    from foretell.runs.settings import Settings
 
 # Scores.
 
@@ -66,12 +69,12 @@ class OptionScore:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreResult(Result):
-    """A leaderboard, and the table it was made from."""
+    """A leaderboard, and the table it was computed from."""
 
     board: Scoreboard
     table: ForecastTable
     scoring: ScoringOptions
-    """The options that made the board."""
+    """The options of the leaderboard."""
     title: str = "Leaderboard"
     details: tuple[ScoreDetails, ...] = ()
     variance: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -80,35 +83,35 @@ class ScoreResult(Result):
     """Metaculus scores of questions with options, if details were requested."""
 
     def to_dict(self) -> Any:
-        """The board's data, and the details if they were requested."""
-        more: dict[str, Any] = {"details": [asdict(one) for one in self.details]} if self.details else {}
-        more |= {"options": [asdict(one) for one in self.options]} if self.options else {}
+        """Return the board's data, and the details if they were requested."""
+        more: dict[str, Any] = {"details": [asdict(detail) for detail in self.details]} if self.details else {}
+        more |= {"options": [asdict(option) for option in self.options]} if self.options else {}
         return self.board.to_dict() | more | ({"variance": dict(self.variance)} if self.variance else {})
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each forecaster and group: every metric with its interval."""
+        """Return one row for each forecaster and group: every metric with its interval."""
         return self.board.rows()
 
     def to_html(self) -> str:
-        """The leaderboard as a page."""
+        """Return the leaderboard as a page."""
         from foretell.report.leaderboard import leaderboard_page
 
         return leaderboard_page(self.board, self.table, self.title, scoring=self.scoring)
 
     def to_markdown(self) -> str:
-        """The leaderboard as Markdown."""
+        """Return the leaderboard as Markdown."""
         from foretell.report.leaderboard import markdown_board
 
         return f"{markdown_board(self.board)}\n{Provenance.now(self.board.settings).to_markdown()}"
 
     def print(self, console: Console) -> None:
-        """The leaderboard, and the details below it."""
+        """Print the leaderboard, and the details below it."""
         from foretell.report.leaderboard import print_board
 
         print_board(self.board, console)
         if self.variance:
-            told = ", ".join(f"{name} {value:.4f}" for name, value in sorted(self.variance.items(), key=itemgetter(1)))
-            show_text(console, f"Variance of the hard score between trials of a task: {told}.\n")
+            text = ", ".join(f"{name} {value:.4f}" for name, value in sorted(self.variance.items(), key=itemgetter(1)))
+            show_text(console, f"Variance of the hard score between trials of a task: {text}.\n")
         if self.details:
             show_text(console, "\n")
             show_table(console, self.details, DETAIL_COLUMNS)
@@ -119,19 +122,19 @@ class ScoreResult(Result):
 
 
 DETAIL_COLUMNS: Mapping[TextColumn, Callable[[ScoreDetails], str]] = {
-    TextColumn(head="Forecaster", shrink=12): lambda one: one.forecaster,
-    TextColumn(head="Peer", right=True): lambda one: interval_text(one.peer),
-    TextColumn(head="Adjusted", right=True): lambda one: f"{one.adjusted.estimate:.3f}",
-    TextColumn(head="Reliab.", right=True, drop=1): lambda one: f"{one.reliability:.3f}",
-    TextColumn(head="Resol.", right=True, drop=1): lambda one: f"{one.resolution:.3f}",
-    TextColumn(head="Slope", right=True, drop=2): lambda one: f"{one.slope:.2f}",
-    TextColumn(head="Intercept", right=True, drop=3): lambda one: f"{one.intercept:+.2f}",
+    TextColumn(head="Forecaster", shrink=12): lambda row: row.forecaster,
+    TextColumn(head="Peer", right=True): lambda row: estimate(row.peer, 1),
+    TextColumn(head="Adjusted", right=True): lambda row: f"{row.adjusted.estimate:.3f}",
+    TextColumn(head="Reliab.", right=True, drop=1): lambda row: f"{row.reliability:.3f}",
+    TextColumn(head="Resol.", right=True, drop=1): lambda row: f"{row.resolution:.3f}",
+    TextColumn(head="Slope", right=True, drop=2): lambda row: f"{row.slope:.2f}",
+    TextColumn(head="Intercept", right=True, drop=3): lambda row: f"{row.intercept:+.2f}",
 }
 OPTION_COLUMNS: Mapping[TextColumn, Callable[[OptionScore], str]] = {
-    TextColumn(head="Questions with options", shrink=16): lambda one: one.forecaster,
-    TextColumn(head="n", right=True, drop=1): lambda one: str(one.n),
-    TextColumn(head="Metaculus baseline", right=True): lambda one: interval_text(one.baseline),
-    TextColumn(head="Metaculus peer", right=True): lambda one: interval_text(one.peer),
+    TextColumn(head="Questions with options", shrink=16): lambda row: row.forecaster,
+    TextColumn(head="n", right=True, drop=1): lambda row: str(row.n),
+    TextColumn(head="Metaculus baseline", right=True): lambda row: estimate(row.baseline, 1),
+    TextColumn(head="Metaculus peer", right=True): lambda row: estimate(row.peer, 1),
 }
 DETAIL_NOTE = (
     "Peer: Metaculus peer score, above 0 beats the others. Adjusted: Brier score less the\n"
@@ -140,14 +143,14 @@ DETAIL_NOTE = (
 )
 
 
-def score(request: ScoreRequest, settings: Settings | None = None) -> "ScoreResult | ErrorsResult | NumberScores":
+def score(request: ScoreRequest, settings: "Settings | None" = None) -> "ScoreResult | ErrorsResult | NumberScores":
     """Score forecasts against outcomes, or analyse the errors of one forecaster.
 
     Returns:
         A leaderboard; with `errors`, an analysis; for quantiles and samples of numbers, their own scores.
 
     Raises:
-        InputError: If a table cannot be read, or an option has no effect on what is asked for.
+        InputError: If a table cannot be read, or an option has no effect on the request.
     """
     tables = gather_tables(request, request.sources, settings)
     if (numbers := score_numbers(request, tables.forecasts, tables.outcomes)) is not None:
@@ -158,16 +161,16 @@ def score(request: ScoreRequest, settings: Settings | None = None) -> "ScoreResu
         request.refuse_set(("metrics",), "has no effect with --errors")
         return analyse_errors(table, request.errors, options)
     table = with_computed_columns(table, request.by)
-    every = request.metrics == "all"
-    options = replace(options, metrics=tuple(METRICS) if every else ())
+    all_metrics = request.metrics == "all"
+    options = replace(options, metrics=tuple(METRICS) if all_metrics else ())
     board = score_table(table, options)
     return ScoreResult(
         board=board,
         table=table,
         scoring=options,
         title=tables.title,
-        details=score_details(table, board) if every else (),
-        options=option_scores(table, options.resampling) if every else (),
+        details=score_details(table, board) if all_metrics else (),
+        options=option_scores(table, options.resampling) if all_metrics else (),
         variance=trial_variance(tables.read(**reading | {"trials": "separate"})) if table.targets.options.any() else {},
     )
 
@@ -185,7 +188,7 @@ class Tables:
     runs: tuple[str, ...] = ()
     """The names of the runs' forecasters, in the order of the runs."""
     notes: tuple[str, ...] = ()
-    """How the user's own tables were understood."""
+    """How the user's own tables were read."""
 
     @property
     def title(self) -> str:
@@ -199,8 +202,8 @@ class Tables:
         return replace(table, notes=(*self.notes, *table.notes))
 
 
-def gather_tables(request: MeasureRequest, sources: Sequence[str], settings: Settings | None = None) -> Tables:
-    """Bring the files and runs in `sources` and the tables of the request together.
+def gather_tables(request: MeasureRequest, sources: Sequence[str], settings: "Settings | None" = None) -> Tables:
+    """Combine the files and runs in `sources` with the tables of the request.
 
     Raises:
         InputError: If there are none, or if one of them cannot be read.
@@ -213,19 +216,23 @@ def gather_tables(request: MeasureRequest, sources: Sequence[str], settings: Set
     if not runs and not isinstance(own, Mapping) and (own is not None) + len(files) == 1:
         forecasts = own if own is not None else next(iter(files.values()))
         return Tables(forecasts=forecasts, outcomes=request.outcomes, columns=request.columns)
-    found = RunRows(forecasts=[], combined=[], outcomes=[], names=(), texts={})
+    tables = RunRows(forecasts=[], combined=[], outcomes=[], names=(), texts={})
     if runs:
-        # With tables of one's own an outcome may stand there.
+        # Imported here: files are scored without the store of runs.
+        from foretell.runs.settings import load_settings
+        from foretell.scoring.run_scores import run_rows
+
+        # With the user's own tables, outcomes may be in those.
         alone = request.outcomes is None and own is None and not files
-        found = run_rows(settings or load_settings(), runs, decided=alone)
-    found = add_tables(found, {**named_tables(own), **files}, request.outcomes, request.columns)
+        tables = run_rows(settings or load_settings(), runs, decided=alone)
+    tables = add_tables(tables, {**named_tables(own), **files}, request.outcomes, request.columns)
     return Tables(
-        forecasts=[*found.forecasts, *found.combined], outcomes=found.outcomes, runs=found.names, notes=found.notes
+        forecasts=[*tables.forecasts, *tables.combined], outcomes=tables.outcomes, runs=tables.names, notes=tables.notes
     )
 
 
 def trial_variance(table: ForecastTable) -> dict[str, float]:
-    """Forecaster with several trials → variance of the hard score between them, averaged over tasks.
+    """Map forecaster with several trials → variance of the hard score between them, averaged over tasks.
 
     Every trial is a forecaster of its own in the table.
     """
@@ -234,12 +241,12 @@ def trial_variance(table: ForecastTable) -> dict[str, float]:
         rows = table.rows_of(name)
         targets = table.target[rows]
         hard, task = table.decisions(targets, table.p[rows]).hard, table.targets.askings[targets]
-        kept = np.flatnonzero(np.isfinite(hard))
-        tasks, first = np.unique(task[kept], return_index=True)
-        found = scores.setdefault(name.rpartition(TRIAL_MARK)[0] or name, ([], []))
-        found[0].append(hard[kept[first]])
-        found[1].append(tasks)
-    several = {name: found for name, found in scores.items() if len(found[0]) > 1}
+        finite = np.flatnonzero(np.isfinite(hard))
+        tasks, first = np.unique(task[finite], return_index=True)
+        values = scores.setdefault(name.rpartition(TRIAL_MARK)[0] or name, ([], []))
+        values[0].append(hard[finite[first]])
+        values[1].append(tasks)
+    several = {name: values for name, values in scores.items() if len(values[0]) > 1}
     return {
         name: hard_score_variance(np.concatenate(hard), np.concatenate(task))
         for name, (hard, task) in several.items()
@@ -248,7 +255,7 @@ def trial_variance(table: ForecastTable) -> dict[str, float]:
 
 
 def measure_options(request: MeasureRequest) -> ScoringOptions:
-    """The options for the scoring engine that all commands have which measure."""
+    """Return the options for the scoring engine that all scoring commands share."""
     return ScoringOptions(
         by=request.by,
         metric=request.metric,
@@ -260,7 +267,7 @@ def measure_options(request: MeasureRequest) -> ScoringOptions:
 
 
 def score_options(request: ScoreRequest) -> ScoringOptions:
-    """The request's options for the scoring engine."""
+    """Return the request's options for the scoring engine."""
     return replace(measure_options(request), bettor=Bettor(gamma=request.gamma, fee=_fee(request.fee)))
 
 
@@ -273,19 +280,19 @@ def _fee(text: str) -> Any:
         raise InputError(f"{text} is neither none, kalshi nor a rate such as 0.02", column="--fee") from None
 
 
-# Numbers that need everybody's forecasts at once.
+# Scores that need the forecasts of all forecasters.
 
 
 def score_details(table: ForecastTable, board: Scoreboard) -> tuple[ScoreDetails, ...]:
-    """The board's own peer and adjusted Brier scores and Murphy's parts, and the recalibration line."""
-    found: list[ScoreDetails] = []
+    """Return the board's own peer and adjusted Brier scores and Murphy's parts, and the recalibration line."""
+    details: list[ScoreDetails] = []
     for row in board.sections()[0].rows:
-        if row.anchor:
+        if row.baseline:
             continue
         p, metrics = table.p_of(row.name), row.score.metrics
         answered = np.isfinite(p)
         line = calibration_line(p[answered], table.targets.outcome[answered])
-        found.append(
+        details.append(
             ScoreDetails(
                 forecaster=row.name,
                 peer=metrics["peer"],
@@ -297,17 +304,17 @@ def score_details(table: ForecastTable, board: Scoreboard) -> tuple[ScoreDetails
                 intercept=line.intercept,
             )
         )
-    return tuple(sorted(found, key=lambda one: -one.peer.estimate))
+    return tuple(sorted(details, key=lambda item: -item.peer.estimate))
 
 
 # Metaculus scores of questions with options of which one came true.
 
 SUM_OFF = 0.005
-"""How far the probabilities of options may be from one; dates of one question rarely add up to that."""
+"""How far the sum of the probabilities of options may be from 1."""
 
 
 def option_scores(table: ForecastTable, resampling: Resampling) -> tuple[OptionScore, ...]:
-    """Baseline and peer scores by forecaster, best first; none if no question has options of which one came true."""
+    """Return baseline and peer scores by forecaster, best first; empty if no question has exactly one true option."""
     targets = table.targets
     _, task = np.unique(targets.askings, return_inverse=True)
     size, happened = np.bincount(task), np.bincount(task, targets.outcome)
@@ -316,20 +323,20 @@ def option_scores(table: ForecastTable, resampling: Resampling) -> tuple[OptionS
     if not len(tasks):
         return ()
     place = _places(task, tasks, int(size[tasks].max()))
-    given = [np.where(place >= 0, table.p_of(name)[place], np.nan) for name in table.forecasters]
-    whole = np.stack([((~np.isnan(p)) == (place >= 0)).all(axis=1) for p in given])
-    adds_up = np.stack([np.abs(np.nansum(p, axis=1) - 1) <= SUM_OFF for p in given])
-    kept = whole.any(axis=0) & (adds_up | ~whole).all(axis=0)
-    if not kept.any():
+    probabilities = [np.where(place >= 0, table.p_of(name)[place], np.nan) for name in table.forecasters]
+    whole = np.stack([((~np.isnan(p)) == (place >= 0)).all(axis=1) for p in probabilities])
+    adds_up = np.stack([np.abs(np.nansum(p, axis=1) - 1) <= SUM_OFF for p in probabilities])
+    used = whole.any(axis=0) & (adds_up | ~whole).all(axis=0)
+    if not used.any():
         return ()
-    place = place[kept]
+    place = place[used]
     true = np.argmax(np.where(place >= 0, targets.outcome[place], 0), axis=1)
-    chances = np.stack([_distributions(p[kept], rows[kept]) for p, rows in zip(given, whole, strict=True)])
-    answered = whole[:, kept]
+    chances = np.stack([_distributions(p[used], rows[used]) for p, rows in zip(probabilities, whole, strict=True)])
+    answered = whole[:, used]
     happened = np.take_along_axis(chances, np.broadcast_to(true[None, :, None], (*answered.shape, 1)), axis=2)[:, :, 0]
     peer = peer_points(happened)
     cluster = targets.question.codes[place[:, 0]]
-    found = [
+    scores = [
         OptionScore(
             forecaster=name,
             n=int(rows.sum()),
@@ -341,11 +348,11 @@ def option_scores(table: ForecastTable, resampling: Resampling) -> tuple[OptionS
         for name, p, points, rows in zip(table.forecasters, chances, peer, answered, strict=True)
         if rows.any()
     ]
-    return tuple(sorted(found, key=lambda one: -one.baseline.estimate))
+    return tuple(sorted(scores, key=lambda item: -item.baseline.estimate))
 
 
 def _places(task: Ints, tasks: Ints, width: int) -> Ints:
-    """The targets of every task, padded with −1."""
+    """Return the targets of every task, padded with −1."""
     place = np.full((len(tasks), width), -1, np.int64)
     order = np.argsort(task, kind="stable")
     starts = np.searchsorted(task[order], tasks)
@@ -355,9 +362,9 @@ def _places(task: Ints, tasks: Ints, width: int) -> Ints:
     return place
 
 
-def _distributions(given: Floats, whole: Bools) -> Floats:
-    """Positive probabilities that add up to one; NaN for tasks that were not answered completely."""
-    chances = np.maximum(given, LOG_FLOOR)
+def _distributions(p: Floats, whole: Bools) -> Floats:
+    """Return positive probabilities that add up to one; NaN for tasks that were not answered completely."""
+    chances = np.maximum(p, LOG_FLOOR)
     chances = chances / np.maximum(np.nansum(chances, axis=1, keepdims=True), LOG_FLOOR)
     return np.where(whole[:, None], chances, np.nan)
 
@@ -376,24 +383,24 @@ class ErrorsResult(Result):
     """How the table was read, and what was left out."""
 
     def to_dict(self) -> Any:
-        """Scores by group, the hardest and easiest targets, and the worst bins."""
-        found = self.analysis
+        """Return scores by group, the hardest and easiest targets, and the worst bins."""
+        analysis = self.analysis
         return {
-            "forecaster": found.forecaster,
-            "reference": found.reference,
-            "metric": found.scoring.metric,
-            "overall": None if found.overall is None else asdict(found.overall),
+            "forecaster": analysis.forecaster,
+            "reference": analysis.reference,
+            "metric": analysis.scoring.metric,
+            "overall": None if analysis.overall is None else asdict(analysis.overall),
             "groups": self.rows(),
-            "hardest": [self._case(one) for one in found.hardest],
-            "easiest": [self._case(one) for one in found.easiest],
-            "calibration": [asdict(one) for one in found.worst_bins],
+            "hardest": [self._case(case) for case in analysis.hardest],
+            "easiest": [self._case(case) for case in analysis.easiest],
+            "calibration": [asdict(worst_bin) for worst_bin in analysis.worst_bins],
         }
 
     def _case(self, case: Any) -> dict[str, Any]:
         return asdict(case) | {"difficulty": self.difficulty.get((case.question, case.target))}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each group of each column."""
+        """Return one row for each group of each column."""
         who = self.analysis.forecaster
         return [
             {
@@ -401,22 +408,22 @@ class ErrorsResult(Result):
                 "group": group,
                 "n": part.answered[who][i],
                 "base_rate": part.base_rate[i],
-                "score": None if found is None else found.estimate,
-                "low": None if found is None else found.low,
-                "high": None if found is None else found.high,
+                "score": None if score is None else score.estimate,
+                "low": None if score is None else score.low,
+                "high": None if score is None else score.high,
             }
             for part in self.analysis.breakdowns
-            for i, (group, found) in enumerate(zip(part.groups, part.scores[who], strict=True))
+            for i, (group, score) in enumerate(zip(part.groups, part.scores[who], strict=True))
         ]
 
     def to_html(self) -> str:
-        """The analysis as a page."""
+        """Return the analysis as a page."""
         from foretell.report.leaderboard import error_analysis_page
 
         return error_analysis_page(self.analysis)
 
     def to_markdown(self) -> str:
-        """The analysis as Markdown."""
+        """Return the analysis as Markdown."""
         from foretell.report.leaderboard import markdown_errors
 
         return markdown_errors(self.analysis)
@@ -430,13 +437,13 @@ class ErrorsResult(Result):
         console.print(Text(error_analysis_lead(self.analysis), style="bold"))
         show_text(console, "\n")
         columns: dict[TextColumn, Callable[[Any], object]] = {
-            TextColumn(head="Most wrong about", shrink=24): lambda one: one.title or one.question,
-            TextColumn(head="target", shrink=6, drop=2): lambda one: one.target,
-            TextColumn(head="p", right=True): lambda one: f"{one.p:.2f}",
-            TextColumn(head="came out", right=True): lambda one: f"{one.outcome:g}",
-            TextColumn(head="Brier", right=True): lambda one: f"{one.brier:.3f}",
-            TextColumn(head="difficulty", right=True, drop=1): lambda one: (
-                f"{self.difficulty.get((one.question, one.target), float('nan')):.3f}"
+            TextColumn(head="Most wrong about", shrink=24): lambda case: case.title or case.question,
+            TextColumn(head="target", shrink=6, drop=2): lambda case: case.target,
+            TextColumn(head="p", right=True): lambda case: f"{case.p:.2f}",
+            TextColumn(head="came out", right=True): lambda case: f"{case.outcome:g}",
+            TextColumn(head="Brier", right=True): lambda case: f"{case.brier:.3f}",
+            TextColumn(head="difficulty", right=True, drop=1): lambda case: (
+                f"{self.difficulty.get((case.question, case.target), float('nan')):.3f}"
             ),
         }
         show_table(console, self.analysis.hardest, columns)
@@ -445,7 +452,7 @@ class ErrorsResult(Result):
 
 def analyse_errors(table: ForecastTable, forecaster: str, scoring: ScoringOptions) -> ErrorsResult:
     """Analyse a forecaster's errors by the columns of `scoring.by`, or by source, horizon, round and other columns."""
-    whole = prepared(table, scoring, anchors=True)
+    whole = prepared(table, scoring, baselines=True)
     targets, gamma = table.targets, table.difficulty
     return ErrorsResult(
         analysis=error_analysis(whole, forecaster, scoring.reference, scoring=scoring),

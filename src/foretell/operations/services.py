@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.known_services import KNOWN_SERVICES, ServiceFacts
-from foretell.data.pace import ServiceAddresses, ServiceStore
-from foretell.operations.result import Result, show_table
-from foretell.outgoing.limiter import PlaceState
+from foretell.data.service_limits import ServiceAddresses, ServiceStore
+from foretell.models.rate_limits import PlaceState
 from foretell.plugins import exists, load, names, variables_in_words
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError, known_names
 from foretell.questions.question import Question, SeriesRef
 from foretell.report.markup import markdown_text
+from foretell.report.result import Result, show_table
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import KEYS, Settings, load_settings
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ALL = "all"
-"""Stands for every service."""
+"""Selects every service."""
 KINDS = ("markets", "search_engines", "series", "tools")
 """Kinds of plug-ins that use outside services."""
 
@@ -37,7 +37,7 @@ NOT_OUTSIDE = ("local", "yfinance")
 
 
 def service_names() -> list[str]:
-    """All known outside services, and those that plug-ins add."""
+    """Return all known outside services, and those that plug-ins add."""
     others = (name for kind in KINDS for name in names(kind) if name not in NOT_OUTSIDE)
     return list(dict.fromkeys((*KNOWN_SERVICES, *others)))
 
@@ -81,11 +81,11 @@ class ServicesResult(Result):
         """What is missing."""
         if self.contact or not any(row.needs_contact for row in self.services):
             return ()
-        shy = ", ".join(row.service for row in self.services if row.needs_contact)
-        return (f"no contact is set, so {shy} cannot be asked: foretell doctor --contact you@example.org",)
+        names = ", ".join(row.service for row in self.services if row.needs_contact)
+        return (f"no contact is set, so {names} cannot be used: foretell doctor --contact you@example.org",)
 
     def print(self, console: "Console") -> None:
-        """A table; for a single service, everything known about it."""
+        """Print a table; for a single service, everything known about it."""
         if self.limits:
             for name, value in self.rows()[0].items():
                 shown = ", ".join(value) if isinstance(value, tuple) else value
@@ -104,7 +104,7 @@ class ServicesResult(Result):
 
 
 def list_services(name: str | None = None, settings: Settings | None = None) -> ServicesResult:
-    """List the outside services: whether the key is set, how fast they are asked, and how they last answered.
+    """List the outside services: whether the key is set, their rate limits, and their last answers.
 
     Args:
         name: Only this service, with its limits and where they come from.
@@ -118,9 +118,9 @@ def list_services(name: str | None = None, settings: Settings | None = None) -> 
     limits: tuple[str, ...] = ()
     if name is not None:
         known = ServiceAddresses(settings.access).by_name(name)
-        written = known.limits if known else ()
-        told = (f"{limit.what}: {limit}" + (f" ({limit.source})" if limit.source else "") for limit in written)
-        limits = tuple(told) or ("none",)
+        known_limits = known.limits if known else ()
+        lines = (f"{limit.what}: {limit}" + (f" ({limit.source})" if limit.source else "") for limit in known_limits)
+        limits = tuple(lines) or ("none",)
     return ServicesResult(services=tuple(rows), contact=settings.contact, limits=limits)
 
 
@@ -134,7 +134,7 @@ def _known_name(name: str) -> str:
 def _row(name: str, settings: Settings, state: PlaceState) -> ServiceRow:
     facts = KNOWN_SERVICES.get(name, ServiceFacts(title=name, hosts=(), date="", source="a plug-in of another package"))
     known = ServiceAddresses(settings.access).by_name(name)
-    limits = ", ".join(f"{one} {one.what}" if one.path else str(one) for one in known.limits) if known else ""
+    limits = ", ".join(f"{limit} {limit.what}" if limit.path else str(limit) for limit in known.limits) if known else ""
     now = datetime.now(UTC).timestamp()
     return ServiceRow(
         service=name,
@@ -143,10 +143,10 @@ def _row(name: str, settings: Settings, state: PlaceState) -> ServiceRow:
         key_variables=KEYS.get(name, ()),
         rate_limit=limits or "no limit",
         address=settings.addresses.get(name, ""),
-        last_success=_moment(state.success),
-        last_error=_moment(state.error),
+        last_success=_time_text(state.success),
+        last_error=_time_text(state.error),
         problem=state.problem,
-        closed_until=_moment(state.closed) if state.closed > now else "",
+        closed_until=_time_text(state.closed) if state.closed > now else "",
         needs_contact=facts.needs_contact,
         facts_date=facts.date,
         facts_source=_built_from(name) or facts.source,
@@ -155,8 +155,8 @@ def _row(name: str, settings: Settings, state: PlaceState) -> ServiceRow:
 
 def _built_from(name: str) -> str:
     """Version and date of the facts that an adapter was built from, if it states them."""
-    told = (getattr(load(kind, name), "facts", "") for kind in KINDS if exists(kind, name))
-    return next(filter(None, told), "")
+    facts = (getattr(load(kind, name), "facts", "") for kind in KINDS if exists(kind, name))
+    return next(filter(None, facts), "")
 
 
 def _key(name: str, settings: Settings) -> Literal["set", "missing", "not needed", "optional"]:
@@ -169,7 +169,7 @@ def _key(name: str, settings: Settings) -> Literal["set", "missing", "not needed
     return "missing" if any(needs_key(load(kind, name)) for kind in KINDS if exists(kind, name)) else "optional"
 
 
-def _moment(seconds: float) -> str:
+def _time_text(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}" if seconds else ""
 
 
@@ -197,7 +197,7 @@ class ServiceCheck:
     verdict: Verdict
     detail: str
     seconds: float | None = None
-    """Duration, including the wait for its turn."""
+    """Duration, including waiting for the rate limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,17 +216,24 @@ class ServiceChecks(Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Say so if no service answered."""
+        """A note if no service answered."""
         verdicts = {check.verdict for check in self.checks}
         return ("no service answered: is there a network?",) if "failed" in verdicts and "ok" not in verdicts else ()
 
     def to_markdown(self) -> str:
-        """A table to paste into an issue."""
-        told = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        lines = [f"{told}, {self.at}", "", "| service | check | verdict | seconds | detail |", "|---|---|---|---:|---|"]
-        for one in self.checks:
-            took = "" if one.seconds is None else f"{one.seconds:.2f}"
-            lines.append(f"| {one.service} | {one.what} | {one.verdict} | {took} | {markdown_text(one.detail)} |")
+        """Return a table to paste into an issue."""
+        versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        lines = [
+            f"{versions}, {self.at}",
+            "",
+            "| service | check | verdict | seconds | detail |",
+            "|---|---|---|---:|---|",
+        ]
+        for check in self.checks:
+            took = "" if check.seconds is None else f"{check.seconds:.2f}"
+            lines.append(
+                f"| {check.service} | {check.what} | {check.verdict} | {took} | {markdown_text(check.detail)} |"
+            )
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -251,20 +258,20 @@ async def check_services(name: str | None = None, settings: Settings | None = No
     wanted = service_names() if name is None else [_known_name(name)]
     if name is not None and _key(name, settings) == "missing":
         raise InputError(f"{name} needs a key", hint=f"set {variables_in_words(KEYS[name])}")
-    found, _ = await _checked(settings, wanted, CHECK_SECONDS)
+    results, _ = await _checked(settings, wanted, CHECK_SECONDS)
     facts = {
         "foretell": version("foretell"),
         "Python": platform.python_version(),
         platform.system(): platform.release(),
     }
     at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    return ServiceChecks(checks=tuple(one for checks in found for one in checks), versions=facts, at=at)
+    return ServiceChecks(checks=tuple(check for checks in results for check in checks), versions=facts, at=at)
 
 
 async def reach_services(settings: Settings, seconds: float) -> tuple[list[ServiceCheck], float | None]:
-    """The cheapest check of every service, and how many seconds this machine's clock is ahead of theirs."""
-    found, client = await _checked(settings, service_names(), seconds, most=1)
-    return [one for checks in found for one in checks], client.clock_skew()
+    """Return the cheapest check of every service, and how many seconds this machine's clock is ahead of theirs."""
+    results, client = await _checked(settings, service_names(), seconds, most=1)
+    return [check for checks in results for check in checks], client.clock_skew()
 
 
 async def _checked(
@@ -276,7 +283,7 @@ async def _checked(
 
 
 Step = tuple[str, Callable[[], Awaitable[str]]]
-"""The name of a check, and the function that runs it: it returns what was found, or raises."""
+"""The name of a check, and the function that runs it: it returns a description of the result, or raises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,7 +312,7 @@ class _Checker:
                 done.append(_left_out(name, f"{done[0].what} failed", what))
             else:
                 done.append(await self._timed(name, what, step))
-        return done or [_left_out(name, "nothing is known to ask it")]
+        return done or [_left_out(name, "there is no check for it")]
 
     async def _timed(self, name: str, what: str, step: Callable[[], Awaitable[str]]) -> ServiceCheck:
         begun = perf_counter()
@@ -318,13 +325,13 @@ class _Checker:
             verdict, detail = "left out", str(nothing)
         except TimeoutError:
             detail = f"no answer within {self.seconds:g} s"
-        except Exception as error:  # Whatever an adapter says is the result of its check.
+        except Exception as error:  # Any error of an adapter is the result of its check.
             detail = self._plain(error)
         return ServiceCheck(service=name, what=what, verdict=verdict, detail=detail, seconds=perf_counter() - begun)
 
     def _plain(self, error: Exception) -> str:
-        told = error.problem if isinstance(error, SourceError) else str(error) or type(error).__name__
-        return " ".join(self.client.redact(told).split())[:200]
+        problem = error.problem if isinstance(error, SourceError) else str(error) or type(error).__name__
+        return " ".join(self.client.redact(problem).split())[:200]
 
     def _steps(self, name: str) -> Sequence[Step]:
         from foretell.data.service import open_service
@@ -351,9 +358,9 @@ class _Checker:
         if name == "wikipedia":
 
             async def revision() -> str:
-                found = await services.wikipedia.revision(ARTICLE, stored)
-                _expect(stored.admits(found.at) and bool(found.wikitext), f"a revision of {found.at}")
-                return f"{found.title}, revision {found.revid} of {found.at:%Y-%m-%d}"
+                page = await services.wikipedia.revision(ARTICLE, stored)
+                _expect(stored.admits(page.at) and bool(page.wikitext), f"a revision of {page.at}")
+                return f"{page.title}, revision {page.revid} of {page.at:%Y-%m-%d}"
 
             return [("revision as of a day", revision)]
         if name == "wayback":
@@ -399,7 +406,7 @@ async def _read_series(source: Any, name: str) -> str:
     series = await source.fetch(SeriesRef(provider=name, id=example), as_of)
     _expect(len(series) > 0, "an empty series")
     last = instant(str(series.days[-1]))
-    _expect(last <= now + timedelta(days=1), f"a value of {series.days[-1]}, which is still to come")
+    _expect(last <= now + timedelta(days=1), f"a value of {series.days[-1]}, which is in the future")
     return f"{example}: {len(series)} values, the last {series.values[-1]:g} of {series.days[-1]}"
 
 
@@ -412,14 +419,14 @@ class _MarketChecks:
     questions: Sequence[Question] = ()
 
     def steps(self) -> list[Step]:
-        found: list[Step] = []
+        checks: list[Step] = []
         if self.name in self.sources.events:
-            found.append(("list", self.list))
+            checks.append(("list", self.list))
             if self.name in self.sources.prices:
-                found.append(("history", self.history))
+                checks.append(("history", self.history))
             if self.name in self.sources.settlements:
-                found.append(("settle", self.settle))
-        return found
+                checks.append(("settle", self.settle))
+        return checks
 
     async def list(self) -> str:
         from foretell.data.markets.listing import ListingFilter
@@ -446,12 +453,12 @@ class _MarketChecks:
             try:
                 points = await self.sources.prices[self.name].prices(ref, as_of, 7)
             except PricesUnavailable:
-                # Nobody has traded it yet, or this account may not see it.
+                # It was never traded, or this account may not see it.
                 continue
             good = bool(points) and all(0.0 <= point.p <= 1.0 and as_of.admits(point.at) for point in points)
-            _expect(good, "prices that cannot be")
+            _expect(good, "impossible prices")
             return f"{len(points)} prices of {ref.id}, the last {points[-1].p:.3f} of {points[-1].at:%Y-%m-%d}"
-        raise NothingToCheck(f"no prices are shown of the {len(named)} listed markets that were asked for")
+        raise NothingToCheck(f"no prices are available for the {len(named)} listed markets that were tried")
 
     async def settle(self) -> str:
         settled = await self.sources.settlements[self.name].settlements(self.questions[:1])

@@ -1,38 +1,44 @@
 """Run a study: what `foretell study NAME`, `foretell.study(...)` and the web application call.
 
-Studies that call models work behind the same journal, limits and budget as runs, so that the same study again is free.
+Studies that call models use the same journal, limits and budget as runs, so that repeating a study is free.
 """
 
 import json
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import iscoroutine
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
+from foretell.arena.listing import check_arena
 from foretell.arena.spec import arena_of, read_arena
 from foretell.arena.store import ArenaStore
+from foretell.data.datasets.question_set import AskedKey
 from foretell.forecasters.combine.aggregate import PANEL
 from foretell.forecasters.forecaster import make_forecaster
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
+from foretell.forecasters.prompt.rendering import BOTH
 from foretell.models.budget import Budget
+from foretell.models.canonical import unpack_reply
 from foretell.models.journal import Journal
 from foretell.models.names import ModelName
 from foretell.models.router import api_key_for
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
-from foretell.report.provenance import call_text, command_text, made_by
-from foretell.report.study import StudyResult
+from foretell.report.provenance import call_text, command_text, running_command
+from foretell.report.study_result import StudyResult
 from foretell.request import errors_name_fields
 from foretell.runs import event_loop
+from foretell.runs.contexts import StudyContexts, named_view, stored_contexts
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.grid import RunFactors, factors_of_specs, read_grid, run_name
 from foretell.runs.runner import PreparedRun, WatchProgress, find_run_of, prepare_run
-from foretell.runs.runtime import forecaster_options, open_runtime
+from foretell.runs.runtime import forecaster_options, open_runtime, shown_context
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import (
     BudgetSpec,
@@ -45,12 +51,13 @@ from foretell.runs.spec import (
     with_settings,
 )
 from foretell.runs.store import RunStore
+from foretell.scoring.forecaster_facts import read_forecaster_facts
 from foretell.scoring.join import read_examples, read_table
-from foretell.scoring.long_tables import RunRows, add_tables, forecast_rows, questions_of_runs, run_rows
+from foretell.scoring.long_tables import RunRows, add_tables, forecast_rows
+from foretell.scoring.run_scores import questions_of_runs, run_rows
 from foretell.scoring.table import ForecastCost, ForecastTable
 from foretell.scoring.table_input import TableSource
-from foretell.studies.consistency import StatedForecast
-from foretell.studies.forecaster_facts import read_forecaster_facts
+from foretell.studies.cases import ReasoningCase, StatedForecast, TracedTrial, TreeFacts
 from foretell.studies.inputs import (
     AgentStudyOptions,
     AgentTrials,
@@ -64,8 +71,8 @@ from foretell.studies.inputs import (
     load_study,
     study_of,
 )
-from foretell.studies.reasoning import ReasoningCase
 from foretell.studies.stored_runs import (
+    FindContext,
     StoredRun,
     find_stored_run,
     find_stored_runs,
@@ -73,9 +80,9 @@ from foretell.studies.stored_runs import (
     read_statements,
     read_trees,
     traces_of_runs,
+    trees_of_run,
     with_distinct_names,
 )
-from foretell.studies.trajectories import TracedTrial
 
 # What studies read on this machine: tables of trials, stored runs with outcomes and costs, trees, and arenas.
 
@@ -85,10 +92,10 @@ FactoredRun = tuple[StoredRun, list[Forecast], RunFactors]
 
 
 def read_study_data(settings: Settings, options: StudyOptions, progress: StudyProgress) -> StudyData:
-    """The tables or trees that the options name."""
+    """Return the tables or trees that the options name."""
     data = StudyData(tables={}, resampling=options.resampling, progress=progress)
     if isinstance(options, TreeStudyOptions):
-        return replace(data, trees=_trees(settings, options.sources))
+        return _with_trees(settings, options.sources, data)
     return _with_tables(settings, options, data) if isinstance(options, TableOptions) else data
 
 
@@ -98,7 +105,7 @@ def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
     starts = [source for source in options.sources if source not in files]
     if files and options.forecasts is not None:
         hint = "give both files as arguments, or outcomes with -o"
-        raise InputError(f"{next(iter(files))} is given beside --forecasts", column="--forecasts", hint=hint)
+        raise InputError(f"{next(iter(files))} is given in addition to --forecasts", column="--forecasts", hint=hint)
     tables: dict[str, TableSource] = {**files} if options.forecasts is None else {"forecasts": options.forecasts}
     if options.grid and (tables or starts):
         raise InputError("a study takes a grid, or runs and files", hint="leave out --grid or the others")
@@ -114,15 +121,15 @@ def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
         notes = list[str]()
         examples = read_examples(table, options.outcomes, columns=options.columns, dated=False, notes=notes)
         return replace(data, tables=examples, notes=notes)
-    found = _run_rows(settings, runs)
-    if not tables and options.outcomes is None and all(row["outcome"] is None for row in found.outcomes):
+    run_data = _run_rows(settings, runs)
+    if not tables and options.outcomes is None and all(row["outcome"] is None for row in run_data.outcomes):
         hint = "give --outcomes with question, target, due, outcome and resolved_on"
         raise InputError("none of the questions has an outcome", hint=hint)
-    found = add_tables(found, tables or None, options.outcomes, options.columns)
-    rows, outcomes = cast(list[object], found.forecasts), cast(list[object], found.outcomes)
+    run_data = add_tables(run_data, tables or None, options.outcomes, options.columns)
+    rows, outcomes = cast(list[object], run_data.forecasts), cast(list[object], run_data.outcomes)
     notes = list[str]()
     examples = read_examples(rows, outcomes, dated=False, notes=notes)
-    return replace(data, tables=examples, notes=(*found.notes, *notes))
+    return replace(data, tables=examples, notes=(*run_data.notes, *notes))
 
 
 def _with_facts(
@@ -148,8 +155,8 @@ def _with_facts(
 
 
 def _forecasts_of_runs(settings: Settings, starts: Sequence[str]) -> list[tuple[StoredRun, list[Forecast]]]:
-    """The forecasts of runs by the name of their forecaster, without panels."""
-    found: dict[str, tuple[StoredRun, list[Forecast]]] = {}
+    """Return the forecasts of runs by the name of their forecaster, without panels."""
+    by_id: dict[str, tuple[StoredRun, list[Forecast]]] = {}
     with closing(RunStore(settings.store)) as store:
         for start in starts:
             run = find_stored_run(store, start)
@@ -157,9 +164,9 @@ def _forecasts_of_runs(settings: Settings, starts: Sequence[str]) -> list[tuple[
             forecasts = [forecast for forecast in answers if forecast.forecaster != PANEL]
             if not forecasts:
                 raise InputError(f"run {run.id} has no forecast", hint="start it again with foretell run")
-            found[run.id] = replace(run, name=forecasts[0].forecaster), forecasts
-    named = with_distinct_names([run for run, _ in found.values()])
-    return [(run, found[run.id][1]) for run in named]
+            by_id[run.id] = replace(run, name=forecasts[0].forecaster), forecasts
+    named = with_distinct_names([run for run, _ in by_id.values()])
+    return [(run, by_id[run.id][1]) for run in named]
 
 
 def _named_by_factors(runs: Sequence[tuple[StoredRun, list[Forecast]]]) -> dict[str, FactoredRun]:
@@ -169,28 +176,30 @@ def _named_by_factors(runs: Sequence[tuple[StoredRun, list[Forecast]]]) -> dict[
     levels = [run_name(factors[run.id]) for run, _ in runs]
     short = len(set(plain)) < len(plain) and len(set(levels)) == len(levels)
     names = levels if short else [run.name for run, _ in runs]
-    return {name: (run, found, factors[run.id]) for name, (run, found) in zip(names, runs, strict=True)}
+    return {name: (run, forecasts, factors[run.id]) for name, (run, forecasts) in zip(names, runs, strict=True)}
 
 
 def _runs_of_grid(settings: Settings, file: Path) -> dict[str, FactoredRun]:
-    """The runs of a grid that have forecasts, by their names in the grid."""
+    """Return the runs of a grid that have forecasts, by their names in the grid."""
     grid = read_grid(file)
-    found: dict[str, FactoredRun] = {}
+    factored_runs: dict[str, FactoredRun] = {}
     with closing(RunStore(settings.store)) as store:
         for run in grid.runs():
             prepared = find_run_of(store, prepare_run(run.spec, folders=(Path(), file.parent)), extend=False)
             id = prepared.spec.id
             if store.run(id) is None:
                 raise InputError(f"{run.name} was not run yet", path=file, hint=f"foretell grid {file}")
-            answers = [one for one in store.answers(id) if isinstance(one, Forecast) and one.forecaster != PANEL]
+            answers = [
+                answer for answer in store.answers(id) if isinstance(answer, Forecast) and answer.forecaster != PANEL
+            ]
             if not answers:
                 raise InputError(f"{run.name} has no forecast", path=file, hint=f"foretell grid {file}")
-            found[run.name] = StoredRun(id=id, name=run.name, spec=prepared.spec), answers, run.factors
-    return found
+            factored_runs[run.name] = StoredRun(id=id, name=run.name, spec=prepared.spec), answers, run.factors
+    return factored_runs
 
 
 def _run_rows(settings: Settings, runs: Mapping[str, FactoredRun]) -> RunRows:
-    """The trials of runs under their names, with the outcomes of their question sets."""
+    """Return the trials of runs under their names, with the outcomes of their question sets."""
     with closing(RunStore(settings.store)) as store:
         questions, targets = questions_of_runs(store, [run.id for run, _, _ in runs.values()])
     rows = [
@@ -201,48 +210,50 @@ def _run_rows(settings: Settings, runs: Mapping[str, FactoredRun]) -> RunRows:
     return RunRows(forecasts=rows, outcomes=targets, combined=[], names=tuple(runs), texts={})
 
 
-def _trees(settings: Settings, sources: Sequence[str]) -> dict[str, Any]:
-    """The trees of folders and stored runs, by name of the folder or run."""
+def _with_trees(settings: Settings, sources: Sequence[str], data: StudyData) -> StudyData:
+    """Add the trees of folders and runs, by name of the folder or run, and the questions behind the trees of runs."""
     folders = {source: Path(source) for source in sources if Path(source).is_dir()}
-    found = {folder.name: read_trees(folder) for folder in folders.values()}
+    trees = {folder.name: read_trees(folder) for folder in folders.values()}
+    facts: dict[str, list[TreeFacts]] = {}
     if starts := [source for source in sources if source not in folders]:
         with closing(RunStore(settings.store)) as store:
             runs = find_stored_runs(store, starts)
-        found |= {run.name: read_trees(settings.home / "trees" / run.spec.id) for run in runs}
-    return found
+            levels = factors_of_specs({run.id: run.spec for run in runs})
+            for run in runs:
+                # Runs of one forecaster and model are named by what they differ in, such as their rule.
+                alike = run.name.endswith(f"({run.id[:6]})") and levels[run.id]
+                name = run_name(levels[run.id]) if alike else run.name
+                trees[name], facts[name] = trees_of_run(store, run)
+    return replace(data, trees=trees, tree_facts=facts)
 
 
 def run_table(settings: Settings, starts: Sequence[str]) -> tuple[ForecastTable, list[str], dict[str, str]]:
     """Combine runs over common questions into one table, with trials combined; also returns the question texts."""
-    found = run_rows(settings, starts)
-    table = read_table(found.forecasts, found.outcomes)
-    return table, list(found.names), dict(found.texts)
+    rows = run_rows(settings, starts)
+    table = read_table(rows.forecasts, rows.outcomes)
+    return table, list(rows.names), dict(rows.texts)
 
 
 # Arenas.
 
 
 def _arena_runs(store: RunStore, arena: str) -> list[StoredRun]:
-    """The entries of an arena, by its file, its folder or its name."""
+    """Return the entries of an arena, by its file, its folder or its name."""
     name = read_arena(arena).name if Path(arena).exists() else arena
-    ArenaStore(store.database, name)  # Makes the tables where no arena was ever opened.
-    known = [known for (known,) in store.database.read("select name from arena order by name")]
-    if name not in known:
-        hint = f"there are: {', '.join(known)}" if known else "there is none on this machine"
-        raise InputError(f"there is no arena {name[:80]!r}", column="--arena", hint=hint)
+    check_arena(store.database, name, "--arena")
     rows = {row.id: row for row in store.runs()}
-    entries = [one for one in ArenaStore(store.database, name).entries() if one.run in rows]
+    entries = [entry for entry in ArenaStore(store.database, name).entries() if entry.run in rows]
     return with_distinct_names(
-        [StoredRun(id=one.run, name=one.name, spec=spec_from_json(rows[one.run].spec)) for one in entries]
+        [StoredRun(id=entry.run, name=entry.name, spec=spec_from_json(rows[entry.run].spec)) for entry in entries]
     )
 
 
-def _contexts(store: RunStore, run: StoredRun) -> Callable[[str], PredictionContext | None]:
-    """Contexts that a run was shown, by digest."""
+def contexts_of_run(store: RunStore, run: StoredRun) -> FindContext:
+    """Return contexts that a run was shown, by digest."""
     arena = arena_of(run.spec)
-    if arena is not None:
+    contexts = {context.digest: context for context in stored_contexts(store, run.id)}
+    if arena is not None and not contexts:
         return ArenaStore(store.database, arena).context
-    contexts: dict[str, PredictionContext] = {}
     for question in store.questions(run.id):
         as_of = question.as_of_in(run.spec.mode)
         context = PredictionContext(question=known_at(question, as_of), as_of=as_of)
@@ -253,16 +264,16 @@ def _contexts(store: RunStore, run: StoredRun) -> Callable[[str], PredictionCont
 # Running a study.
 
 
-def study(name: str | Callable[[Any, Any], Any], inputs: StudyData | None = None, **options: Any) -> StudyResult:
-    """The result of a study by name, or of a function `study(inputs, options) -> StudyResult`.
+def study(name: str | Callable[..., Any], inputs: StudyData | None = None, **options: Any) -> StudyResult:
+    """Return the result of a study by name, or of a function of tables, or of tables and options.
 
     >>> study("tree-noise", section="error-bars", worlds=2, bootstrap="draws=100").name
     'tree-noise'
 
     Args:
         name: A study that `foretell study` lists, or a function.
-        inputs: Tables that the program already has; else what the options name on this machine.
-        options: The options of the study, as `foretell study NAME --help` lists them, with _ for -.
+        inputs: Tables that the program already has, instead of those that the options name.
+        options: The options of the study.
     """
     chosen = load_study(name) if isinstance(name, str) else study_of(name)
     with errors_name_fields(chosen.options):
@@ -270,12 +281,12 @@ def study(name: str | Callable[[Any, Any], Any], inputs: StudyData | None = None
         if inputs is not None:
             named = next((name for name in ("sources", "forecasts", "outcomes", "grid") if name in options), None)
             if named:
-                raise InputError("has no effect beside inputs", column=named, hint="leave one of them out")
+                raise InputError("has no effect together with inputs", column=named, hint="leave one of them out")
             inputs = replace(inputs, resampling=request.resampling) if "bootstrap" in options else inputs
         by_name = isinstance(name, str) and inputs is None
-        given = {} if inputs is None else {"inputs": inputs}
-        call = command_text(f"study {name}", request) if by_name else call_text("study", name, **given, **options)
-        with made_by(call):
+        passed = {} if inputs is None else {"inputs": inputs}
+        call = command_text(f"study {name}", request) if by_name else call_text("study", name, **passed, **options)
+        with running_command(call):
             return run_study(chosen, request, inputs=inputs)
 
 
@@ -302,82 +313,88 @@ class MachineServices:
     _within: dict[float, Settings] = field(default_factory=dict[float, Settings])
 
     def progress(self, done: int, total: int) -> None:
-        """Progress of a study that calls no model."""
+        """Report the progress of a study that calls no model."""
         self.watch(RunProgress(total=total, done=done))
 
     def data(self, options: StudyOptions) -> StudyData:
-        """The tables, trees and simulated worlds that the options name."""
+        """Return the tables, trees and simulated worlds that the options name."""
         return read_study_data(self.settings, options, self.progress)
 
     @contextmanager
     def store(self) -> Generator[RunStore]:
-        """The store of runs."""
+        """Yield the store of runs."""
         with closing(RunStore(self.settings.store)) as store:
             yield store
 
     def traces(self, runs: Sequence[str]) -> dict[str, list[TracedTrial]]:
-        """Traces of the trials of stored runs, by run."""
-        with self.store() as store:
-            return traces_of_runs(store, runs)
+        """Return traces of the trials of stored runs, by run."""
+        with self.store() as store, closing(Journal(self.settings.journal)) as journal:
+            return traces_of_runs(store, runs, partial(_characters, journal))
 
     def statements(self, runs: Sequence[str], arena: str | None) -> list[StatedForecast]:
-        """Forecasts as stated in runs or by the entries of an arena, before they were made coherent."""
+        """Return forecasts as stated in runs or by the entries of an arena, before they were made coherent."""
         if bool(runs) == bool(arena):
             raise InputError("a study takes data from one source", hint="give RUN or --arena ARENA")
         with self.store() as store:
-            found = _arena_runs(store, arena) if arena else find_stored_runs(store, runs)
-            statements = [one for run in found for one in read_statements(store, run.id, name=run.name)]
+            arena_runs = _arena_runs(store, arena) if arena else find_stored_runs(store, runs)
+            statements = [
+                statement for run in arena_runs for statement in read_statements(store, run.id, name=run.name)
+            ]
         if not statements:
-            raise InputError("nothing has been stated yet", column="--arena" if arena else "RUN")
+            raise InputError("there are no forecasts yet", column="--arena" if arena else "RUN")
         return statements
 
     def cases(self, runs: Sequence[str], limit: int | None) -> list[ReasoningCase]:
-        """Forecasts of runs with their reasons and what they were shown; a larger sample contains a smaller one."""
+        """Return forecasts with their reasons and what they were shown. A larger sample contains the smaller ones."""
         with self.store() as store:
             cases = [
                 replace(case, forecast=replace(case.forecast, forecaster=run.name))
                 for run in find_stored_runs(store, runs)
-                for case in read_cases(store, run.id, _contexts(store, run))
+                for case in read_cases(store, run.id, contexts_of_run(store, run), named_view(run.spec) or BOTH)
             ]
         if not cases:
             raise InputError("no forecast of these runs gives a reason", column="RUN")
         return sorted(cases, key=lambda case: case.item)[:limit]
 
     def check_models(self, names: Sequence[str]) -> None:
-        """Check all keys before the first model is paid."""
+        """Check all keys before the first paid call."""
         for name in names:
             api_key_for(ModelName.read(name), self.settings.keys)
 
     @asynccontextmanager
     async def model(self, study: str, name: str, budget: float | None) -> AsyncGenerator[StudyModels]:
-        """A model by name; all models of a study share one budget of dollars."""
+        """Yield a model by name; all models of a study share one budget of dollars."""
         spec = RunSpec(questions=QuestionsSpec(dataset=f"study {study}"), models={"agent": name})
-        async with self._open(spec, budget) as models:
+        async with self._open(spec, budget, {}) as models:
             yield models
 
     @asynccontextmanager
     async def agent(self, options: AgentStudyOptions) -> AsyncGenerator[AgentTrials]:
-        """The agent that the options describe, with its questions."""
+        """Yield the agent that the options describe, with its questions."""
         async with self.agent_of(prepare_run(agent_spec(options)), options.budget) as trials:
             yield trials
 
     @asynccontextmanager
     async def agent_of(self, prepared: PreparedRun, budget: float | None) -> AsyncGenerator[AgentTrials]:
-        """The agent of a prepared run, with its questions."""
+        """Yield the agent of a prepared run, with its questions."""
         spec = prepared.spec
-        async with self._open(spec, budget, past=lambda: prepared.benchmark.past) as models:
+        async with self._open(spec, budget, prepared.contexts, past=lambda: prepared.past) as models:
             yield AgentTrials(
                 **vars(replace(models, name=models.runtime.models.agent)),
                 agent=make_forecaster("agent", forecaster_options(spec)).build(),
+                shown=lambda agent: shown_context(agent, spec),
                 questions=prepared.questions,
                 trials=spec.trials,
             )
 
     @asynccontextmanager
-    async def _open(self, spec: RunSpec, budget: float | None, **resources: Any) -> AsyncGenerator[StudyModels]:
+    async def _open(
+        self, spec: RunSpec, budget: float | None, contexts: Mapping[AskedKey, PredictionContext], **resources: Any
+    ) -> AsyncGenerator[StudyModels]:
         settings = self._settings_within(budget)
         with closing(Journal(settings.journal)) as journal:
-            async with open_runtime(spec, settings, journal, **resources) as runtime:
+            async with open_runtime(spec, settings, journal, **resources) as opened:
+                runtime = replace(opened, contexts=StudyContexts(contexts=contexts, runtime=opened))
 
                 def progress(done: int, total: int) -> None:
                     budget = runtime.budget
@@ -393,7 +410,7 @@ class MachineServices:
                 )
 
     def _settings_within(self, dollars: float | None) -> Settings:
-        """The settings with one budget for all calls of the study; None for no limit."""
+        """Return the settings with one budget for all calls of the study; None for no limit."""
         if dollars is None:
             return self.settings
         if dollars not in self._within:
@@ -402,9 +419,18 @@ class MachineServices:
         return self._within[dollars]
 
 
+def _characters(journal: Journal, key: str) -> int | None:
+    """Return how many characters a stored reply has: text, reasoning and the arguments of its calls."""
+    stored = journal.find(key)
+    if stored is None:
+        return None
+    reply = unpack_reply(stored)
+    return len(reply.text) + len(reply.thinking) + sum(len(call.arguments) for call in reply.calls)
+
+
 def agent_spec(options: AgentStudyOptions) -> RunSpec:
-    """The spec of the agent that a study is about: that of the file, with the changed settings."""
-    spec = read_spec(options.spec)
+    """Return the spec of the agent that a study is about: that of the file, with the changed settings."""
+    spec = read_spec(options.spec, usual="agent")
     if options.set:
         try:
             spec = spec_from_mapping(with_settings(json.loads(spec.to_json()), read_changes(options.set)))
@@ -414,5 +440,5 @@ def agent_spec(options: AgentStudyOptions) -> RunSpec:
         raise InputError(
             f"this is a study of the agent, not of {spec.forecaster}", path=options.spec, column="forecaster"
         )
-    # The study has a budget of its own: that of the run is for the run.
+    # The study has its own budget, which replaces that of the run.
     return replace(spec, budget=BudgetSpec(question=spec.budget.question))

@@ -1,70 +1,38 @@
-"""Submit forecasts to a platform, and read the ledger of submissions."""
+"""Submit forecasts to a platform."""
 
-import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from foretell.data.datasets.forecastbench_download import read_pulled
 from foretell.data.files import DownloadCache, write_atomically
-from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.http import SourceError
 from foretell.data.markets.market import market_ref
-from foretell.data.markets.metaculus import MetaculusClient
-from foretell.data.markets.prophet_arena import ProphetArenaClient
-from foretell.operations.requests.tournaments import (
-    ForecastBenchSettings,
-    LedgerRequest,
-    ProphetArenaSettings,
-    SubmitRequest,
-)
-from foretell.operations.result import ReportResult, Result
-from foretell.operations.table import operation
+from foretell.operations.requests.tournaments import SubmitRequest
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.runs.combine import combining_of_run, one_forecast_per_question
-from foretell.runs.settings import KEYS, Settings, clock_of, load_settings
+from foretell.report.result import Result
+from foretell.runs.combine import combine_trials, combining_of_run
+from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunStore, find_run_row
-from foretell.submit.forecastbench import (
-    NOT_THERE,
-    PLATFORM,
-    TOKEN_VARIABLE,
-    BucketFolder,
-    BucketUploader,
-    ForecastBenchSubmitter,
-    ForecastBenchTeam,
-    checked_submission,
-    file_bytes,
-    files_of,
-    round_of,
+from foretell.tournaments.connection import (
+    SERVICES,
+    PlatformConnection,
+    open_platform,
+    open_round,
+    open_sender,
 )
-from foretell.submit.ledger import LEDGER_FILE, LedgerEntry, LedgerHead, SubmissionHistory, SubmissionLedger
-from foretell.submit.metaculus import MetaculusOptions, MetaculusSubmitter, MetaculusWriter, read_posts
-from foretell.submit.prophet_arena import (
-    ProphetArenaOptions,
-    ProphetArenaSubmitter,
-    ProphetArenaWriter,
-    read_events,
-)
-from foretell.submit.submission import (
-    SEND_ONCE,
-    ItemResult,
-    SendOptions,
-    SubmissionItem,
-    SubmissionPlan,
-    SubmissionSender,
-    Submitter,
-    read_forecasts,
-)
-
-SERVICES = {"metaculus": "metaculus", "prophet-arena": "prophet_arena"}
-"""Platform → its name in the settings."""
-BUCKETS = "buckets"
-"""The name of the storage in the settings: FORETELL_BUCKETS_URL."""
+from foretell.tournaments.forecastbench import PLATFORM, ForecastBenchTeam, checked_submission, file_bytes, round_of
+from foretell.tournaments.ledger import open_ledger
+from foretell.tournaments.metaculus import MetaculusOptions, MetaculusSubmitter, read_posts
+from foretell.tournaments.prophet_arena import ProphetArenaOptions, ProphetArenaSubmitter, agent_name, read_events
+from foretell.tournaments.settings import ForecastBenchSettings, ProphetArenaSettings
+from foretell.tournaments.submission import ItemResult, SubmissionItem, SubmissionPlan, Submitter, read_forecasts
 
 FAILED = ("refused", "failed", "unknown")
 """Results of items that should have been sent but were not."""
@@ -82,13 +50,13 @@ class SubmissionPreview:
     notes: tuple[str, ...] = ()
 
     def messages(self) -> list[str]:
-        """One line for everything left out, and then what is sent."""
+        """Return one line for everything left out, and then what is sent."""
         lines = [f"note: {note}" for note in self.notes]
         for item in self.plan.refused:
             lines += [f"not sent: {item.question} {item.part}: {problem}" for problem in item.problems]
         for item in self.plan.ready:
             lines += [f"note: {item.question}: {note}" for note in item.notes]
-        lines += [f"not sent: {one}" for one in self.before]
+        lines += [f"not sent: {result}" for result in self.before]
         counts = {
             part: sum(item.part == part for item in self.fresh) for part in ("forecast", "comment", "file", "upload")
         }
@@ -111,16 +79,16 @@ class SubmitResult(Result):
     def ok(self) -> bool:
         """Whether something was ready, and all of it was sent."""
         if self.results:
-            return not any(one.fate in FAILED for one in self.results)
+            return not any(result.fate in FAILED for result in self.results)
         return bool(self.preview.plan.ready)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The last hash of the ledger, to be noted elsewhere."""
-        return (f"last hash of the ledger: {self.head}; keep a note of it elsewhere",) if self.results else ()
+        """The last hash of the ledger, to be saved elsewhere."""
+        return (f"last hash of the ledger: {self.head}; save it elsewhere",) if self.results else ()
 
     def to_dict(self) -> Any:
-        """The requests of a dry run, or every item with its result."""
+        """Return the requests of a dry run, or every item with its result."""
         if self.requests is not None:
             return list(self.requests)
         plan = self.preview.plan
@@ -135,22 +103,22 @@ class SubmitResult(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each item."""
+        """Return one row for each item."""
         return [
-            {"question": one.item.question, "part": one.item.part, "result": one.fate, "reason": one.reason}
-            for one in (*self.preview.before, *self.results)
+            {"question": result.item.question, "part": result.item.part, "result": result.fate, "reason": result.reason}
+            for result in (*self.preview.before, *self.results)
         ]
 
     def __str__(self) -> str:
-        """The requests of a dry run, or a line for each item."""
+        """Return the requests of a dry run, or a line for each item."""
         if self.requests is not None:
             return self.to_json()
         lines: list[str] = []
-        for one in self.results:
-            lines.append(str(one))
+        for result in self.results:
+            lines.append(str(result))
             uploads = any(other.item.part == "upload" for other in self.results)
-            if one.item.part == "file" and one.fate == "sent" and not uploads:
-                lines.append(f"Upload {one.item.title} to the folder that the benchmark gave your team.")
+            if result.item.part == "file" and result.fate == "sent" and not uploads:
+                lines.append(f"Upload {result.item.title} to the folder that the benchmark gave your team.")
         return "\n".join(lines) or "nothing to send"
 
 
@@ -164,7 +132,7 @@ class SubmissionFile(Result):
     """How much of each kind of question it answers."""
 
     def to_dict(self) -> Any:
-        """The content of the file."""
+        """Return the content of the file."""
         return self.body
 
     def __str__(self) -> str:
@@ -178,36 +146,32 @@ async def submit(
     tell: Callable[[str], None] = lambda _: None,
     confirm: Callable[[SubmissionPreview], None] = lambda _: None,
 ) -> SubmitResult | SubmissionFile:
-    """Submit the forecasts of a run or a file. A Python program is not asked before they are sent.
+    """Submit the forecasts of a run or a file. Python programs are not asked for confirmation.
 
     Args:
         request: What to submit, where and how.
         settings: Those of this machine; from the environment if not given.
-        tell: Is given a line for everything that is left out, and what is about to be sent.
-        confirm: Is shown what is about to be sent unless the request says yes, and raises where it should not be.
+        tell: Called with a line for everything that is left out, and for what is about to be sent.
+        confirm: Called with the preview unless `request.yes` is set. It raises to cancel.
     """
     settings = settings or load_settings()
-    clock = clock_of(settings)
-    at = clock()
-    found = forecasts_to_submit(request, settings, at)
-    found = found.only(request.questions) if request.questions else found
-    found = forecasts_of_round(settings, found, request.round) if request.platform == PLATFORM else found
+    at = clock_of(settings)()
+    selected = forecasts_to_submit(request, settings, at)
+    selected = selected.only(request.questions) if request.questions else selected
+    selected = forecasts_of_round(settings, selected, request.round) if request.platform == PLATFORM else selected
     if request.out is not None:
-        return write_submission(request, request.out, found)
-    found, notes = relevant(request, found, at)
-    ledger = open_ledger(settings)
-    # A server of one's own need not be given time.
-    pause: dict[str, Any] = {"pause": 0.1} if SERVICES.get(request.platform) in settings.addresses else {}
+        return write_submission(request, request.out, selected)
+    selected, notes = relevant(request, selected, at)
     try:
-        async with open_submitter(request, settings, found, at) as submitter:
-            plan = submitter.plan(found.forecasts, found.questions)
-            sender = SubmissionSender(submitter, ledger, clock, SendOptions(resend=request.resend, **pause))
+        async with open_submitter(request, settings, selected, at) as submitter:
+            plan = submitter.plan(selected.forecasts, selected.questions)
+            sender = open_sender(submitter, settings, request.platform, resend=request.resend)
             fresh, before = sender.preview(plan)
             preview = SubmissionPreview(plan=plan, fresh=tuple(fresh), before=tuple(before), notes=notes)
             for message in preview.messages():
                 tell(message)
             if request.dry_run:
-                return SubmitResult(preview=preview, requests=tuple(asdict(one) for one in submitter.requests(fresh)))
+                return SubmitResult(preview=preview, requests=tuple(asdict(item) for item in submitter.requests(fresh)))
             if not fresh:
                 return SubmitResult(preview=preview)
             if not request.yes:
@@ -215,18 +179,15 @@ async def submit(
             results = await sender.hand_in(plan)
             if isinstance(submitter, ProphetArenaSubmitter):
                 await submitter.report_unanswered(plan)
-            return SubmitResult(preview=preview, results=tuple(results), head=str(ledger.head()))
+            return SubmitResult(preview=preview, results=tuple(results), head=str(open_ledger(settings).head()))
     except SourceError as error:
-        problem = f"{request.platform} could not be reached as it should: {error}"
+        problem = f"{request.platform} could not be reached or gave an unexpected answer: {error}"
         raise InputError(problem, hint="nothing more was sent") from None
-
-
-submit_forecasts = operation(SubmitRequest)(submit)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionForecasts:
-    """One forecast per question, and the questions as far as they are known."""
+    """One forecast per question, and the known questions."""
 
     forecasts: tuple[Forecast, ...]
     questions: tuple[Question, ...] = ()
@@ -242,13 +203,8 @@ class SubmissionForecasts:
         )
 
 
-def open_ledger(settings: Settings) -> SubmissionLedger:
-    """The ledger of this machine."""
-    return SubmissionLedger(settings.home / LEDGER_FILE)
-
-
 def forecasts_to_submit(request: SubmitRequest, settings: Settings, at: datetime) -> SubmissionForecasts:
-    """The forecasts in a file, or those of a run with its trials combined."""
+    """Return the forecasts in a file, or those of a run with its trials combined."""
     if Path(request.source).is_file():
         forecasts, questions = read_forecasts(Path(request.source), at)
         return SubmissionForecasts(forecasts=tuple(forecasts), questions=tuple(questions))
@@ -256,51 +212,51 @@ def forecasts_to_submit(request: SubmitRequest, settings: Settings, at: datetime
         row = find_run_row(store, request.source)
         answers, questions = list(store.answers(row.id)), store.questions(row.id)
         spec = spec_from_json(row.spec)
-        how = combining_of_run(store, replace(spec, combine=request.combine or spec.combine))
-    if spec.clairvoyant:
-        raise InputError(f"run {row.id} was clairvoyant: it saw the future, so it is no forecast")
+        how = combining_of_run(store, spec, request.combine)
+    if not spec.leakage_filter:
+        raise InputError(f"run {row.id} had no leakage filter and may have seen the outcome, so it cannot be submitted")
     if not answers:
         raise InputError(f"run {row.id} has no answers yet", hint="start it again with foretell run")
     if request.out is None and spec.mode != "live":
         hint = "forecasts for a live platform come from a run with mode: live"
-        raise InputError(f"run {spec.id} is a backtest: it pretends that it is another day", hint=hint)
+        raise InputError(f"run {spec.id} is a backtest, made as of another day", hint=hint)
     if request.out is not None and spec.questions.dataset != PLATFORM:
         raise InputError(f"run {spec.id} asked {spec.questions.dataset!r}, not a round of forecastbench")
-    forecasts = one_forecast_per_question(answers, questions, replace(how, degraded=request.include_fallback))
+    forecasts = combine_trials(answers, questions, replace(how, fallback=request.include_fallback))
     return SubmissionForecasts(forecasts=tuple(forecasts), questions=tuple(questions))
 
 
-def forecasts_of_round(settings: Settings, found: SubmissionForecasts, day: str | None) -> SubmissionForecasts:
-    """The forecasts of one round, with its whole question set, even if only part of it was asked."""
-    days = sorted({forecast.as_of.at.date().isoformat() for forecast in found.forecasts})
+def forecasts_of_round(settings: Settings, selected: SubmissionForecasts, day: str | None) -> SubmissionForecasts:
+    """Return the forecasts of one round, with its whole question set, even if only part of it was asked."""
+    days = sorted({forecast.as_of.at.date().isoformat() for forecast in selected.forecasts})
     if not days:
-        raise InputError("there is no forecast to submit", hint="foretell show RUN says what failed")
+        raise InputError("there is no forecast to submit", hint="foretell show RUN lists failures")
     if day is None and len(days) > 1:
         hint = "name one with --to forecastbench:DATE"
         raise InputError(f"forecasts are for {len(days)} days: {', '.join(days)}", hint=hint)
     if day is not None and day not in days:
         raise InputError(f"there is no forecast for {day}", column="--to", hint=f"they are for {', '.join(days)}")
     day = day or days[0]
-    forecasts = tuple(one for one in found.forecasts if one.as_of.at.date().isoformat() == day)
+    forecasts = tuple(forecast for forecast in selected.forecasts if forecast.as_of.at.date().isoformat() == day)
     questions = read_pulled(DownloadCache(settings.home / PLATFORM), day).questions
     return SubmissionForecasts(forecasts=forecasts, questions=tuple(questions))
 
 
 def relevant(
-    request: SubmitRequest, found: SubmissionForecasts, at: datetime
+    request: SubmitRequest, selected: SubmissionForecasts, at: datetime
 ) -> tuple[SubmissionForecasts, tuple[str, ...]]:
-    """Keep the open questions of this platform, and say how many others are left out."""
+    """Keep the open questions of this platform, and note how many others are left out."""
     if request.post is not None or request.platform == PLATFORM:
-        return found, ()
-    away = {question.id for question in found.questions if not _belongs(request.to, question)}
-    over = {q.id for q in found.questions if q.id not in away and q.closes_at is not None and q.closes_at <= at}
-    kept = [f.question_id for f in found.forecasts if f.question_id not in away | over]
-    if not kept:
-        return found, ()
+        return selected, ()
+    away = {question.id for question in selected.questions if not _belongs(request.to, question)}
+    over = {q.id for q in selected.questions if q.id not in away and q.closes_at is not None and q.closes_at <= at}
+    question_ids = [f.question_id for f in selected.forecasts if f.question_id not in away | over]
+    if not question_ids:
+        return selected, ()
     notes = [f"{len(away)} questions of other platforms are left out"] if away else []
     notes += [f"{len(over)} questions are closed"] if over else []
-    silent = [q.id for q in found.questions if q.id not in away | over]
-    return found.only([*kept, *silent]), tuple(notes)
+    silent = [q.id for q in selected.questions if q.id not in away | over]
+    return selected.only([*question_ids, *silent]), tuple(notes)
 
 
 def _belongs(platform: str, question: Question) -> bool:
@@ -308,146 +264,52 @@ def _belongs(platform: str, question: Question) -> bool:
     return SERVICES[platform] in (question.source, None if ref is None else ref.platform)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlatformConnection:
-    """A key, an address if it is not the public one, and two clients."""
-
-    key: str = field(repr=False)
-    host: dict[str, Any]
-    reading: Any
-    writing: Any
-
-    def metaculus(self) -> tuple[MetaculusClient, MetaculusWriter]:
-        """Reads and writes Metaculus."""
-        client = MetaculusClient(http=self.reading, token=self.key, **self.host)
-        return client, MetaculusWriter(client=client, http=self.writing, token=self.key, **self.host)
-
-    def prophet_arena(self) -> tuple[ProphetArenaClient, ProphetArenaWriter]:
-        """Reads and writes Prophet Arena."""
-        client = ProphetArenaClient(http=self.reading, key=self.key, **self.host)
-        return client, ProphetArenaWriter(client=client, http=self.writing, key=self.key, **self.host)
-
-
 @asynccontextmanager
 async def open_submitter(
-    request: SubmitRequest, settings: Settings, found: SubmissionForecasts, at: datetime
+    request: SubmitRequest, settings: Settings, selected: SubmissionForecasts, at: datetime
 ) -> AsyncGenerator[Submitter]:
     """Open a submitter that has read the platform's current questions."""
     if request.platform == PLATFORM:
-        own = request.section(ForecastBenchSettings)
-        async with open_bucket(own.bucket, settings, round_of(found.questions)) as uploader:
-            yield await _round(request, own, settings, found, at, uploader)
+        own = request.section(ForecastBenchSettings).model_copy(update={"overwrite": request.resend})
+        team, day = forecastbench_team(own), round_of(selected.questions)
+        async with open_round(team, day, own, settings, own.folder or Path()) as submitter:
+            yield submitter
         return
-    async with open_platform(request.platform, settings) as wire:
+    async with open_platform(request.platform, settings) as connection:
         open_ = _metaculus if request.platform == "metaculus" else _prophet_arena
-        yield await open_(request, found, at, wire)
-
-
-@asynccontextmanager
-async def open_platform(platform: str, settings: Settings) -> AsyncGenerator[PlatformConnection]:
-    """Connect to a platform with one client that reads and one that writes and never retries by itself."""
-    service = SERVICES[platform]
-    key = settings.key(service)
-    if not key:
-        raise InputError(f"{platform} needs a key", hint=f"set {KEYS[service][0]}")
-    host = {"host": settings.addresses[service]} if service in settings.addresses else {}
-    access = settings.access
-    async with AsyncHttpClient(access=access) as reading, AsyncHttpClient(limits=SEND_ONCE, access=access) as writing:
-        yield PlatformConnection(key=key, host=host, reading=reading, writing=writing)
+        yield await open_(request, selected, at, connection)
 
 
 async def _metaculus(
-    request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
+    request: SubmitRequest, selected: SubmissionForecasts, at: datetime, connection: PlatformConnection
 ) -> Submitter:
-    ids = {forecast.question_id for forecast in found.forecasts}
+    ids = {forecast.question_id for forecast in selected.forecasts}
     if request.post is not None and len(ids) != 1:
-        raise InputError(
-            f"one post cannot be the answer to {len(ids)} questions", column="--post", hint="--question ID"
-        )
+        raise InputError(f"one post cannot answer {len(ids)} questions", column="--post", hint="--question ID")
     named = {} if request.post is None else {ids.pop(): request.post}
     options = MetaculusOptions(comment=request.comment, clip=request.clip, named=named)
-    _, writer = wire.metaculus()
-    account, seen = await read_posts(writer, found.forecasts, found.questions, options)
+    _, writer = connection.metaculus()
+    account, seen = await read_posts(writer, selected.forecasts, selected.questions, options)
     return MetaculusSubmitter(writer=writer, account=account, seen=seen, now=at, options=options)
 
 
 async def _prophet_arena(
-    request: SubmitRequest, found: SubmissionForecasts, at: datetime, wire: PlatformConnection
+    request: SubmitRequest, selected: SubmissionForecasts, at: datetime, connection: PlatformConnection
 ) -> Submitter:
     own = request.section(ProphetArenaSettings)
-    client, writer = wire.prophet_arena()
-    agent = own.agent or await client.weekly_agent()
-    if not agent:
-        raise InputError("Prophet Arena wants to know which agent this is", column="--set tournament.agent")
+    client, writer = connection.prophet_arena()
+    agent = await agent_name(client, own)
     entrant = ProphetArenaOptions(agent=agent, rationale=request.comment is not None, window=own.window)
     return ProphetArenaSubmitter(
-        writer=writer, entrant=entrant, seen=await read_events(writer, found.forecasts), now=at
+        writer=writer, entrant=entrant, seen=await read_events(writer, selected.forecasts), now=at
     )
-
-
-async def _round(
-    request: SubmitRequest,
-    own: ForecastBenchSettings,
-    settings: Settings,
-    found: SubmissionForecasts,
-    at: datetime,
-    uploader: BucketUploader | None,
-) -> Submitter:
-    team, day, folder = forecastbench_team(own), round_of(found.questions), own.folder or Path()
-    return ForecastBenchSubmitter(
-        sender=team,
-        folder=folder,
-        now=at,
-        found=files_of(folder, day),
-        reasoning=own.reasoning,
-        incomplete=own.incomplete,
-        uploader=uploader,
-        replaces=await replaced_upload(team, day, uploader, open_ledger(settings), overwrite=request.resend),
-    )
-
-
-@asynccontextmanager
-async def open_bucket(bucket: str | None, settings: Settings, day: str) -> AsyncGenerator[BucketUploader | None]:
-    """Connect to a team's upload folder; None if no folder is named."""
-    if bucket is None:
-        yield None
-        return
-    folder, token = BucketFolder.read(bucket, day), settings.keys.get(TOKEN_VARIABLE, "")
-    if not token:
-        hint = f"export {TOKEN_VARIABLE}=$(gcloud auth print-access-token); without a bucket only the file is written"
-        raise InputError("uploading needs a token", column="tournament.bucket", hint=hint)
-    own: dict[str, Any] = {}
-    if BUCKETS in settings.addresses:
-        own = {"host": settings.addresses[BUCKETS], "wait_seconds": 0.1}
-    access = settings.access
-    async with AsyncHttpClient(access=access) as reading, AsyncHttpClient(limits=SEND_ONCE, access=access) as writing:
-        yield BucketUploader(folder=folder, reading=reading, writing=writing, token=token, **own)
-
-
-async def replaced_upload(
-    team: ForecastBenchTeam, day: str, uploader: BucketUploader | None, ledger: SubmissionLedger, *, overwrite: bool
-) -> str:
-    """The generation of the uploaded file that may be replaced: this machine's own, or with `overwrite` any."""
-    if uploader is None:
-        return NOT_THERE
-    name, key = team.file_name(day), (PLATFORM, team.organization, f"{PLATFORM}/{day}#{team.number}", "upload")
-    own = SubmissionHistory.of(ledger.entries()).taken.get(key, [])
-    if overwrite or (own and await uploader.holds(name, str(own[-1].content.get("md5")))):
-        return await uploader.generation(name)
-    told = [
-        cast("dict[str, Any]", entry.content.get("answer") or {}).get("generation")
-        for entry in ledger.entries()
-        if entry.kind == "receipt" and entry.key == key
-    ]
-    # A team that may not look knows what it was told last time.
-    return str(told[-1]) if told and told[-1] else NOT_THERE
 
 
 def forecastbench_team(own: ForecastBenchSettings) -> ForecastBenchTeam:
-    """The team that submits the ForecastBench file."""
+    """Return the team that submits the ForecastBench file."""
     for name in ("organization", "entry"):
         if not getattr(own, name):
-            raise InputError("ForecastBench wants to know whose file it is", column=f"--set tournament.{name}")
+            raise InputError("ForecastBench needs to know who submits the file", column=f"--set tournament.{name}")
     return ForecastBenchTeam(
         organization=own.organization,
         model=own.entry,
@@ -456,86 +318,10 @@ def forecastbench_team(own: ForecastBenchSettings) -> ForecastBenchTeam:
     )
 
 
-def write_submission(request: SubmitRequest, path: Path, found: SubmissionForecasts) -> SubmissionFile:
+def write_submission(request: SubmitRequest, path: Path, selected: SubmissionForecasts) -> SubmissionFile:
     """Write forecasts as a ForecastBench file, checked against the round's question set."""
     own = request.section(ForecastBenchSettings)
     how = {"reasoning": own.reasoning, "incomplete": own.incomplete}
-    body, coverage = checked_submission(found.forecasts, found.questions, forecastbench_team(own), **how)
+    body, coverage = checked_submission(selected.forecasts, selected.questions, forecastbench_team(own), **how)
     write_atomically(path, file_bytes(body))
     return SubmissionFile(path=path, body=body, notes=coverage)
-
-
-# The ledger.
-
-
-class LedgerVerdict(ReportResult):
-    """Whether a ledger is unchanged."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether the ledger is unchanged."""
-        return self.report.whole
-
-    def to_dict(self) -> Any:
-        """The check as plain data."""
-        return {"whole": self.report.whole, **asdict(self.report)}
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerEntries(Result):
-    """Entries of a ledger, and its last hash."""
-
-    entries: tuple[LedgerEntry, ...]
-    last_hash: str
-    """Number and hash of the last intact entry, which fix the whole ledger; empty if there is none."""
-    broken: str = ""
-    """The first changed entry; later ones are not shown."""
-
-    @property
-    def ok(self) -> bool:
-        """Whether all entries are unchanged."""
-        return not self.broken
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the first changed entry."""
-        return (f"broken: {self.broken}; what stands behind it is not shown",) if self.broken else ()
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The entries with all fields."""
-        return [asdict(entry) for entry in self.entries]
-
-    def __str__(self) -> str:
-        last = f"last hash {self.last_hash}" if self.last_hash else "no entries"
-        return "\n".join([*map(_entry_line, self.entries), last])
-
-
-def read_ledger(request: LedgerRequest) -> LedgerEntries | LedgerVerdict:
-    """List the entries of the ledger, or check them all.
-
-    Raises InputError if there is no such file, or if what is to be checked against is no number and hash.
-    """
-    if request.file is not None and not request.file.is_file():
-        raise InputError("no such file", path=request.file)
-    ledger = open_ledger(load_settings()) if request.file is None else SubmissionLedger(request.file)
-    if request.verify is not None:
-        try:
-            noted = None if request.verify == "all" else LedgerHead.read(request.verify)
-        except ValueError as error:
-            raise InputError(str(error), column="--verify") from None
-        return LedgerVerdict(report=ledger.verify(noted))
-    intact, broken, _ = ledger.read()
-    entries = [entry for entry in intact if request.platform in (None, entry.platform)]
-    last_hash = str(intact[-1].head) if intact else ""
-    return LedgerEntries(
-        entries=tuple(entries[-request.last :] if request.last else entries), last_hash=last_hash, broken=broken
-    )
-
-
-def _entry_line(entry: LedgerEntry) -> str:
-    head = f"{entry.number:5} {entry.at[:19]} {entry.platform} {entry.account} {entry.question} {entry.part}"
-    if entry.kind == "intention":
-        content = json.dumps(entry.content, ensure_ascii=False)
-        short = content if len(content) <= 60 else content[:59] + "…"
-        return f"{head}: to send {short} [{entry.digest[:12]}]"
-    return f"{head}: {entry.kind} of entry {entry.content['intention']}: {entry.content.get('how', '')}"

@@ -25,11 +25,11 @@ from foretell.metrics.decisions import (
     score_threshold,
 )
 from foretell.metrics.scores import right_side
+from foretell.number_text import bracket, number, percent, plural, signed
 from foretell.operations.requests.scoring import CalibrateApplyRequest, CalibrateFitRequest, ThresholdSettings
-from foretell.operations.result import Result, show_table
 from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError
-from foretell.report.numbers import bracket, plural, signed
+from foretell.report.result import Result, show_table
 from foretell.report.terminal import TextColumn, show_text
 from foretell.scoring.join import ReadOptions, pool_trials, read_table, table_rows
 from foretell.scoring.table import ForecastTable, Labels
@@ -65,10 +65,10 @@ class ForecasterThreshold:
 class ThresholdResult(Result):
     """The threshold of each forecaster."""
 
-    found: tuple[ForecasterThreshold, ...]
+    thresholds: tuple[ForecasterThreshold, ...]
     criterion: str
     combine: str
-    """How several trials became one forecast."""
+    """How trials are combined into one forecast."""
     validation: tuple[Asking, ...]
     """The questions on which the thresholds were chosen."""
     test: tuple[Asking, ...]
@@ -76,7 +76,7 @@ class ThresholdResult(Result):
     """How the tables were read, and what was left out."""
 
     def to_dict(self) -> Any:
-        """The thresholds and their value, as `foretell calibrate apply` reads them."""
+        """Return the thresholds and their value, as `foretell calibrate apply` reads them."""
         return {
             "schema": SCHEMA,
             "criterion": self.criterion,
@@ -87,36 +87,36 @@ class ThresholdResult(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each forecaster."""
+        """Return one row for each forecaster."""
         return [
-            {"forecaster": one.forecaster, "threshold": one.report.threshold.value, **plain_report(one)}
-            for one in self.found
+            {"forecaster": item.forecaster, "threshold": item.report.threshold.value, **plain_report(item)}
+            for item in self.thresholds
         ]
 
     def print(self, console: Console) -> None:
-        """A table."""
+        """Print a table."""
         columns: dict[TextColumn, Callable[[ForecasterThreshold], object]] = {
-            TextColumn(head="Forecaster", shrink=12): lambda one: one.forecaster,
-            TextColumn(head="threshold", right=True): lambda one: f"{one.report.threshold.value:.3f}",
-            TextColumn(head="validation", right=True, drop=2): lambda one: f"{one.report.threshold.score:.3f}",
-            TextColumn(head="test", right=True): lambda one: f"{one.report.score:.3f}",
-            TextColumn(head="at 0.5", right=True): lambda one: f"{one.report.score_at_half:.3f}",
-            TextColumn(head="gain", right=True): lambda one: (
-                f"{signed(one.report.gain.diff, 3)} {bracket(one.report.gain.low, one.report.gain.high, 3)}"
+            TextColumn(head="Forecaster", shrink=12): lambda row: row.forecaster,
+            TextColumn(head="threshold", right=True): lambda row: f"{row.report.threshold.value:.3f}",
+            TextColumn(head="validation", right=True, drop=2): lambda row: f"{row.report.threshold.score:.3f}",
+            TextColumn(head="test", right=True): lambda row: f"{row.report.score:.3f}",
+            TextColumn(head="at 0.5", right=True): lambda row: f"{row.report.score_at_half:.3f}",
+            TextColumn(head="gain", right=True): lambda row: (
+                f"{signed(row.report.gain.diff, 3)} {bracket(row.report.gain.low, row.report.gain.high, 3)}"
             ),
-            TextColumn(head="p", right=True, drop=1): lambda one: "–" if one.test is None else f"{one.test.p:.3f}",
-            TextColumn(head="True", right=True, drop=3): lambda one: f"{one.called_true:.0%}",
-            TextColumn(head="False", right=True, drop=3): lambda one: f"{one.called_false:.0%}",
-            TextColumn(head="n", right=True, drop=2): lambda one: one.report.n,
+            TextColumn(head="p", right=True, drop=1): lambda row: "–" if row.test is None else f"{row.test.p:.3f}",
+            TextColumn(head="True", right=True, drop=3): lambda row: percent(row.called_true),
+            TextColumn(head="False", right=True, drop=3): lambda row: percent(row.called_false),
+            TextColumn(head="n", right=True, drop=2): lambda row: row.report.n,
         }
         show_text(console, f"{self.criterion}\n")
-        show_table(console, self.found, columns)
+        show_table(console, self.thresholds, columns)
         show_text(console, f"{NOTE}\n")
 
 
-def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
-    """The value of a threshold as plain data."""
-    report = one.report
+def plain_report(threshold: ForecasterThreshold) -> dict[str, Any]:
+    """Return the value of a threshold as plain data."""
+    report = threshold.report
     return {
         "validation": report.threshold.score,
         "validation_n": report.threshold.n,
@@ -126,9 +126,9 @@ def plain_report(one: ForecasterThreshold) -> dict[str, Any]:
         "gain": report.gain.diff,
         "gain_low": report.gain.low,
         "gain_high": report.gain.high,
-        "mcnemar_p": None if one.test is None else one.test.p,
-        "called_true": one.called_true,
-        "called_false": one.called_false,
+        "mcnemar_p": None if threshold.test is None else threshold.test.p,
+        "called_true": threshold.called_true,
+        "called_false": threshold.called_false,
     }
 
 
@@ -147,11 +147,11 @@ def fit_thresholds(request: CalibrateFitRequest, settings: ThresholdSettings) ->
             hint = f"there are {', '.join(map(repr, split.names[:8]))}"
             raise InputError(f"no target is of the part {name!r}", column=settings.split or "split", hint=hint)
     how = Resampling(draws=settings.draws, seed=settings.seed)
-    found = [_fit(table, name, parts, settings, how) for name in table.forecasters]
-    ranked = sorted(found, key=lambda one: -one.report.score)
+    fitted = [_fit(table, name, parts, settings, how) for name in table.forecasters]
+    ranked = sorted(fitted, key=lambda item: -item.report.score)
     validation, test = (_askings(table, rows) for rows in parts)
     return ThresholdResult(
-        found=tuple(ranked),
+        thresholds=tuple(ranked),
         criterion=settings.criterion,
         combine=settings.combine,
         validation=validation,
@@ -166,7 +166,7 @@ def _split(table: ForecastTable, column: str | None) -> Labels:
         if name in groups:
             return groups[name]
     hint = "add a column split with validation and test, or use foretell study calibration --section threshold"
-    raise InputError("the outcomes do not say what is validation and what is test", column=column or "split", hint=hint)
+    raise InputError("the outcomes have no column that splits validation and test", column=column or "split", hint=hint)
 
 
 def _askings(table: ForecastTable, rows: Bools) -> tuple[Asking, ...]:
@@ -234,7 +234,7 @@ class SavedThresholds(BaseModel):
     @property
     def by_forecaster(self) -> dict[str, float]:
         """Threshold by forecaster."""
-        return {one.forecaster: one.threshold for one in self.forecasters}
+        return {forecaster.forecaster: forecaster.threshold for forecaster in self.forecasters}
 
 
 def read_thresholds(path: Path) -> SavedThresholds | None:
@@ -282,25 +282,21 @@ class DecidedForecasts(Result):
     notes: tuple[str, ...]
 
     def to_dict(self) -> Any:
-        """The rows of the forecasts, each with a column `decision`."""
+        """Return the rows of the forecasts, each with a column `decision`."""
         return self.forecasts
 
     def print(self, console: Console) -> None:
-        """How many were called True and, with outcomes, how well."""
+        """Print how many were called True and, with outcomes, their scores."""
         columns: dict[TextColumn, Callable[[DecisionSummary], object]] = {
-            TextColumn(head="Forecaster", shrink=12): lambda one: one.forecaster,
-            TextColumn(head="threshold", right=True): lambda one: f"{one.threshold:.3f}",
-            TextColumn(head="called True", right=True): lambda one: f"{one.called_true:,} of {one.n:,}",
+            TextColumn(head="Forecaster", shrink=12): lambda row: row.forecaster,
+            TextColumn(head="threshold", right=True): lambda row: f"{row.threshold:.3f}",
+            TextColumn(head="called True", right=True): lambda row: f"{row.called_true:,} of {row.n:,}",
         }
-        if any(one.scored for one in self.summaries):
+        if any(summary.scored for summary in self.summaries):
             for head, name in (("accuracy", "accuracy"), ("balanced", "balanced"), ("F1", "f1")):
-                columns[TextColumn(head=head, right=True)] = lambda one, name=name: _number(getattr(one, name))
-            columns[TextColumn(head="n", right=True, drop=1)] = lambda one: f"{one.scored:,}"
+                columns[TextColumn(head=head, right=True)] = lambda row, name=name: number(getattr(row, name), 3)
+            columns[TextColumn(head="n", right=True, drop=1)] = lambda row: f"{row.scored:,}"
         show_table(console, self.summaries, columns)
-
-
-def _number(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.3f}"
 
 
 def apply_thresholds(saved: SavedThresholds, request: CalibrateApplyRequest) -> DecidedForecasts:
@@ -339,7 +335,7 @@ def apply_thresholds(saved: SavedThresholds, request: CalibrateApplyRequest) -> 
         )
         for name in names
     ]
-    if ties := sum(one.at_threshold for one in summaries):
+    if ties := sum(summary.at_threshold for summary in summaries):
         notes += (f"{plural(ties, 'claim')} exactly at the threshold: called False, counted half in the scores.",)
     decided = [{**row, "decision": bool(called)} for row, called in zip(rows, decision, strict=True)]
     return DecidedForecasts(forecasts=decided, summaries=tuple(summaries), notes=notes)
@@ -362,7 +358,7 @@ def _overlap(saved: SavedThresholds, rows: Sequence[Mapping[str, Any]], path: Pa
 
 
 def _among(askings: Iterable[Asking], known: Iterable[Asking]) -> list[Asking]:
-    """The askings that are known; where a day is missing on either side, the question decides."""
+    """Return the askings that are known. If a day is missing on either side, only the question is compared."""
     days: dict[str, set[str]] = {}
     for question, day in known:
         days.setdefault(question, set()).add(day)
@@ -374,7 +370,7 @@ def _among(askings: Iterable[Asking], known: Iterable[Asking]) -> list[Asking]:
 
 
 def _claims(rows: Sequence[Mapping[str, Any]], *, as_odds: bool) -> tuple[Ints, Floats]:
-    """The code of each row's claim by one forecaster, and the probability of each claim over its trials."""
+    """Return the code of each row's claim by one forecaster, and the probability of each claim over its trials."""
     codes: dict[tuple[str, ...], int] = {}
     keys = [(str(row["forecaster"]), *_asking(row), str(row["target"])) for row in rows]
     claim = np.array([codes.setdefault(key, len(codes)) for key in keys])
@@ -383,7 +379,7 @@ def _claims(rows: Sequence[Mapping[str, Any]], *, as_odds: bool) -> tuple[Ints, 
 
 
 def _scores(saved: SavedThresholds, request: CalibrateApplyRequest, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Accuracy, balanced accuracy and F1 by forecaster; empty if no outcome is known."""
+    """Return accuracy, balanced accuracy and F1 by forecaster; empty if no outcome is known."""
     if not _resolved(request):
         return {}
     reading = ReadOptions(trials=saved.combine, columns=request.columns)
@@ -400,7 +396,7 @@ def _scores(saved: SavedThresholds, request: CalibrateApplyRequest, names: Seque
 
 
 def _resolved(request: CalibrateApplyRequest) -> bool:
-    """Whether any outcome is given, with the forecasts or in a table of its own."""
+    """Whether any outcome is known, from the forecasts or a separate table."""
     source = request.forecasts if request.outcomes is None else request.outcomes
     try:
         rows, _ = table_rows(source, str(source), request.columns, forecasts=request.outcomes is None)

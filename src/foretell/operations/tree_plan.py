@@ -8,18 +8,18 @@ from foretell.forecasters.tree.grow.ground import USUAL_TOKENS
 from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rule_named
 from foretell.forecasters.tree.proposition import Tree, parents_of
 from foretell.models.model import TokenCount
+from foretell.number_text import dollars, plural
 from foretell.questions.codec import plain_data
-from foretell.report.numbers import dollars, plural
 from foretell.runs.runtime import prices_of
 from foretell.runs.spec import RunSpec
-from foretell.runs.tree_runtime import TreeOptions
+from foretell.runs.tree_runtime import ReasonOptions, TreeOptions
 
 JUDGE_TOKENS = TokenCount(input=5_000, output=1_500)
 """Usual tokens for judging a rule."""
 ANALYZE_TOKENS = TokenCount(input=4_000, output=1_500)
 """Usual tokens of one reply when a claim is broken down."""
 CALLS_OF_ANALYSIS, RULES_OF_ANALYSIS = 2, 2
-"""Usual number of replies when a claim is broken down, and of claims with children that come of it."""
+"""Usual number of replies when a claim is broken down, and of the claims with children that result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class PlannedStep:
 
 @dataclass(frozen=True, kw_only=True)
 class TreePlan:
-    """The steps that work on a tree would take. Nothing is asked, paid or written."""
+    """The steps that work on a tree would take. Nothing is requested, paid or written."""
 
     steps: tuple[PlannedStep, ...]
 
@@ -53,7 +53,7 @@ class TreePlan:
         return None if None in costs else sum(cost or 0.0 for cost in costs)
 
     def to_dict(self) -> dict[str, Any]:
-        """The steps, and the calls and dollars of all together."""
+        """Return the steps, and the calls and dollars of all together."""
         return {"plan": plain_data(self.steps), "calls": self.calls, "dollars": self.dollars}
 
     def __str__(self) -> str:
@@ -65,7 +65,8 @@ class TreePlan:
         ]
         total = "price not known" if self.dollars is None else f"about {dollars(self.dollars)}"
         computed = sum(not step.calls for step in self.steps)
-        return "\n".join([*lines, f"{plural(self.calls, 'call')}, {total}; {plural(computed, 'claim')} by arithmetic"])
+        follow = f"; {plural(computed, 'claim')} recomputed without a call" if computed else ""
+        return "\n".join([*lines, f"{plural(self.calls, 'call')}, {total}{follow}"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,7 @@ class Planner:
     """The run; None if no model is named, so that no price is known."""
 
     def step(self, claim: str, do: str, calls: int, each: TokenCount, role: str, times: float = 1.0) -> PlannedStep:
-        """Return a step of so many calls, whose tokens are those of `each`, `times` over."""
+        """Return a step with a number of calls, which uses `times` the tokens of `each`."""
         price = None
         if self.spec is not None:
             price = prices_of(self.spec).of(self.spec.models.get(role, self.spec.models["agent"]))
@@ -85,12 +86,12 @@ class Planner:
         )
 
     def research(self, claim: str, grounder: str, times: int) -> PlannedStep:
-        """Return the step that estimates leaves, so many times in all."""
+        """Return the step that estimates leaves, `times` times in total."""
         calls, tokens = USUAL_TOKENS.get(grounder, USUAL_TOKENS["search"])
         return self.step(claim, f"research by {grounder}", calls * times, tokens, "grounder", times)
 
     def judge(self, claim: str, rule: str, times: int = 1) -> PlannedStep:
-        """Return the step that combines the children of so many claims by a rule."""
+        """Return the step that combines the children of `times` claims by a rule."""
         if isinstance(rule_named(rule), ModelFreeRule):
             return PlannedStep(claim=claim, do=f"combine by {rule}", calls=0, dollars=0.0)
         return self.step(claim, f"judge the rule {rule}", times, JUDGE_TOKENS, "synthesizer", times)
@@ -110,15 +111,32 @@ class Planner:
             )
         )
 
+    def reasoning(self, id: str, options: ReasonOptions) -> TreePlan:
+        """Return the steps of the forecaster `reason`: half of the leaves are taken to be answered by the scout."""
+        below = "P*" if id == "P0" else f"{id}.*"
+        open_leaves = options.children // 2
+        calls, tokens = USUAL_TOKENS["agent"]
+        replies = options.scout_replies
+        return TreePlan(
+            steps=(
+                self.step(id, "scout", replies, tokens, "agent", replies / calls),
+                self.step(id, "plan", 1, ANALYZE_TOKENS, "analyzer"),
+                self.step(below, "judge from the evidence", 1, JUDGE_TOKENS, "grounder"),
+                self.research(below, options.grounder, open_leaves * options.trials),
+                self.step(id, "state cases", 1, JUDGE_TOKENS, "synthesizer"),
+                self.step(id, "reconcile", 1, JUDGE_TOKENS, "synthesizer"),
+            )
+        )
+
 
 def claims_above(tree: Tree, start: Iterable[str]) -> list[str]:
     """Return all claims above the given ones."""
-    parents, above, stack = parents_of(tree.nodes), dict[str, None](), list(start)
-    while stack:
-        for parent in parents[stack.pop()]:
+    parents, above, open_claims = parents_of(tree.nodes), dict[str, None](), list(start)
+    while open_claims:
+        for parent in parents[open_claims.pop()]:
             if parent not in above:
                 above[parent] = None
-                stack.append(parent)
+                open_claims.append(parent)
     return list(above)
 
 

@@ -1,11 +1,12 @@
 """Bring a tree up to date: research leaves, break a leaf down, and judge outdated rules again."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from foretell.forecasters.forecaster import Context, EventLog
 from foretell.forecasters.tree.arithmetic.error_bar import leaf_trials, next_trials, root_slopes
@@ -15,7 +16,7 @@ from foretell.forecasters.tree.forecaster import CLAIM, TreeForecaster
 from foretell.forecasters.tree.grow.ground import GroundingPool, GroundingResult, Leaf, LeafBudget, combined_results
 from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeJob
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
-from foretell.forecasters.tree.grow.synthesize import rejudge, rule_of
+from foretell.forecasters.tree.grow.synthesize import USUAL_RULE, rejudge, rule_of
 from foretell.forecasters.tree.history import TreeAuthor, TreeCommit, commit_edits, open_version
 from foretell.forecasters.tree.links import AverageLink
 from foretell.forecasters.tree.proposition import (
@@ -32,12 +33,13 @@ from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import claim_changes, resynthesize
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
-from foretell.operations.ask import cost_text, late_text_of
+from foretell.number_text import dollars
+from foretell.operations.ask import cost_text
 from foretell.operations.requests.trees import TreeUpdateRequest
-from foretell.operations.table import operation
-from foretell.operations.tree import find_tree, tree_options, tree_spec
 from foretell.operations.tree_edit import TreeEditResult, author_name
+from foretell.operations.tree_grow import tree_options, tree_spec
 from foretell.operations.tree_plan import Planner, TreePlan, claims_above, computed_steps
+from foretell.operations.typed_question import leaky_questions_of
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
@@ -47,14 +49,15 @@ from foretell.runs.runner import check_run, money_notices
 from foretell.runs.runtime import TreeOutput, open_runtime
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import RunSpec
+from foretell.runs.tree_files import find_tree
 from foretell.runs.tree_runtime import TreeOptions, open_forecaster
-from foretell.tools.late_text import late_passages, without_late_passages
+from foretell.tools.post_cutoff_text import post_cutoff_passages, without_post_cutoff_passages
 
 Tell = Callable[[str], None]
 MAX_TRIALS = 1_000
 """Maximum number of trials that `adaptive` buys."""
-EXPANSION = {"leaves": 6, "nodes": 200}
-"""Options for breaking down one leaf, where nobody says otherwise."""
+EXPANSION: Mapping[str, Any] = {"leaves": 6, "nodes": 200, "rule": USUAL_RULE}
+"""Default options for breaking down one leaf."""
 
 
 async def update(
@@ -67,18 +70,15 @@ async def update(
     """Research the leaves of a tree that are stale, failed or named, and judge outdated rules again.
 
     With `expand`, a leaf is broken into smaller claims instead. Costs money. A leaf that could not be researched keeps
-    its number, a rule that could not be judged stays as it was and is still stale.
+    its number. A rule that could not be judged stays unchanged and stale.
     """
     work = TreeUpdate(request=request, settings=settings or load_settings(), watch=watch, tell=tell)
     return await (work.judge_and_research() if request.expand is None else work.expand(request.expand))
 
 
-update_tree = operation(TreeUpdateRequest)(update)
-
-
 @dataclass(frozen=True, kw_only=True)
 class TreeUpdate:
-    """One update of a tree, as its request asks for it."""
+    """One update of a tree."""
 
     request: TreeUpdateRequest
     settings: Settings
@@ -86,17 +86,17 @@ class TreeUpdate:
     tell: Tell
 
     @property
-    def base(self) -> dict[str, int]:
-        """Options where nobody says otherwise."""
+    def base(self) -> Mapping[str, Any]:
+        """Default options."""
         return EXPANSION if self.request.expand is not None else {}
 
     def spec(self) -> RunSpec | None:
-        """The run that works on the tree; None if no model is named."""
+        """Return the run that works on the tree; None if no model is named."""
         named = self.request.settings().get("models", {}).get("agent")
         return tree_spec(self.request, self.base) if named else None
 
     def options(self, spec: RunSpec | None) -> TreeOptions:
-        """The options of the run."""
+        """Return the options of the run."""
         stated = {**self.base, **self.request.settings().get("options", {})}
         return tree_options(stated if spec is None else spec.options)
 
@@ -114,7 +114,7 @@ class TreeUpdate:
         again = _judged_again(tree, request.claims)
         scope = {*request.claims, *claims_above(tree, request.claims)} if request.claims else set(tree.nodes)
         judged = list(dict.fromkeys([*(id for id in stale_claims(tree) if id in scope), *again]))
-        # A judgement of a claim as a whole is repeated if a claim below it gets another number.
+        # A claim judged as a whole is judged again if a claim below it changes.
         ahead = [id for id in claims_above(tree, [*times, *judged]) if rule_of(tree.nodes[id]) == "vanilla"]
         judged = list(dict.fromkeys([*judged, *ahead]))
         rule = request.settings().get("options", {}).get("rule")
@@ -129,7 +129,7 @@ class TreeUpdate:
             return _unchanged(
                 path, tree, notes=("nothing is stale, failed or open; name claims to update them anyway",)
             )
-        spec = spec or tree_spec(request)  # Which says that no model is named.
+        spec = spec or tree_spec(request)  # Raises an error: no model is named.
         # Rules are judged without grounders, which may need kernels or keys.
         options = replace(options, trials=1) if times else replace(options, trials=1, grounder="plain", deep_model=None)
         async with self._open(path, spec, options) as work:
@@ -137,7 +137,7 @@ class TreeUpdate:
             now = resynthesize(work.tree, edits)
             stale = [id for id in stale_claims(now) if id in scope]
             if stale or again:
-                # A failed or deliberately repeated judgement is a new question, not one to take from the journal.
+                # A failed or deliberately repeated judgement must not be taken from the journal.
                 slot = f"{work.about.slot}/rejudge" + (f" {work.version}" if again else "")
                 about = replace(work.about, slot=slot)
                 done = await rejudge(now, about, work.context, also=again, only=scope, rule=rule, log=work.log)
@@ -147,22 +147,22 @@ class TreeUpdate:
             return self._finished(path, work, edits, failed, _message(times, judged, bought, options.grounder))
 
     def _bought(self, planner: Planner, options: TreeOptions) -> int | None:
-        """How many trials `adaptive` buys; None without it."""
+        """Return how many trials `adaptive` buys; None without it."""
         if self.request.adaptive is None:
             return None
         price = planner.research("", options.grounder, 1).dollars
         if price is None:
-            hint = "state it with --set prices.agent=0.5/2"
+            hint = "set it with --set prices.agent=0.5/2"
             raise InputError("the cost of a trial is unknown", column="--adaptive", hint=hint)
         if price == 0:
-            raise InputError("a trial costs nothing", column="--adaptive", hint="say how many with --trials")
+            raise InputError("a trial costs nothing", column="--adaptive", hint="use --trials instead")
         count = min(int(self.request.adaptive / price + 1e-9), MAX_TRIALS)
         if count < 1:
-            raise InputError(f"a trial costs about ${price:.4f}", column="--adaptive", hint="spend more")
+            raise InputError(f"a trial costs about {dollars(price)}", column="--adaptive", hint="spend more")
         return count
 
     def _times(self, tree: Tree, options: TreeOptions, bought: int | None) -> dict[str, int]:
-        """The leaves to research, and how often each."""
+        """Return the leaves to research, and how often each."""
         claims = self.request.claims
         for id in claims:
             if id not in tree.nodes:
@@ -170,7 +170,7 @@ class TreeUpdate:
         named = [id for id in dict.fromkeys(claims) if not tree.nodes[id].children]
         if not self.request.research:
             if named:
-                raise InputError(f"{named[0]} is a leaf: nothing is judged about it", hint="leave out --no-research")
+                raise InputError(f"{named[0]} is a leaf, which has no rule to judge", hint="leave out --no-research")
             return {}
         if bought is not None:
             return _distributed(tree, named, bought)
@@ -185,7 +185,7 @@ class TreeUpdate:
         edits: list[Edit] = []
         failed: list[str] = []
         now = work.tree
-        # Half of what was bought is tried first; the rest goes where that shows the answer is least sure.
+        # Half of the trials run first. The rest goes to the leaves that reduce the uncertainty of the answer most.
         turns = [None] if bought is None else [part for part in (bought - bought // 2, bought // 2) if part]
         for turn, part in enumerate(turns):
             if part is not None:
@@ -205,7 +205,7 @@ class TreeUpdate:
     # Breaking a leaf down.
 
     async def expand(self, id: str) -> TreeEditResult:
-        """Break a leaf into smaller claims, research and combine them. If nothing comes of it, it stays a leaf."""
+        """Break a leaf into smaller claims, research and combine them. If that fails, it stays a leaf."""
         path = find_tree(self.request.tree, self.settings)
         tree = read_tree_file(path).tree
         if id not in tree.nodes:
@@ -221,7 +221,7 @@ class TreeUpdate:
         if self.request.plan:
             plan = Planner(spec=spec).growth(id, options)
             return _unchanged(path, tree, plan=TreePlan(steps=(*plan.steps, *computed_steps(tree, [id]))))
-        spec = spec or tree_spec(self.request)  # Which says that no model is named.
+        spec = spec or tree_spec(self.request)  # Raises an error: no model is named.
         async with self._open(path, spec, options) as work:
             slot = f"{work.about.slot}/expand {work.version}"
             growth = TreeGrowth(
@@ -275,7 +275,7 @@ class TreeUpdate:
     def _finished(
         self, path: Path, work: "_TreeWork", edits: Sequence[Edit], failed: Sequence[str], message: str
     ) -> TreeEditResult:
-        """Commit the edits beside what others changed in the meantime, and report the result."""
+        """Commit the edits, merged with changes of others in the meantime, and return the result."""
         live = work.context.as_of if work.context.as_of.mode == "live" and edits else None
         usage: Cost = work.log.usage()
         author = TreeAuthor(
@@ -303,10 +303,10 @@ def _unchanged(path: Path, tree: Tree, *, plan: TreePlan | None = None, notes: t
 
 
 def _message(times: Collection[str], judged: Sequence[str], bought: int | None, grounder: str) -> str:
-    """What was done, for the history."""
+    """Return what was done, for the history."""
     parts: list[str] = []
     if bought is not None:
-        parts.append(f"{bought} more trials where the answer is least sure")
+        parts.append(f"{bought} more trials where they reduce the uncertainty most")
     elif times:
         parts.append(f"researched {', '.join(times)} by {grounder}")
     if judged:
@@ -316,15 +316,15 @@ def _message(times: Collection[str], judged: Sequence[str], bought: int | None, 
 
 def _distributed(tree: Tree, named: Sequence[str], count: int) -> dict[str, int]:
     """Distribute trials over the leaves: leaf → number of trials."""
-    trials = {id: one for id, one in leaf_trials(tree).items() if not named or id in named}
+    trials = {id: estimates for id, estimates in leaf_trials(tree).items() if not named or id in named}
     if not trials:
         raise InputError("no leaf has a probability yet", hint="research them first, without --adaptive")
-    given = next_trials(root_slopes(tree), trials, count)
-    return {id: times for id, times in given.items() if times}
+    distribution = next_trials(root_slopes(tree), trials, count)
+    return {id: times for id, times in distribution.items() if times}
 
 
 def _judged_again(tree: Tree, named: Sequence[str]) -> list[str]:
-    """Claims with children that are judged although nothing changed: the named ones, or else those that failed."""
+    """Return claims with children that are judged although nothing changed: those named, or else those failed."""
     if named:
         return [id for id in dict.fromkeys(named) if id in tree.nodes and tree.nodes[id].children]
     return [id for id, node in tree.nodes.items() if node.failed and node.children and node.pinned is None]
@@ -343,8 +343,8 @@ class _TreeWork:
 
     @property
     def pool(self) -> GroundingPool:
-        made = self.forecaster
-        return GroundingPool(made.grounder, made.settings, made.fall_backs)
+        forecaster = self.forecaster
+        return GroundingPool(forecaster.grounder, forecaster.settings, forecaster.fall_backs)
 
     @property
     def settings(self) -> TreeSettings:
@@ -352,7 +352,7 @@ class _TreeWork:
 
 
 def _question(request: TreeUpdateRequest, tree: Tree, as_of: AsOf) -> Question:
-    """The root's claim as a question, with the tree's criteria and closing date unless the request gives others."""
+    """Return the root's claim as a question. The request may override the tree's criteria and closing date."""
     root, origin = tree.nodes[tree.root].claim, tree.origin or TreeOrigin()
     closes = instant(request.closes) if request.closes else None
     if closes is None and origin.closes and instant(origin.closes) > as_of.at:
@@ -372,48 +372,47 @@ def _question(request: TreeUpdateRequest, tree: Tree, as_of: AsOf) -> Question:
 def _early_words(
     request: TreeUpdateRequest, path: Path, tree: Tree, question: Question, as_of: AsOf
 ) -> tuple[Tree, Question]:
-    """The tree and its question for models: as of a past date, without text that was written later.
+    """Return the tree and its question for models. As of a past date, they contain no text that was written later.
 
-    With `cut`, late passages are replaced by a mark; the file is unchanged.
+    With `redact`, post-cutoff passages are replaced by a mark; the file is unchanged. Otherwise, they are an error.
     """
-    if as_of.mode != "backtest" or late_text_of(request) == "keep":
+    if as_of.mode != "backtest" or leaky_questions_of(request) == "keep":
         return tree, question
-    if late_text_of(request) == "cut":
+    if leaky_questions_of(request) == "redact":
         nodes = {id: _cut_node(node, question, as_of) for id, node in tree.nodes.items()}
-        return replace(tree, nodes=nodes), without_late_passages(question, as_of)
+        return replace(tree, nodes=nodes), without_post_cutoff_passages(question, as_of)
     words: list[tuple[str, Question]] = []
     for node in tree.nodes.values():
-        told = node.grounding or Grounding()
-        texts = (node.claim, node.causality, node.key_factor, node.report, told.key_factor, told.report)
+        grounding = node.grounding or Grounding()
+        texts = (node.claim, node.causality, node.key_factor, node.report, grounding.key_factor, grounding.report)
         words += [(node.id, replace(question, text=text, criteria="")) for text in texts if text]
-    for id, said in (*words, ("", question)):
-        if late := late_passages(said, as_of):
+    for id, worded in (*words, ("", question)):
+        if passages := post_cutoff_passages(worded, as_of):
             where = f"claim {id}" if id else "the tree's question"
-            problem = f"{where} holds words of after {as_of.at:%Y-%m-%d}: “{late[0].found}” in “{late[0].sentence}”"
-            hint = (
-                "foretell tree edit changes a claim; --set questions.late_text=cut leaves such passages out, keep not"
-            )
+            first = f"“{passages[0].found}” in “{passages[0].sentence}”"
+            problem = f"{where} contains text from after {as_of.at:%Y-%m-%d}: {first}"
+            hint = "edit the claim with foretell tree edit, or use --set questions.leaky_questions=redact (or keep)"
             raise InputError(problem, path=path, hint=hint)
     return tree, question
 
 
 def _cut_node(node: Proposition, question: Question, as_of: AsOf) -> Proposition:
     def cut(text: str) -> str:
-        return without_late_passages(replace(question, text=text, criteria=""), as_of).text if text else text
+        return without_post_cutoff_passages(replace(question, text=text, criteria=""), as_of).text if text else text
 
-    told = node.grounding
+    grounding = node.grounding
     return replace(
         node,
         claim=cut(node.claim),
         causality=cut(node.causality),
         key_factor=cut(node.key_factor),
         report=cut(node.report),
-        grounding=told and replace(told, key_factor=cut(told.key_factor), report=cut(told.report)),
+        grounding=grounding and replace(grounding, key_factor=cut(grounding.key_factor), report=cut(grounding.report)),
     )
 
 
 def _as_of(request: TreeUpdateRequest, tree: Tree) -> AsOf:
-    """The date to work as of: the one given, that of a backtest tree, or now."""
+    """Return the date to work as of: the one given, that of a backtest tree, or now."""
     if request.as_of:
         return AsOf.day(request.as_of) if len(request.as_of) == 10 else AsOf(at=instant(request.as_of))
     if tree.as_of is not None and tree.as_of.mode == "backtest":
@@ -425,19 +424,19 @@ async def _trials(work: _TreeWork, id: str, trials: int, *, turn: int = 0) -> li
     """Estimate one leaf several times, independently."""
     context = replace(work.context, emit=work.log.job(("grounding", f"{id} {turn}" if turn else id)))
     place = ClaimSurroundings.of(work.tree.nodes, parents_of(work.tree.nodes), id)
-    found: list[GroundingResult] = []
+    grounding_results: list[GroundingResult] = []
     for trial in range(turn * MAX_TRIALS, turn * MAX_TRIALS + trials):
         leaf = Leaf(
             id=id,
             claim=work.tree.nodes[id].claim,
             tree_question=work.about,
             surroundings=place,
-            # Another version or another trial is another estimate.
+            # Each version and trial has its own estimate.
             slot=f"{work.about.slot}/{id}/grounding {work.version}.{trial}",
             budget=LeafBudget(),
         )
-        found.append(await work.pool.ground(leaf, replace(context, trial=trial)))
-    return found
+        grounding_results.append(await work.pool.ground(leaf, replace(context, trial=trial)))
+    return grounding_results
 
 
 def combined_grounding(node: Proposition, results: Sequence[GroundingResult], *, keep: bool = False) -> SetGrounding:
@@ -445,8 +444,8 @@ def combined_grounding(node: Proposition, results: Sequence[GroundingResult], *,
     earlier: tuple[float, ...] = ()
     if keep and node.p is not None:
         earlier = (node.grounding.trials if node.grounding is not None else ()) or (node.p,)
-    found = combined_results(results, earlier)
-    return SetGrounding(id=node.id, p=found.p, grounding=found.grounding)
+    combined = combined_results(results, earlier)
+    return SetGrounding(id=node.id, p=combined.p, grounding=combined.grounding)
 
 
 def grafted(grown: Tree) -> list[Edit]:
@@ -455,17 +454,17 @@ def grafted(grown: Tree) -> list[Edit]:
     if not top.children or top.link is None:
         return []
     up = parents_of(grown.nodes)
-    found: list[Edit] = []
+    edits: list[Edit] = []
     for id in pre_order(grown.nodes, grown.root)[1:]:
         node = grown.nodes[id]
         bare = replace(node, children=(), link=None, p=None if node.children else node.p, incomplete=())
-        found.append(AddNode(parent=up[id][0], node=replace(bare, rule="", failed="", report="", key_factor="")))
+        edits.append(AddNode(parent=up[id][0], node=replace(bare, rule="", failed="", report="", key_factor="")))
     for id, above in up.items():
-        found += [ShareNode(id=id, parent=parent) for parent in above[1:]]
+        edits += [ShareNode(id=id, parent=parent) for parent in above[1:]]
     for id in pre_order(grown.nodes, grown.root):
         node = grown.nodes[id]
         if node.children:
             failed = node.failed or ("none of its children has a probability" if node.link is None else "")
-            found.append(SetLink(id=id, link=node.link or AverageLink(), rule=node.rule or "linear", failed=failed))
-            found.append(SetReport(id=id, report=node.report, key_factor=node.key_factor, causality=node.causality))
-    return found
+            edits.append(SetLink(id=id, link=node.link or AverageLink(), rule=rule_of(node), failed=failed))
+            edits.append(SetReport(id=id, report=node.report, key_factor=node.key_factor, causality=node.causality))
+    return edits

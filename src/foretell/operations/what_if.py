@@ -1,4 +1,4 @@
-"""What if some claims of a tree had other probabilities? Exact and at once: no model is asked."""
+"""What if some claims of a tree had other probabilities? The answer is computed exactly, without a model."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -16,25 +16,25 @@ from foretell.forecasters.tree.arithmetic.sensitivity import (
     tornado,
     tree_spread,
 )
-from foretell.forecasters.tree.edits import Scenario
-from foretell.forecasters.tree.exports import format_probability, one_line
+from foretell.forecasters.tree.edits import Scenario, number_edits
+from foretell.forecasters.tree.exports import one_line
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.text import format_probability
 from foretell.forecasters.tree.tree_file import TreeFile, to_dict, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
 from foretell.operations.requests.trees import WhatIfRequest
-from foretell.operations.result import Result
 from foretell.operations.table import operation
-from foretell.operations.tree import open_tree
-from foretell.operations.tree_edit import number_edits
 from foretell.questions.errors import InputError
+from foretell.report.result import Result
 from foretell.report.terminal import show_text
 from foretell.runs.settings import Settings
+from foretell.runs.tree_files import open_tree
 
 UNNAMED = "as set"
 """The name of the scenario that the request itself describes."""
 ALL = "all"
-"""The name that stands for all saved scenarios."""
+"""The name that selects all saved scenarios."""
 SCHEMA = "foretell/whatif/1"
 INPUTS_SHOWN = 20
 """How many of the most important inputs are shown."""
@@ -67,7 +67,7 @@ class ScenarioComparison(Result):
         return tuple(change for outcome in self.outcomes for change in outcome.changes)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per changed claim, with a column for each scenario."""
+        """Return one row per changed claim, with a column for each scenario."""
         claims: dict[str, str] = {}
         for outcome in self.outcomes:
             claims |= {change.id: change.claim for change in outcome.changes}
@@ -77,14 +77,14 @@ class ScenarioComparison(Result):
             {
                 "id": id,
                 "was": nodes[id].p if id in nodes else None,
-                **{one.name: one.tree.nodes[id].p if id in one.tree.nodes else None for one in self.outcomes},
+                **{other.name: other.tree.nodes[id].p if id in other.tree.nodes else None for other in self.outcomes},
                 "claim": claims[id],
             }
             for id in order
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Old and new probabilities, what else was requested, and notes on claims that did not follow."""
+        """Old and new probabilities, what else was requested, and notes on claims that keep outdated numbers."""
         root = self.tree.nodes[self.tree.root]
         body: dict[str, Any] = {
             "schema": SCHEMA,
@@ -98,7 +98,7 @@ class ScenarioComparison(Result):
                     "p": outcome.p,
                     "changes": [
                         {**asdict(change), "fields": list(change.fields)}
-                        for change in sorted(outcome.changes, key=lambda one: -abs(one.moved))
+                        for change in sorted(outcome.changes, key=lambda change: -abs(change.moved))
                     ],
                     "stale": list(outcome.stale),
                     "held": list(outcome.held),
@@ -106,7 +106,7 @@ class ScenarioComparison(Result):
                 for scenario, outcome in zip(self.scenarios, self.outcomes, strict=True)
             ],
             "depends_on": [
-                {"id": one.id, "claim": one.claim, "p": one.p, "slope": one.slope} for one in self.depends_on
+                {"id": bar.id, "claim": bar.claim, "p": bar.p, "slope": bar.slope} for bar in self.depends_on
             ],
         }
         if self.bars:
@@ -120,18 +120,18 @@ class ScenarioComparison(Result):
     @property
     def notes(self) -> list[str]:
         """Claims that keep an outdated number, or are held at 0 or 1."""
-        found: list[str] = []
+        messages: list[str] = []
         for outcome in self.outcomes:
             name = repr(outcome.name)
             for id in outcome.stale:
                 judged = isinstance(outcome.tree.nodes[id].link, JudgedLink)
-                found.append(
+                messages.append(
                     f"{id} was judged before the change in {name} and keeps its number"
                     if judged
                     else f"the rule of {id} was set before the change in {name}"
                 )
-            found += [f"{id} leaves [0, 1] in {name} and is held at the end of it" for id in outcome.held]
-        return found
+            messages += [f"{id} leaves [0, 1] in {name} and is limited to it" for id in outcome.held]
+        return messages
 
     @property
     def warnings(self) -> list[str]:
@@ -157,15 +157,15 @@ class ScenarioComparison(Result):
                 ends = map(format_probability, (bar.low, bar.high, bar.at_low, bar.at_high))
                 table.add_row(bar.id, *ends, Text(one_line(bar.claim)))
             console.print(table, highlight=False)
-        if (one := self.spread) is not None:
-            show_text(console, f"answer {format_probability(one.p)} ± {one.sd:.4f}\n")
+        if (spread := self.spread) is not None:
+            show_text(console, f"answer {format_probability(spread.p)} ± {spread.sd:.4f}\n")
 
 
 @operation(WhatIfRequest)
 def what_if(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
     """Compare other probabilities for some claims of a tree (a `Tree`, its file or its JSON) with the tree as it is.
 
-    A leaf gets the new probability. A claim with children is overridden by it, whatever the claims below say. With
+    A leaf gets the new probability. A claim with children is overridden by it, regardless of the claims below. With
     `save`, the scenario is stored in the tree's file. Raises InputError if a claim or scenario does not exist.
     """
     file, path = open_tree(request.tree, settings)
@@ -174,7 +174,9 @@ def what_if(request: WhatIfRequest, settings: Settings | None = None) -> Scenari
     tree = outcomes[0].tree if len(outcomes) == 1 else file.tree
     if request.save is not None:
         if path is None:
-            raise InputError("only a tree in a file can hold a scenario", column="--save", hint="give the tree's file")
+            raise InputError(
+                "a scenario can only be saved in a tree with a file", column="--save", hint="give the tree's file"
+            )
         stored = file.with_scenario(scenarios[-1])
         write_tree(path, stored.tree, stored.scenarios)
     return ScenarioComparison(
@@ -189,23 +191,23 @@ def what_if(request: WhatIfRequest, settings: Settings | None = None) -> Scenari
 
 
 def numbers_by_name(texts: Iterable[str]) -> dict[str, float]:
-    """Texts of the form ID=NUMBER as numbers by id.
+    """Return texts of the form ID=NUMBER as numbers by id.
 
     >>> numbers_by_name(["P2.1=0.3"])
     {'P2.1': 0.3}
     """
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for text in texts:
         id, _, value = text.rpartition("=")
         try:
-            found[id.strip()] = float(value)
+            numbers[id.strip()] = float(value)
         except ValueError:
             raise InputError(f"{text[:80]!r} is not ID=NUMBER", column="set", hint="write P2.1=0.3") from None
-    return found
+    return numbers
 
 
 def _scenarios(file: TreeFile, request: WhatIfRequest) -> list[Scenario]:
-    """The named scenarios, then the one made from `set`."""
+    """Return the named scenarios, then the one made from `set`."""
     chosen = list(file.scenarios) if ALL in request.scenarios else list(request.scenarios)
     for name in chosen:
         if name not in file.scenarios:
@@ -213,6 +215,6 @@ def _scenarios(file: TreeFile, request: WhatIfRequest) -> list[Scenario]:
             raise InputError(f"no scenario {name!r} is saved", column="--scenario", hint=f"saved: {known}")
     edits = number_edits(request.set)
     if request.save is not None and not edits:
-        raise InputError("there is nothing to save", column="--save", hint="say what changes with --set")
+        raise InputError("there is nothing to save", column="--save", hint="give the changes with --set")
     own = [Scenario(name=request.save or UNNAMED, edits=tuple(edits))] if edits else []
     return [file.scenarios[name] for name in chosen] + own

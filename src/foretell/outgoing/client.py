@@ -1,15 +1,16 @@
-"""The one place that opens connections, for readers of data and for models alike.
+"""HTTP connections of readers of data and of models.
 
-It holds what is the same for both: trusted certificates, proxies from the environment, no cookies, no redirects of its
-own, a limit on the unpacked size of an answer, a fixed numeric address where a name was checked before, and errors that
-say whether anything was sent. Who calls decides how often, how long and how large: see `retry` and `limiter`.
+Certificates are those that the machine trusts, and proxies come from the environment. There are no cookies and no
+redirects. The decompressed size of an answer is limited, a host name that was checked keeps its numeric address, and
+errors tell whether anything was sent. Retries are in `retry`, rate limits in `foretell.models.rate_limits`.
 
-One client does both jobs. aiohttp costs 0.26 ms of CPU time a call with 500 calls at once, httpx2 2.3 to 3.6 ms.
+aiohttp takes 0.26 ms of CPU time per call with 500 concurrent calls, httpx2 2.3 to 3.6 ms.
 """
 
 import asyncio
 import json
 import os
+import re
 import ssl
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -31,9 +32,9 @@ MAX_HEADER_BYTES = 65_536
 """Maximum size of one header of an answer."""
 MAX_URL = 65_536
 MOST_PROXIES = 1_000
-"""Number of hosts for which the proxy is remembered."""
+"""Maximum number of hosts for which the proxy is cached."""
 ENCODINGS = "gzip, deflate"
-"""How an answer may be packed; both can be unpacked everywhere."""
+"""Accepted compression of answers."""
 KEPT_IN_PATH, KEPT_IN_QUERY = "/:@!$&'()*+,;=~%", "/:@!$&'()*+,;=~%?[]"
 """Characters of an address that are sent as they are."""
 
@@ -43,19 +44,19 @@ class OutgoingError(Exception):
 
 
 class NotConnected(OutgoingError):
-    """No connection came about; nothing was sent."""
+    """The connection failed, and nothing was sent."""
 
 
 class ConnectionBroke(OutgoingError):
-    """The connection broke, or nothing came for too long, after something may have been sent."""
+    """The connection broke or timed out after something may have been sent."""
 
 
 class Unsendable(OutgoingError):
-    """The request cannot be sent as it is: its address or a header is not allowed. Nothing was sent."""
+    """The request's address or a header is not valid. Nothing was sent."""
 
 
 class UnreadableBody(OutgoingError):
-    """The answer is packed in a way that cannot be unpacked."""
+    """The answer cannot be decompressed."""
 
 
 class AnswerTooLarge(OutgoingError):
@@ -67,7 +68,7 @@ class AnswerTooLarge(OutgoingError):
 
 
 class HttpRequest(NamedTuple):
-    """A request as it leaves."""
+    """A request."""
 
     method: str
     url: "URL"
@@ -94,37 +95,37 @@ class IncomingAnswer:
         content: Callable[[], AsyncIterator[bytes]],
         response: "aiohttp.ClientResponse | None" = None,
     ) -> None:
-        """`content` gives the unpacked parts of the body."""
+        """`content` yields the decompressed parts of the body."""
         self.status = status
         self.reason = reason
         self.headers = headers
-        """Header values; names are found in upper and lower case."""
+        """Headers; names are case-insensitive."""
         self._content = content
         self._response = response
 
     @property
     def length(self) -> int | None:
-        """Number of bytes of the body, if the server states it and does not pack them."""
+        """Number of bytes of the body, if the server states it and does not compress them."""
         length = self.headers.get("content-length", "")
         return int(length) if length.isdecimal() and "content-encoding" not in self.headers else None
 
     def parts(self) -> AsyncIterator[bytes]:
-        """Parts of the unpacked body as they arrive."""
-        packed = self.headers.get("content-encoding", "identity").strip().lower()
-        # aiohttp hands on what it does not know; packed bytes would be read as a page or as broken JSON.
-        if packed not in ("", "identity", "gzip", "deflate"):
-            raise UnreadableBody(f"the answer is packed with {packed}, which was not asked for")
+        """Return the parts of the decompressed body as they arrive."""
+        encoding = self.headers.get("content-encoding", "identity").strip().lower()
+        # aiohttp passes on compressed bytes of a kind that it does not know.
+        if encoding not in ("", "identity", "gzip", "deflate"):
+            raise UnreadableBody(f"the answer is compressed with {encoding}, which was not requested")
         return self._content()
 
     async def read(self, longest: int, heard: Callable[[bytes], None] | None = None) -> bytes:
-        """The whole body, unpacked. `heard` is called with every part."""
+        """Return the whole body, decompressed. `heard` is called with every part."""
         length = self.length
         if heard is None and self._response is not None and length is not None and length <= longest:
             return await self._response.read()
         read = bytearray()
         async for part in self.parts():
             read += part
-            # What is packed may be a thousand times as long as its header says.
+            # Decompressed data may be a thousand times as long as the header says.
             if len(read) > longest:
                 if self._response is not None:
                     self._response.close()
@@ -135,10 +136,10 @@ class IncomingAnswer:
 
 
 class Transport(Protocol):
-    """Sends requests: over connections, or to something that stands in for a network."""
+    """Sends requests over connections or to a substitute for a network."""
 
     def send(self, request: HttpRequest) -> AbstractAsyncContextManager[IncomingAnswer]:
-        """Send a request; its answer can be read inside the block."""
+        """Send a request. Its answer can be read inside the block."""
         ...
 
     async def close(self) -> None:
@@ -164,15 +165,15 @@ class Connections:
         idle_seconds: float = 4.0,
         check: Callable[[], None] | None = None,
     ) -> None:
-        """Prepare connections; none is opened yet.
+        """Prepare connections. None is opened yet.
 
         Args:
             headers: Sent with every request.
-            connect_seconds: Longest time until a connection is there.
-            read_seconds: Longest silence between two parts of an answer; None if the caller limits the time.
-            idle_seconds: A connection that was idle for longer is not used again. Many servers close it after five
-                seconds, and nobody can tell whether a request that crosses with that was answered.
-            check: Called once connected, right before a request is sent; it may raise.
+            connect_seconds: Maximum time to connect.
+            read_seconds: Maximum time between two parts of an answer; None if the caller limits the time.
+            idle_seconds: A connection that was idle for longer is not reused. Many servers close it after five seconds,
+                and a request that is sent just then may or may not have been processed.
+            check: Called after connecting, right before a request is sent. It may raise.
         """
         self._headers = {"Accept": "*/*", "Accept-Encoding": ENCODINGS, **(headers or {})}
         self._connect_seconds = connect_seconds
@@ -183,7 +184,7 @@ class Connections:
         self._proxies: dict[tuple[str, str], str | None] = {}
 
     def send(self, request: HttpRequest) -> AbstractAsyncContextManager[IncomingAnswer]:
-        """Send a request; its answer can be read inside the block."""
+        """Send a request. Its answer can be read inside the block."""
         return _Exchange(self._session(), request, self._proxy(request.url))
 
     async def close(self) -> None:
@@ -211,18 +212,18 @@ class Connections:
                 max_line_size=MAX_HEADER_BYTES,
                 max_field_size=MAX_HEADER_BYTES,
             )
-            # Else aiohttp sends a GET twice if the server hangs up, beside our own rule for when to send again.
+            # Otherwise aiohttp repeats a GET if the server closes the connection, besides our own retries.
             session._retry_connection = False  # pyright: ignore[reportPrivateUsage]
         return session
 
     def _proxy(self, url: "URL") -> str | None:
-        """The proxy set in the environment, remembered because the lookup costs as much as a request."""
+        """Return the proxy from the environment, cached because the lookup costs as much as a request."""
         key = (url.scheme, url.raw_host or "")
         if key not in self._proxies:
             if len(self._proxies) >= MOST_PROXIES:
                 self._proxies.clear()
-            found = getproxies()
-            self._proxies[key] = None if proxy_bypass(key[1]) else found.get(key[0]) or found.get("all")
+            proxies = getproxies()
+            self._proxies[key] = None if proxy_bypass(key[1]) else proxies.get(key[0]) or proxies.get("all")
         return self._proxies[key]
 
 
@@ -240,13 +241,13 @@ class _Exchange:
         method, url, headers, body, address = self._request
         options: dict[str, Any] = {}
         if address is not None:
-            # The connection is not used again: another site at the same address must prove its own name.
+            # The connection is not reused, because another site at the same address needs its own certificate check.
             headers = {**(headers or {}), "Host": url.host_port_subcomponent or "", "Connection": "close"}
             options["server_hostname"] = url.raw_host
             url = url.with_host(address)
         if url.scheme == "https":
             options["ssl"] = trusted_certificates()
-        # Without the payload's type every body would be searched for its kind.
+        # With an explicit payload type, aiohttp need not look it up.
         data = None if body is None else aiohttp.BytesPayload(body)
         try:
             self._context = self._session.request(
@@ -271,20 +272,21 @@ class _Exchange:
 
 
 def _failure(error: Exception) -> OutgoingError | None:
-    """Our own error for one of the client library; None if it is something else."""
+    """Convert an error of the client library to ours; None for other errors."""
     import aiohttp
 
-    words = str(error) or type(error).__name__
+    # The library names its settings in the message.
+    message = re.sub(r" ssl:(<[^>]*>|\w+)", "", str(error)) or type(error).__name__
     if isinstance(error, aiohttp.InvalidURL):
-        return Unsendable(f"cannot be sent: {words}")
+        return Unsendable(f"cannot be sent: {message}")
     if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
-        return NotConnected(words)
-    if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in words:
-        return UnreadableBody(words)
-    if isinstance(error, aiohttp.ClientResponseError):  # Its words hold what came from the server, of any length.
-        return ConnectionBroke("the connection broke: the answer is no proper HTTP, or of another length than it says")
+        return NotConnected(message)
+    if isinstance(error, aiohttp.ClientPayloadError) and "content-encoding" in message:
+        return UnreadableBody(message)
+    if isinstance(error, aiohttp.ClientResponseError):  # Its message contains text of the server, of any length.
+        return ConnectionBroke("the connection broke: the answer is not valid HTTP, or its length is wrong")
     if isinstance(error, (aiohttp.ClientError, ConnectionError)):
-        return ConnectionBroke(f"the connection broke: {words}")
+        return ConnectionBroke(f"the connection broke: {message}")
     return None
 
 
@@ -319,11 +321,11 @@ AUTHORITY_FILES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/ssl/ca-bundle.pem",
 )
-"""Where Linux systems keep certificate authorities, for a Python that was built for another system."""
+"""Files of certificate authorities on Linux systems, for a Python that was built for another system."""
 
 
 def trusted_certificates() -> ssl.SSLContext:
-    """The certificate authorities that this machine trusts, or those in SSL_CERT_FILE or SSL_CERT_DIR."""
+    """Return a context with the certificate authorities of this machine, or those in SSL_CERT_FILE or SSL_CERT_DIR."""
     return _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
@@ -348,7 +350,7 @@ def _trusted(file: str | None, folder: str | None) -> ssl.SSLContext:
 
 
 def address_of(url: str, params: Mapping[str, str] | tuple[tuple[str, str], ...] | None = None) -> "URL":
-    """Parse an address and add query parameters. What is quoted stays as it is, what must be quoted is quoted.
+    """Parse an address and add query parameters. Characters are quoted if needed and not yet quoted.
 
     >>> str(address_of("https://example.org/a b%2Fc?x=1", {"q": "é ü"}))
     'https://example.org/a%20b%2Fc?x=1&q=%C3%A9+%C3%BC'
@@ -358,26 +360,26 @@ def address_of(url: str, params: Mapping[str, str] | tuple[tuple[str, str], ...]
     try:
         parts = urlsplit(url)
         if len(url) > MAX_URL or not parts.hostname:
-            raise ValueError("it is too long" if parts.hostname else "it names no host")
+            raise ValueError("it is too long" if parts.hostname else "it has no host")
         site = URL(f"{parts.scheme}://{parts.netloc}")
-        port = site.port  # Raises if it is no number.
+        port = site.port  # Raises if it is not a number.
     except ValueError as error:
         raise Unsendable(f"cannot read the address: {error}") from None
     del port
     query = "&".join(filter(None, [quote(parts.query, KEPT_IN_QUERY), urlencode(params or ())]))
     path = quote(parts.path, KEPT_IN_PATH) or "/"
     fragment = quote(parts.fragment, KEPT_IN_QUERY)
-    whole = (
+    address = (
         f"{site.scheme}://{site.raw_authority}{path}{f'?{query}' if query else ''}{f'#{fragment}' if fragment else ''}"
     )
-    return URL(whole, encoded=True)
+    return URL(address, encoded=True)
 
 
-# Something that stands in for a network.
+# A substitute for a network.
 
 
 class Answer(NamedTuple):
-    """An answer that is given without a network."""
+    """An answer without a network."""
 
     status: int = 200
     body: bytes | AsyncIterator[bytes] = b""
@@ -385,9 +387,9 @@ class Answer(NamedTuple):
 
 
 class FunctionTransport:
-    """Answers from a function instead of a network, to replay recorded answers or to refuse all requests.
+    """Answers from a function instead of a network, to replay recorded answers or to reject all requests.
 
-    The function returns an `Answer` or raises an `OutgoingError`. It finds headers by names in upper and lower case.
+    The function returns an `Answer` or raises an `OutgoingError`. Names of headers are case-insensitive.
 
     >>> async def example() -> bytes:
     ...     transport = FunctionTransport(lambda request: Answer(body=request.url.path.encode()))
@@ -415,8 +417,8 @@ class _FunctionExchange:
     async def __aenter__(self) -> IncomingAnswer:
         from multidict import CIMultiDict
 
-        given = self._answer(self._request._replace(headers=CIMultiDict(self._request.headers or {})))
-        answer = await given if isawaitable(given) else given
+        result = self._answer(self._request._replace(headers=CIMultiDict(self._request.headers or {})))
+        answer = await result if isawaitable(result) else result
         assert isinstance(answer, Answer)
         body = answer.body
         headers = CIMultiDict(answer.headers)

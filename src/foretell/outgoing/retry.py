@@ -1,15 +1,15 @@
-"""When a request that failed is sent again: one rule for readers of data and for models."""
+"""When a failed request is retried. Readers of data and models share this rule."""
 
 import random
 from dataclasses import dataclass
 from math import inf
 
 _TOO_EARLY = frozenset({408, 425, 429})
-"""The server waited too long, is not ready yet, or was asked too often."""
+"""The server timed out, is not ready yet, or got too many requests."""
 
 
 def may_pass(status: int) -> bool:
-    """Whether another attempt may change an answer: the server was busy or out of order, or something before it was.
+    """Return whether a retry may succeed, because the server or a proxy was busy or failed.
 
     >>> [status for status in (400, 404, 408, 409, 425, 429, 500, 503, 529) if may_pass(status)]
     [408, 425, 429, 500, 503, 529]
@@ -36,20 +36,20 @@ class RetryRule:
     """Longest wait that a server may ask for; if it is longer, there is no further attempt."""
 
     def doubled(self, attempt: int) -> float:
-        """The longest pause after this many attempts, if the server names none."""
-        # Bounded, because two to the power of a large number is no float.
+        """Return the longest pause after this many attempts, if the server asks for none."""
+        # Bounded, because a large power of two does not fit a float.
         return min(self.longest_pause, self.first_pause * 2.0 ** min(attempt - 1, 1000))
 
     def pause(
         self, attempt: int, *, asked: float | None = None, left: float = inf, rng: random.Random | None = None
     ) -> float | None:
-        """Seconds until the next attempt; None if this was the last one.
+        """Return the seconds until the next attempt; None if this was the last one.
 
         Args:
             attempt: How many attempts there were.
             asked: Seconds that the server asked us to wait.
             left: Seconds left for all further attempts with their pauses.
-            rng: Draws the jitter, so that those who failed together do not return together.
+            rng: Draws the jitter, so that clients that failed together do not retry together.
         """
         draw = (rng or random).uniform
         if asked is None:

@@ -52,22 +52,23 @@ def example_tree() -> str:
 
 def example_script(query: ModelQuery) -> ScriptedReply:
     """Reply with the next step of the story if one of its questions is asked; otherwise use `arena_script`."""
-    story, asked = example_story(), agent_question(query)
-    steps = next((story.research[one["id"]] for one in story.questions if one["text"] == asked), None)
+    story, text = example_story(), agent_question(query)
+    question = next((question for question in story.questions if question["text"] == text), None)
+    steps = story.research[question["id"]] if question is not None else None
     if steps is None or not any(tool.name == "submit" for tool in query.tools):
         return arena_script(query)
     steps = steps[:HASTY_STEPS] if query.model.startswith(HASTY) else steps
     turn = min(replies_so_far(query), len(steps) - 1)
     step, seed = steps[turn], conversation_seed(query)
     odds = math.log(step["p"] / (1 - step["p"]))
-    shift = SPREAD * (2 * unit(f"{asked}/{seed}") - 1) * min(1.0, 0.4 + 0.3 * turn)
+    shift = SPREAD * (2 * unit(f"{text}/{seed}") - 1) * min(1.0, 0.4 + 0.3 * turn)
     p = round(1 / (1 + math.exp(-odds - shift)), 3)
     shown = agent_results(query.words)
     cited = {
         side: [
-            {"claim": one["claim"], "source_id": id}
-            for one in step.get(side, ())
-            if (id := next((id for id, line in shown if line.startswith(one["title"])), ""))
+            {"claim": evidence["claim"], "source_id": id}
+            for evidence in step.get(side, ())
+            if (id := next((id for id, line in shown if line.startswith(evidence["title"])), ""))
         ]
         for side in ("for", "against")
     }
@@ -81,8 +82,9 @@ def example_script(query: ModelQuery) -> ScriptedReply:
         "open_questions": step.get("open", []),
     }
     last = turn == len(steps) - 1 or query.force == "submit"
-    name, given = ("submit", {"reason": step["reason"], "p": p}) if last else ("web_search", {"query": step["query"]})
-    return ScriptedReply(calls=(ScriptedCall(name=name, arguments={BELIEF: belief, **given}),))
+    name = "submit" if last else "web_search"
+    arguments = {"reason": step["reason"], "p": p} if last else {"query": step["query"]}
+    return ScriptedReply(calls=(ScriptedCall(name=name, arguments={BELIEF: belief, **arguments}),))
 
 
 def script_with_refusal(query: ModelQuery) -> ScriptedReply:

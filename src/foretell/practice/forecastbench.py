@@ -5,6 +5,7 @@ Files have the format that the benchmark publishes; the folder answers uploads a
 
 import hashlib
 from base64 import b64encode
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -40,77 +41,97 @@ SERIES = {
 """Source → series id, question text and value at the freeze date."""
 
 
-def question_set_body(due: date) -> dict[str, Any]:
-    """Build a question set as the benchmark publishes it."""
+def market_question(due: date, source: str, id: str, text: str, price: float) -> dict[str, Any]:
+    """Build a question about a market as the benchmark publishes it."""
+    return {
+        **_shared(due, id, source, text),
+        "resolution_criteria": "As the market says.",
+        "market_info_open_datetime": f"{due - timedelta(days=60)}T00:00:00+00:00",
+        "market_info_close_datetime": f"{due + timedelta(days=200)}T00:00:00+00:00",
+        "market_info_resolution_criteria": "As reported.",
+        "url": f"https://example.com/{source}/{id}",
+        "freeze_datetime_value": str(price),
+        "freeze_datetime_value_explanation": "The market price.",
+        "resolution_dates": NOT_APPLICABLE,
+    }
+
+
+def series_question(
+    due: date, source: str, id: str, text: str, value: str, dates: int = len(HORIZONS)
+) -> dict[str, Any]:
+    """Build a question about a series, for so many of the dates, as the benchmark publishes it."""
+    market_fields = ("open_datetime", "close_datetime", "resolution_criteria")
+    return {
+        **_shared(due, id, source, text),
+        **{f"market_info_{name}": NOT_APPLICABLE for name in market_fields},
+        "resolution_criteria": "As the source says.",
+        "url": f"https://db.nomics.world/{id.replace('_', '/', 2)}" if source == "dbnomics" else "",
+        "freeze_datetime_value": value,
+        "freeze_datetime_value_explanation": "The latest value.",
+        "resolution_dates": [str(due + timedelta(days=days)) for days in HORIZONS[:dates]],
+    }
+
+
+def _shared(due: date, id: str, source: str, text: str) -> dict[str, Any]:
     frozen = f"{due - timedelta(days=FROZEN_DAYS)}T00:00:00+00:00"
-    shared = {"source_intro": "", "background": "A made-up question.", "freeze_datetime": frozen}
+    about = {"source_intro": "", "background": "A made-up question.", "freeze_datetime": frozen}
+    return {**about, "id": id, "source": source, "question": text}
+
+
+def set_body(due: date, questions: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Build a question set as the benchmark publishes it."""
+    return {"forecast_due_date": str(due), "question_set": f"{due}-llm.json", "questions": list(questions)}
+
+
+def question_set_body(due: date) -> dict[str, Any]:
+    """Build a small question set of every source. Every second series is asked about for seven dates, not eight."""
     markets = [
-        {
-            **shared,
-            "id": f"practice-{source}-{number}",
-            "source": source,
-            "question": f"Will thing {number} of {source} happen?",
-            "resolution_criteria": "As the market says.",
-            "market_info_open_datetime": f"{due - timedelta(days=60)}T00:00:00+00:00",
-            "market_info_close_datetime": f"{due + timedelta(days=200)}T00:00:00+00:00",
-            "market_info_resolution_criteria": "As reported.",
-            "url": f"https://example.com/{source}/{number}",
-            "freeze_datetime_value": str(price),
-            "freeze_datetime_value_explanation": "The market price.",
-            "resolution_dates": NOT_APPLICABLE,
-        }
+        market_question(due, source, f"practice-{source}-{number}", f"Will thing {number} of {source} happen?", price)
         for source, price in MARKET_PRICES.items()
         for number in (1, 2)
     ]
-    market_fields = ("open_datetime", "close_datetime", "resolution_criteria")
     series = [
-        {
-            **shared,
-            **{f"market_info_{name}": NOT_APPLICABLE for name in market_fields},
-            "id": id,
-            "source": source,
-            "question": text,
-            "resolution_criteria": "As the source says.",
-            "url": f"https://db.nomics.world/{id.replace('_', '/', 2)}" if source == "dbnomics" else "",
-            "freeze_datetime_value": value,
-            "freeze_datetime_value_explanation": "The latest value.",
-            "resolution_dates": [str(due + timedelta(days=days)) for days in HORIZONS],
-        }
-        for source, (id, text, value) in SERIES.items()
+        series_question(due, source, id, text, value, len(HORIZONS) - number % 2)
+        for number, (source, (id, text, value)) in enumerate(SERIES.items())
     ]
-    name = f"{due}-llm.json"
-    return {"forecast_due_date": str(due), "question_set": name, "questions": [*markets, *series]}
+    return set_body(due, [*markets, *series])
 
 
-def resolution_set_body(due: date, today: date) -> dict[str, Any]:
+def resolution_set_body(questions: dict[str, Any], today: date) -> dict[str, Any]:
     """Build a round's resolutions as of today, as published; an open question has a price and no outcome."""
     rows: list[dict[str, Any]] = []
-    for number, question in enumerate(question_set_body(due)["questions"]):
+    for number, question in enumerate(questions["questions"]):
         dates = question["resolution_dates"]
         known = [str(today - timedelta(days=1))] if dates == NOT_APPLICABLE else [d for d in dates if d < str(today)]
         for day in known:
-            # Every other market is over; series went up and down by turns.
+            # Every second market is resolved; series alternate between up and down.
             over = dates != NOT_APPLICABLE or number % 2 == 0
             value = float((number + len(day) + date.fromisoformat(day).toordinal()) % 2)
             if not over:
                 value = float(question["freeze_datetime_value"])
             row = {"id": question["id"], "source": question["source"], "direction": None, "resolution_date": day}
             rows.append({**row, "resolved_to": value, "resolved": over})
-    return {"forecast_due_date": str(due), "question_set": f"{due}-llm.json", "resolutions": rows}
+    return {**{name: questions[name] for name in ("forecast_due_date", "question_set")}, "resolutions": rows}
 
 
-def serve_rounds(server: PracticeServer, place: str, now: datetime) -> None:
+def serve_rounds(
+    server: PracticeServer,
+    prefix: str,
+    now: datetime,
+    question_set: Callable[[date], dict[str, Any]] = question_set_body,
+) -> None:
     """Serve the files of today's round and of earlier ones under a path."""
     today = now.date()
     for number in range(EARLIER_ROUNDS + 1):
         due = today - timedelta(days=ROUND_DAYS * number)
-        server.route("GET", f"{place}/question_sets/{due}-llm.json", _file(question_set_body(due)))
+        questions = question_set(due)
+        server.route("GET", f"{prefix}/question_sets/{due}-llm.json", _file(questions))
         if number:
-            body = resolution_set_body(due, today)
-            server.route("GET", f"{place}/resolution_sets/{due}_resolution_set.json", _file(body))
-    # As the benchmark says which round is the newest: a link of git, whose body is the name of the file.
+            body = resolution_set_body(questions, today)
+            server.route("GET", f"{prefix}/resolution_sets/{due}_resolution_set.json", _file(body))
+    # The benchmark names the newest round by a symbolic link, whose content is the name of the file.
     newest = ServerResponse(body=f"{today}-llm.json".encode())
-    server.route("GET", f"{place}/question_sets/latest-llm.json", lambda _: newest)
+    server.route("GET", f"{prefix}/question_sets/latest-llm.json", lambda _: newest)
 
 
 def _file(body: dict[str, Any]) -> Handler:
@@ -131,39 +152,39 @@ class PracticeBucket:
         self.uploads: list[str] = []
         """Names of the uploaded files, in order of arrival."""
 
-    def serve(self, server: PracticeServer, place: str) -> None:
+    def serve(self, server: PracticeServer, prefix: str) -> None:
         """Add the routes under a path."""
-        server.route("POST", f"{place}/upload/storage/v1/b/*", lambda request: self._upload(request, place))
-        server.route("GET", f"{place}/storage/v1/b/*", lambda request: self._look(request, place))
+        server.route("POST", f"{prefix}/upload/storage/v1/b/*", lambda request: self._upload(request, prefix))
+        server.route("GET", f"{prefix}/storage/v1/b/*", lambda request: self._read(request, prefix))
 
-    def _upload(self, request: ServerRequest, place: str) -> ServerResponse:
+    def _upload(self, request: ServerRequest, prefix: str) -> ServerResponse:
         if request.headers.get("authorization") != f"Bearer {self.token}":
             return json_response({"error": {"code": 401, "message": "Invalid Credentials"}}, 401)
-        bucket = request.path.removeprefix(f"{place}/upload/storage/v1/b/").split("/")[0]
+        bucket = request.path.removeprefix(f"{prefix}/upload/storage/v1/b/").split("/")[0]
         name = f"{bucket}/{request.query.get('name', '')}"
         if request.query.get("ifGenerationMatch", "") not in ("", str(self.generations.get(name, 0))):
             return json_response({"error": {"code": 412, "message": "conditionNotMet"}}, 412)
         self.files[name] = request.body
         self.generations[name] = max(self.generations.values(), default=1000) + 1
         self.uploads.append(name)
-        return json_response(self._told(name))
+        return json_response(self._metadata(name))
 
-    def _look(self, request: ServerRequest, place: str) -> ServerResponse:
+    def _read(self, request: ServerRequest, prefix: str) -> ServerResponse:
         if request.headers.get("authorization") != f"Bearer {self.token}" or not self.readable:
             return json_response({"error": {"code": 403, "message": "storage.objects.get denied"}}, 403)
-        bucket, _, name = request.path.removeprefix(f"{place}/storage/v1/b/").partition("/o/")
+        bucket, _, name = request.path.removeprefix(f"{prefix}/storage/v1/b/").partition("/o/")
         if f"{bucket}/{name}" not in self.files:
             return json_response({"error": {"code": 404, "message": "No such object"}}, 404)
-        return json_response(self._told(f"{bucket}/{name}"))
+        return json_response(self._metadata(f"{bucket}/{name}"))
 
-    def _told(self, name: str) -> dict[str, Any]:
+    def _metadata(self, name: str) -> dict[str, Any]:
         content = self.files[name]
         digest = b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()
-        bucket, _, place = name.partition("/")
+        bucket, _, path = name.partition("/")
         return {
             "kind": "storage#object",
             "bucket": bucket,
-            "name": place,
+            "name": path,
             "generation": str(self.generations[name]),
             "size": str(len(content)),
             "md5Hash": digest,

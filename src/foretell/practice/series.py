@@ -27,20 +27,20 @@ class PracticeDbnomics(PracticeService):
         """Return the status and body of the answer."""
         path, query = request.path, request.query
         series_id = path.partition("/series/")[2]
-        found = self.series.get(series_id)
-        if found is None:
+        series = self.series.get(series_id)
+        if series is None:
             return 404, {"message": "Series not found", "errors": []}
         provider, dataset, code = series_id.split("/")
         document = {
             "provider_code": provider,
             "dataset_code": dataset,
             "series_code": code,
-            "period": [day.isoformat() for day, _ in found.values],
-            "period_start_day": [day.isoformat() for day, _ in found.values],
-            "value": ["NA" if value is None else value for _, value in found.values],
+            "period": [day.isoformat() for day, _ in series.values],
+            "period_start_day": [day.isoformat() for day, _ in series.values],
+            "value": ["NA" if value is None else value for _, value in series.values],
         }
-        if found.frequency is not None:
-            document["@frequency"] = found.frequency
+        if series.frequency is not None:
+            document["@frequency"] = series.frequency
         if query.get("observations") != "1":
             del document["period"], document["period_start_day"], document["value"]
         return 200, {"series": {"num_found": 1, "limit": 1000, "offset": 0, "docs": [document]}}
@@ -108,7 +108,11 @@ class PracticeFred(PracticeService):
     def _page(self, series: SampleFredSeries, vintage: date | None, query: Mapping[str, str]) -> Any:
         day = self.today if vintage is None else vintage
         last = date.fromisoformat(query.get("observation_end", FOREVER.isoformat()))
-        known = [one for one in series.observations if one.since <= day < one.until and one.day <= last]
+        known = [
+            observation
+            for observation in series.observations
+            if observation.since <= day < observation.until and observation.day <= last
+        ]
         start, size = int(query.get("offset", "0")), min(self.page, int(query.get("limit", "100000")))
         return {
             "realtime_start": day.isoformat(),
@@ -117,21 +121,25 @@ class PracticeFred(PracticeService):
             "output_type": 1,
             "count": len(known),
             "offset": start,
-            "observations": [_row(one, day) for one in known[start : start + size]],
+            "observations": [_row(observation, day) for observation in known[start : start + size]],
         }
 
 
 def _first_published(series: SampleFredSeries, last: date) -> Any:
     """Return each day's first value, among those published by a date."""
     first: dict[date, SampleFredValue] = {}
-    for one in sorted(series.observations, key=lambda one: one.since):
-        if one.since <= last:
-            first.setdefault(one.day, one)
+    for observation in sorted(series.observations, key=lambda observation: observation.since):
+        if observation.since <= last:
+            first.setdefault(observation.day, observation)
     rows = [
-        {"realtime_start": one.since.isoformat(), "realtime_end": one.until.isoformat(), "date": one.day.isoformat(),
-         "value": "." if one.value is None else repr(one.value)}
-        for one in first.values()
-    ]  # fmt: skip
+        {
+            "realtime_start": observation.since.isoformat(),
+            "realtime_end": observation.until.isoformat(),
+            "date": observation.day.isoformat(),
+            "value": "." if observation.value is None else repr(observation.value),
+        }
+        for observation in first.values()
+    ]
     return {"output_type": 4, "count": len(rows), "observations": rows}
 
 
@@ -139,12 +147,12 @@ def _archived(series: SampleFredSeries, vintage: date | None) -> bool:
     return vintage is None or (series.archived_since is not None and series.archived_since <= vintage)
 
 
-def _row(one: SampleFredValue, day: date) -> dict[str, str]:
+def _row(observation: SampleFredValue, day: date) -> dict[str, str]:
     return {
         "realtime_start": day.isoformat(),
         "realtime_end": day.isoformat(),
-        "date": one.day.isoformat(),
-        "value": "." if one.value is None else repr(one.value),
+        "date": observation.day.isoformat(),
+        "value": "." if observation.value is None else repr(observation.value),
     }
 
 
@@ -242,8 +250,17 @@ class PracticeOpenMeteo(PracticeService):
     A forecast's error grows with its lead time.
     """
 
-    def __init__(self, weather: Callable[[date], float], *, today: date, offset: timedelta = timedelta(0)) -> None:
+    def __init__(
+        self,
+        weather: Callable[[date], float],
+        *,
+        today: date,
+        offset: timedelta = timedelta(0),
+        persists: bool = False,
+    ) -> None:
+        """`persists`: a forecast is the weather of the day on which it is made, so it knows nothing of later days."""
         self.weather = weather
+        self.persists = persists
         self.today = today
         self.offset = offset
 
@@ -251,9 +268,9 @@ class PracticeOpenMeteo(PracticeService):
         """Return the status and body of the answer."""
         query = request.query
         if request.path.endswith("/v1/search"):
-            # Every name is a place but one, so that both answers can be tried.
-            found = {"id": 1, "name": query.get("name", ""), "latitude": 59.91, "longitude": 10.75, "country": "Norway"}
-            return 200, {"generationtime_ms": 0.1} | ({} if query.get("name") == "Nowhere" else {"results": [found]})
+            # Every name except "Nowhere" is a place, so that both answers can be tested.
+            place = {"id": 1, "name": query.get("name", ""), "latitude": 59.91, "longitude": 10.75, "country": "Norway"}
+            return 200, {"generationtime_ms": 0.1} | ({} if query.get("name") == "Nowhere" else {"results": [place]})
         try:
             first, last = (date.fromisoformat(query[name]) for name in ("start_date", "end_date"))
         except (KeyError, ValueError):
@@ -265,8 +282,8 @@ class PracticeOpenMeteo(PracticeService):
             }
         days = [first + timedelta(days=n) for n in range((last - first).days + 1)]
         if request.path.endswith("/v1/archive"):
-            kept = self.today - timedelta(days=5)
-            column = [self.weather(day) if day <= kept else None for day in days]
+            last_observed = self.today - timedelta(days=5)
+            column = [self.weather(day) if day <= last_observed else None for day in days]
             return 200, self._body("daily", [day.isoformat() for day in days], {query["daily"]: column})
         hours = [f"{day}T{hour:02d}:00" for day in days for hour in range(24)]
         columns = {
@@ -278,8 +295,10 @@ class PracticeOpenMeteo(PracticeService):
         """Return the forecast for a day, off by 0.1 per day of lead time; None if it has not been made yet."""
         _, previous, lead = column.partition("_previous_day")
         ahead = int(lead) if previous else max(0, (day - self.today).days)
-        made = day - timedelta(days=ahead)
-        return None if made > self.today or ahead > 16 else round(self.weather(day) + ahead / 10, 3)
+        issued = day - timedelta(days=ahead)
+        if issued > self.today or ahead > 16:
+            return None
+        return round(self.weather(issued if self.persists else day) + ahead / 10, 3)
 
     def _body(self, block: str, times: list[str], columns: Mapping[str, Sequence[float | None]]) -> Any:
         return {
@@ -316,8 +335,8 @@ class PracticeAcled(PracticeService):
     def post(self, request: ServerRequest) -> StatusAndBody:
         """Return a token."""
         form = dict(parse_qsl(request.body.decode()))
-        asked = (form.get("grant_type"), form.get("client_id"), form.get("password"))
-        if not request.path.endswith("/oauth/token") or asked != ("password", "acled", self.password):
+        credentials = (form.get("grant_type"), form.get("client_id"), form.get("password"))
+        if not request.path.endswith("/oauth/token") or credentials != ("password", "acled", self.password):
             return 400, {"error": "invalid_grant", "message": "The user credentials were incorrect."}
         return 200, {"token_type": "Bearer", "expires_in": 86_400, "access_token": self.token, "refresh_token": "r"}
 
@@ -336,11 +355,11 @@ class PracticeAcled(PracticeService):
         else:
             first, last = query["event_date"].split("|")
             rows = [
-                {"event_id_cnty": one.id, "event_date": one.day.isoformat(), "event_type": one.kind,
-                 "fatalities": str(one.fatalities), "timestamp": str(int(one.changed.timestamp()))}
-                for one in self.events
-                if (one.country, one.kind) == (query["country"], query["event_type"])
-                and first <= one.day.isoformat() <= last
+                {"event_id_cnty": event.id, "event_date": event.day.isoformat(), "event_type": event.kind,
+                 "fatalities": str(event.fatalities), "timestamp": str(int(event.changed.timestamp()))}
+                for event in self.events
+                if (event.country, event.kind) == (query["country"], query["event_type"])
+                and first <= event.day.isoformat() <= last
             ]  # fmt: skip
         size, page = int(query["limit"]), int(query["page"])
         shown = rows[(page - 1) * size : page * size]

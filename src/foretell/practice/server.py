@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any, Self, cast
 from urllib.parse import parse_qsl, unquote
 
-from foretell.data.pace import PRACTICE_HEADER
+from foretell.data.service_limits import PRACTICE_HEADER
 
 REMEMBERED = 1000
 """Minimum number of recent requests kept for inspection."""
@@ -125,16 +125,16 @@ class PracticeServer:
             del self.requests[:REMEMBERED]
         handler = self._handler(request)
         try:
-            found = handler(request) if self.middleware is None else self.middleware(request, handler)
+            response = handler(request) if self.middleware is None else self.middleware(request, handler)
         except Exception as error:
             logging.getLogger(__name__).exception("no answer to %s %s", request.method, request.target)
-            found = json_response({"error": f"the practice server could not answer: {error!r}"}, 500)
-        if isinstance(found, ServerResponse):
-            self._send_after_delay(found, send)
+            response = json_response({"error": f"the practice server could not answer: {error!r}"}, 500)
+        if isinstance(response, ServerResponse):
+            self._send_after_delay(response, send)
             return
 
         async def wait() -> None:
-            self._send_after_delay(await found, send)
+            self._send_after_delay(await response, send)
 
         task = asyncio.get_running_loop().create_task(wait())
         self._tasks.add(task)
@@ -155,7 +155,7 @@ class PracticeServer:
             for (method, path), handler in self._routes.items()
             if method == request.method and path.endswith("*") and request.path.startswith(path[:-1])
         ]
-        return max(fits, key=lambda one: one[0])[1] if fits else _not_found
+        return max(fits, key=lambda fit: fit[0])[1] if fits else _not_found
 
 
 class PracticeService(ABC):
@@ -174,7 +174,7 @@ class PracticeService(ABC):
 
     def post(self, request: ServerRequest) -> StatusAndBody:
         """Answer a POST request."""
-        return 405, {"error": "there is nothing to send here"}
+        return 405, {"error": "this service does not accept POST requests"}
 
 
 def _as_json(answer: StatusAndBody) -> ServerResponse:
@@ -197,7 +197,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of asyncio's.
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transport is not a subclass.
         self._server.connections.add(self._transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -222,9 +222,9 @@ class _Connection(asyncio.Protocol):
         body = bytes(self._buffer[end + 4 : size])
         del self._buffer[:size]
         method, target, _ = first.split(" ", 2)
-        path, _, written = target.partition("?")
+        path, _, query_string = target.partition("?")
         query: dict[str, str] = {}
-        for name, value in parse_qsl(written, keep_blank_values=True):
+        for name, value in parse_qsl(query_string, keep_blank_values=True):
             query[name] = f"{query[name]},{value}" if name in query else value
         return ServerRequest(method=method, path=unquote(path), target=target, query=query, headers=headers, body=body)
 

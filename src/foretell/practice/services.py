@@ -1,4 +1,4 @@
-"""The practice world: every external service at once, on this machine, with fixed made-up data."""
+"""Practice: every external service at once, on this machine, with fixed made-up data."""
 
 import json
 from collections.abc import AsyncGenerator, Callable
@@ -54,6 +54,7 @@ KALSHI_ID = "KXRATE-27JAN"
 MANIFOLD_ID = "fakeRate2027"
 POLYMARKET_ID = "0x" + "fa" * 32
 METACULUS_ID = "12345"
+METACULUS_TOURNAMENTS = ("minibench", "bot-testing-area")
 
 
 def data_services(now: datetime, key: str) -> dict[str, PracticeService]:
@@ -124,14 +125,16 @@ def _acled(now: datetime, key: str) -> PracticeAcled:
         for n, day in enumerate(days)
         for m in range(2 + n % 3)
     ]
-    return PracticeAcled([one for one in events if one.changed <= now], password=key, deleted={"IRQ900": now - 2 * DAY})
+    return PracticeAcled(
+        [event for event in events if event.changed <= now], password=key, deleted={"IRQ900": now - 2 * DAY}
+    )
 
 
 def _prices(now: datetime) -> list[tuple[int, float]]:
     """Return a price at every noon before now, as (Unix second, price)."""
     curve = _curve(0.4, 0.15, 0.03)
-    moments = [datetime.combine(day, time(12, tzinfo=UTC)) for day in _days(now.date(), PRICE_DAYS)]
-    return [(int(at.timestamp()), curve(at.date())) for at in moments if at <= now]
+    times = [datetime.combine(day, time(12, tzinfo=UTC)) for day in _days(now.date(), PRICE_DAYS)]
+    return [(int(at.timestamp()), curve(at.date())) for at in times if at <= now]
 
 
 def _sample_markets(now: datetime) -> dict[str, Any]:
@@ -142,9 +145,9 @@ def _sample_markets(now: datetime) -> dict[str, Any]:
 
     def dated(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: dated(one) for name, one in cast("dict[str, Any]", value).items()}
+            return {name: dated(item) for name, item in cast("dict[str, Any]", value).items()}
         if isinstance(value, list):
-            return [dated(one) for one in cast("list[Any]", value)]
+            return [dated(item) for item in cast("list[Any]", value)]
         if not isinstance(value, str) or not value.startswith("@"):
             return value
         days, _, unit = value[1:].partition(" ")
@@ -185,11 +188,11 @@ def _metaculus(posts: list[dict[str, Any]], now: datetime, key: str) -> Practice
     history = [{"start_time": float(at), "centers": [p], **shown} for at, p in _prices(now)]
     posts[-1]["question"]["aggregations"]["recency_weighted"]["history"] = history
     inbox = MetaculusInbox(now=lambda: datetime.now(UTC))
-    return PracticeMetaculus(MetaculusCatalogue(posts), token=key, inbox=inbox)
+    return PracticeMetaculus(MetaculusCatalogue(posts, METACULUS_TOURNAMENTS), token=key, inbox=inbox)
 
 
 def _prophet_arena(sample: dict[str, Any], now: datetime, key: str) -> PracticeProphetArena:
-    """Serve a live event with a crowd, a week of two questions that began on Sunday, and a data set of one event."""
+    """Serve a live event with market prices, a week of two questions since Sunday, and a data set of one event."""
     week = f"{now - (now.weekday() + 1) % 7 * DAY:%Y-%m-%d}"
     release = sample["release"] | {"week": week, "opens_at": f"{week}T04:00:00Z"}
     arena = PracticeProphetArena(sample["events"], key=key, release=release, datasets=sample["datasets"])
@@ -200,7 +203,7 @@ def _prophet_arena(sample: dict[str, Any], now: datetime, key: str) -> PracticeP
 KEY = "practice"
 """The key that every service with a key accepts."""
 PORTS = 15
-"""Number of servers started; each service has its own because requests are paced by host and port."""
+"""Number of servers started; each service has its own because rate limits apply per host and port."""
 BENCHMARK, BUCKETS = "/forecastbench", "/buckets"
 EXAMPLE_PAGE = SampleWebPage(
     url="https://example.com/",
@@ -213,7 +216,7 @@ EXAMPLE_PAGE = SampleWebPage(
 
 @dataclass(kw_only=True)
 class PracticeInboxes:
-    """What bots sent to the tournaments of a practice world."""
+    """What bots sent to the tournaments of a sandbox."""
 
     metaculus: MetaculusInbox | None = None
     prophet_arena: PracticeProphetArena | None = None
@@ -241,7 +244,7 @@ class ServiceOptions:
     """How the services are started."""
 
     now: datetime
-    """The current time in the practice world."""
+    """The current time in practice."""
     port: int = 0
     """The first of `PORTS` consecutive ports; 0 picks free ones."""
     latency: float = 0.0
@@ -265,7 +268,7 @@ async def all_services(options: ServiceOptions) -> AsyncGenerator[dict[str, str]
             return (await stack.enter_async_context(server)).url
 
         models = await start(PracticeModels(options.script))
-        # Pages are named, not numbered: the fence refuses hosts that are only a number.
+        # Use a host name, because the leakage filter rejects numeric hosts.
         web = web_server(sample_world(options.now))
         serve_rounds(web, BENCHMARK, options.now)
         buckets = PracticeBucket(KEY)

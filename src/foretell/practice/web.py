@@ -81,8 +81,8 @@ class SampleWorld:
         scored = [
             (len(words & set(re.findall(r"\w+", f"{page.title} {page.text}".casefold()))), page) for page in self.pages
         ]
-        found = [page for score, page in sorted(scored, key=lambda one: -one[0]) if score]
-        return [page for page in found if until is None or page.published is None or page.published <= until]
+        pages = [page for score, page in sorted(scored, key=lambda pair: -pair[0]) if score]
+        return [page for page in pages if until is None or page.published is None or page.published <= until]
 
     def age(self, page: SampleWebPage) -> str:
         """Return how long ago the page was published, in the words of a search engine."""
@@ -92,7 +92,7 @@ class SampleWorld:
 
 def version_at(versions: list[PageVersion] | tuple[PageVersion, ...], at: datetime | None) -> PageVersion | None:
     """Return the newest version at or before a time; None if there is none."""
-    fitting = [one for one in versions if at is None or one.at <= at]
+    fitting = [version for version in versions if at is None or version.at <= at]
     return fitting[-1] if fitting else None
 
 
@@ -138,7 +138,11 @@ def _captures(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     page = _by_url(world, request.query["url"])
     until = instant(_iso(request.query["to"])) if "to" in request.query else None
     rows = (
-        [[one.at.strftime(_STAMP), page.url, "200"] for one in page.versions if until is None or one.at <= until]
+        [
+            [version.at.strftime(_STAMP), page.url, "200"]
+            for version in page.versions
+            if until is None or version.at <= until
+        ]
         if page
         else []
     )
@@ -161,7 +165,7 @@ def _replayed(world: SampleWorld, request: ServerRequest) -> ServerResponse:
 
 
 def _by_url(world: SampleWorld, url: str) -> SampleWebPage | None:
-    return next((one for one in world.pages if one.url == url), None)
+    return next((page for page in world.pages if page.url == url), None)
 
 
 def _serving(page: SampleWebPage) -> Handler:
@@ -189,18 +193,18 @@ def _answer(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     if "foretell" not in request.headers.get("user-agent", "") or "(" not in request.headers["user-agent"]:
         return json_response({"error": {"code": "ua", "info": "Please set a descriptive user agent"}})
     if query.get("list") == "search":
-        return json_response({"query": {"search": _found(world, query["srsearch"])[: int(query["srlimit"])]}})
+        return json_response({"query": {"search": _search_results(world, query["srsearch"])[: int(query["srlimit"])]}})
     if query.get("prop") == "revisions":
         return json_response({"query": {"pages": [_page(world, query)]}})
     return json_response({"error": {"code": "badvalue", "info": "Unrecognized value"}})
 
 
-def _found(world: SampleWorld, query: str) -> list[dict[str, str]]:
+def _search_results(world: SampleWorld, query: str) -> list[dict[str, str]]:
     words = query.casefold().split()
     hits = [t for t, v in world.articles.items() if any(w in f"{t} {v[-1].text}".casefold() for w in words)]
     return [
-        {"title": one, "snippet": f'now: <span class="searchmatch">{world.articles[one][-1].text[:40]}</span>'}
-        for one in hits
+        {"title": hit, "snippet": f'now: <span class="searchmatch">{world.articles[hit][-1].text[:40]}</span>'}
+        for hit in hits
     ]
 
 
@@ -210,15 +214,15 @@ def _page(world: SampleWorld, query: Any) -> dict[str, Any]:
         return {"title": title, "missing": True}
     at = instant(query["rvstart"]) if "rvstart" in query else None
     versions = world.articles[title]
-    found = version_at(versions, at)
+    version = version_at(versions, at)
     page: dict[str, Any] = {"pageid": 1, "title": title}
-    if found is not None:
+    if version is not None:
         revision: dict[str, Any] = {
-            "revid": 1000 + versions.index(found),
-            "timestamp": f"{found.at:%Y-%m-%dT%H:%M:%SZ}",
+            "revid": 1000 + versions.index(version),
+            "timestamp": f"{version.at:%Y-%m-%dT%H:%M:%SZ}",
         }
         if "content" in query["rvprop"]:
-            revision["slots"] = {"main": {"contentmodel": "wikitext", "content": found.text}}
+            revision["slots"] = {"main": {"contentmodel": "wikitext", "content": version.text}}
         page["revisions"] = [revision]
     return page
 
@@ -240,16 +244,16 @@ def search_server(world: SampleWorld, key: str) -> PracticeServer:
 def _token(request: ServerRequest, key: str) -> ServerResponse:
     """Return the key as an access token if the request presents it as the client secret."""
     shown = b64decode(request.headers.get("authorization", "").removeprefix("Basic ")).decode()
-    asked = dict(parse_qsl(request.body.decode()))
-    if shown.partition(":")[2] != key or asked.get("grant_type") != "client_credentials":
+    form = dict(parse_qsl(request.body.decode()))
+    if shown.partition(":")[2] != key or form.get("grant_type") != "client_credentials":
         return json_response({"error": "invalid_client"}, 401)
-    return json_response({"access_token": key, "expires_in": 3600, "token_type": "bearer", "scope": asked.get("scope")})
+    return json_response({"access_token": key, "expires_in": 3600, "token_type": "bearer", "scope": form.get("scope")})
 
 
 def _guarded(engine: Engine, world: SampleWorld, header: str, key: str) -> Callable[[ServerRequest], ServerResponse]:
     def handle(request: ServerRequest) -> ServerResponse:
         if header and request.headers.get(header, "").removeprefix("Bearer ") != key:
-            # Some real servers repeat what they were sent, and nobody may log it.
+            # Some real servers repeat the key in the error; clients must not log it.
             return json_response({"detail": f"invalid key {request.headers.get(header, '')}"}, 401)
         return engine(world, request)
 
@@ -261,11 +265,11 @@ def _brave(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     if len(query["q"]) > 400 or int(query["count"]) > 20 or not 0 <= int(query["offset"]) <= 9:
         return json_response({"error": {"detail": "validation"}}, 422)
     until = _end_of(query["freshness"].split("to")[1]) if "freshness" in query else None
-    size, page = int(query["count"]), int(query["offset"])
-    found = world.find(query["q"], until=until)[page * size : (page + 1) * size]
+    size, offset = int(query["count"]), int(query["offset"])
+    pages = world.find(query["q"], until=until)[offset * size : (offset + 1) * size]
     answer: dict[str, Any] = {"type": "search", "query": {"original": query["q"]}}
-    if found:
-        answer["web"] = {"type": "search", "results": [_brave_result(world, one) for one in found]}
+    if pages:
+        answer["web"] = {"type": "search", "results": [_brave_result(world, page) for page in pages]}
     return json_response(answer)
 
 
@@ -284,10 +288,10 @@ def _brave_result(world: SampleWorld, page: SampleWebPage) -> dict[str, Any]:
 def _exa(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     body = request.json()
     until = instant(body["endPublishedDate"]) if "endPublishedDate" in body else None
-    found = [one for one in world.find(body["query"], until=until) if until is None or one.published is not None]
+    dated = [page for page in world.find(body["query"], until=until) if until is None or page.published is not None]
     pinned = body["contents"].get("snapshotAsOf")
     results, statuses = [], []
-    for page in found[: body["numResults"]]:
+    for page in dated[: body["numResults"]]:
         result: dict[str, Any] = {
             "id": page.url,
             "url": page.url,
@@ -311,11 +315,11 @@ def _exa(world: SampleWorld, request: ServerRequest) -> ServerResponse:
 def _tavily(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     body = request.json()
     until = _end_of(body["end_date"]) if "end_date" in body else None
-    found = [one for one in world.find(body["query"]) if one.crawled is None or _by(one.crawled, until)]
+    pages = [page for page in world.find(body["query"]) if page.crawled is None or _not_after(page.crawled, until)]
     results = [
-        {"title": one.title, "url": one.url, "content": one.text[:60], "score": 0.9, "raw_content": one.text}
-        | ({"published_date": one.crawled.strftime("%a, %d %b %Y %H:%M:%S GMT")} if one.crawled else {})
-        for one in found[: body["max_results"]]
+        {"title": page.title, "url": page.url, "content": page.text[:60], "score": 0.9, "raw_content": page.text}
+        | ({"published_date": page.crawled.strftime("%a, %d %b %Y %H:%M:%S GMT")} if page.crawled else {})
+        for page in pages[: body["max_results"]]
     ]
     return json_response({"query": body["query"], "results": results, "response_time": 0.1})
 
@@ -326,12 +330,13 @@ def _perplexity(world: SampleWorld, request: ServerRequest) -> ServerResponse:
         _american(body[name]) for name in ("search_before_date_filter", "last_updated_before_filter") if name in body
     ]
     until = min(bounds) - timedelta(microseconds=1) if bounds else None
-    found = [one for one in world.find(body["query"], until=until) if one.updated is None or _by(one.updated, until)]
+    matches = world.find(body["query"], until=until)
+    pages = [page for page in matches if page.updated is None or _not_after(page.updated, until)]
     results = [
-        {"title": one.title, "url": one.url, "snippet": one.text}
-        | ({"date": f"{one.published:%Y-%m-%d}"} if one.published and one.shown == "published" else {"date": None})
-        | ({"last_updated": f"{one.updated:%Y-%m-%d}"} if one.updated else {})
-        for one in found[: body["max_results"]]
+        {"title": page.title, "url": page.url, "snippet": page.text}
+        | ({"date": f"{page.published:%Y-%m-%d}"} if page.published and page.shown == "published" else {"date": None})
+        | ({"last_updated": f"{page.updated:%Y-%m-%d}"} if page.updated else {})
+        for page in pages[: body["max_results"]]
     ]
     return json_response({"id": "r", "results": results})
 
@@ -346,10 +351,10 @@ def _serper(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     until = _end_of(f"{ends[3]}-{int(ends[1]):02d}-{int(ends[2]):02d}") if ends else None
     query = re.sub(r"before:\S+", "", body["q"])
     start = (body["page"] - 1) * body["num"]
-    found = world.find(query, until=until)[start : start + body["num"]]
+    pages = world.find(query, until=until)[start : start + body["num"]]
     organic = [
-        {"title": one.title, "link": one.url, "snippet": one.text[:80], "position": i} | _google_date(world, one)
-        for i, one in enumerate(found, start=1)
+        {"title": page.title, "link": page.url, "snippet": page.text[:80], "position": i} | _google_date(world, page)
+        for i, page in enumerate(pages, start=1)
     ]
     return json_response({"searchParameters": body, "organic": organic, "credits": 1})
 
@@ -366,12 +371,14 @@ def _asknews(world: SampleWorld, request: ServerRequest) -> ServerResponse:
     query = request.query
     end = query.get("end_timestamp")
     until = datetime.fromtimestamp(int(end), UTC) if end else None
-    found = [one for one in world.find(query["query"]) if one.crawled is not None and _by(one.crawled, until)]
+    pages = [
+        page for page in world.find(query["query"]) if page.crawled is not None and _not_after(page.crawled, until)
+    ]
     articles = [
-        {"article_url": one.url, "article_id": "0", "title": one.title, "eng_title": one.title, "summary": one.text,
-         "pub_date": one.published.isoformat(), "source_id": "news", "language": "en", "as_string_key": "[1]"}
-        for one in found[: int(query["n_articles"])]
-        if one.published is not None
+        {"article_url": page.url, "article_id": "0", "title": page.title, "eng_title": page.title, "summary": page.text,
+         "pub_date": page.published.isoformat(), "source_id": "news", "language": "en", "as_string_key": "[1]"}
+        for page in pages[: int(query["n_articles"])]
+        if page.published is not None
     ]  # fmt: skip
     return json_response({"as_dicts": articles or None, "as_string": None, "offset": None})
 
@@ -383,17 +390,17 @@ def _gdelt(world: SampleWorld, request: ServerRequest) -> ServerResponse:
         return html_response("Your query was too short or too long.\n")
     end = query.get("enddatetime")
     until = datetime.strptime(end, "%Y%m%d%H%M%S").replace(tzinfo=UTC) if end else None
-    found = [one for one in world.find(words) if one.crawled is not None and _by(one.crawled, until)]
+    pages = [page for page in world.find(words) if page.crawled is not None and _not_after(page.crawled, until)]
     articles = [
-        {"url": one.url, "title": one.title, "seendate": one.crawled.strftime("%Y%m%dT%H%M%SZ"),
+        {"url": page.url, "title": page.title, "seendate": page.crawled.strftime("%Y%m%dT%H%M%SZ"),
          "domain": "news.example", "language": "English", "sourcecountry": "Norway"}
-        for one in found[: int(query["maxrecords"])]
-        if one.crawled is not None
+        for page in pages[: int(query["maxrecords"])]
+        if page.crawled is not None
     ]  # fmt: skip
     return json_response({"articles": articles} if articles else {})
 
 
-def _by(at: datetime, until: datetime | None) -> bool:
+def _not_after(at: datetime, until: datetime | None) -> bool:
     return until is None or at <= until
 
 

@@ -1,17 +1,17 @@
-"""Time: every instant is aware and in UTC, and only `AsOf` compares dates."""
+"""Times and cutoffs. All datetimes are aware and in UTC, and only `AsOf` compares dates."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 AsOfMode = Literal["live", "backtest"]
 Clock = Callable[[], datetime]
-"""Returns the current time. A simulation has its own clock; nothing else reads the machine's clock directly."""
+"""Returns the current time. A simulation has its own clock."""
 
 
 def instant(value: str | date | datetime) -> datetime:
-    """Read a moment as UTC. A bare day is its first moment; a clock time without a zone is refused.
+    """Read a date or time as UTC. A date means its midnight. Raises ValueError if a time has no time zone.
 
     >>> instant("2025-10-26").isoformat()
     '2025-10-26T00:00:00+00:00'
@@ -22,6 +22,8 @@ def instant(value: str | date | datetime) -> datetime:
     ...
     ValueError: '2025-10-26T12:00:00' has no time zone; write e.g. 2025-10-26T12:00:00Z
     """
+    if isinstance(value, datetime) and value.tzinfo is UTC:
+        return value
     if isinstance(value, str):
         try:
             value = date.fromisoformat(value) if len(value) == 10 else datetime.fromisoformat(value)
@@ -40,7 +42,7 @@ def instant(value: str | date | datetime) -> datetime:
 
 
 class _ParsedByInstant:
-    """Makes pydantic parse moments with `instant`."""
+    """Makes pydantic parse datetimes with `instant`."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -49,20 +51,22 @@ class _ParsedByInstant:
         return core_schema.no_info_before_validator_function(instant, handler(source))
 
 
+Moment = str | date | datetime
+"""What `instant` reads. Classes with a `UtcDatetime` accept it, and say so in an `__init__` for type checkers."""
 UtcDatetime = Annotated[datetime, _ParsedByInstant]
-"""A datetime in UTC; in files also a bare day."""
+"""A datetime in UTC; in files also a date."""
 
 
 def end_of_day(day: date) -> datetime:
-    """The last moment of a calendar day, UTC."""
+    """Return the end of a calendar day in UTC."""
     return datetime.combine(day, time.max, UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AsOf:
-    """The cutoff that travels with every forecast: what was known at `at`, and nothing later.
+    """The cutoff of a forecast, which may use only what was known at `at`.
 
-    In a backtest, whatever carries no date is refused, because nobody can say that it is old enough.
+    In a backtest, anything without a date is rejected, because it may be too new.
 
     >>> cutoff = AsOf.day("2025-10-26")
     >>> cutoff.admits(instant("2025-10-26T09:30:00Z")), cutoff.admits(instant("2025-10-27")), cutoff.admits(None)
@@ -71,6 +75,10 @@ class AsOf:
 
     at: UtcDatetime
     mode: AsOfMode = "backtest"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *, at: Moment, mode: AsOfMode = "backtest") -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "at", instant(self.at))
@@ -81,13 +89,13 @@ class AsOf:
         return cls(at=end_of_day(instant(day).date()), mode=mode)
 
     def admits(self, published: datetime | None) -> bool:
-        """Whether something published at that moment may be seen."""
+        """Return whether something published at that time may be seen."""
         if published is None:
             return self.mode == "live"
         return instant(published) <= self.at
 
     def admits_day(self, day: date) -> bool:
-        """Whether something dated only by its day may be seen: the whole day must be over by the cutoff."""
+        """Return whether something with only a date may be seen. The whole day must be over by the cutoff."""
         return end_of_day(day) <= self.at
 
     def __str__(self) -> str:

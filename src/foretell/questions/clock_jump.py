@@ -1,6 +1,6 @@
 """Detects when a machine's clock is set back or forward while a program runs.
 
-Waiting uses a clock that nobody can set. The wall clock is only data: a date on a forecast.
+Waiting uses a steady clock that cannot be set. The wall clock is only used for dates.
 """
 
 import time
@@ -10,18 +10,18 @@ from datetime import timedelta
 TOLERANCE = 5.0
 """Seconds by which two clocks may differ."""
 DRIFT = 1e-3
-"""Tolerance as a share of the time passed: a clock that runs slightly fast or slow was not set."""
+"""Tolerance as a share of the time passed, for clocks that run slightly fast or slow."""
 _COUNTS_SLEEP = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
 
 def steady_seconds() -> float:
-    """Seconds since this machine was started, awake or asleep; the same in all processes, and nobody can set it."""
+    """Return seconds since this machine was started, including sleep. All processes share this clock."""
     return time.monotonic() if _COUNTS_SLEEP is None else time.clock_gettime(_COUNTS_SLEEP)
 
 
 @dataclass(frozen=True)
 class ClockReading:
-    """Both clocks at one moment."""
+    """Both clocks at one time."""
 
     wall: float
     """Seconds since 1970 on the wall clock."""
@@ -33,9 +33,9 @@ class ClockReading:
         return cls(time.time(), steady_seconds())
 
     def jump_to(self, later: "ClockReading") -> float:
-        """Seconds that the wall clock was set forward (or, negative, back) between two readings; 0 where it was not.
+        """Return the seconds by which the wall clock was set between two readings, negative if it was set back.
 
-        Over a restart nobody knows how long the machine was off, so only a clock set back is seen.
+        Across a restart the time off is unknown, so only a clock that was set back is detected.
 
         >>> ClockReading(1000.0, 10.0).jump_to(ClockReading(1060.0, 70.0))
         0.0
@@ -50,7 +50,7 @@ class ClockReading:
 
 
 def jump_text(jump: float) -> str:
-    """The jump in words.
+    """Describe a jump.
 
     >>> jump_text(-86_400.0)
     "this machine's clock was set back by 1 day, 0:00:00"

@@ -1,4 +1,4 @@
-"""Errors that users see: where the problem is, what is wrong, and what to do about it."""
+"""Errors for users, with the location of the problem and a hint."""
 
 import errno
 import sqlite3
@@ -13,7 +13,7 @@ SETTINGS_FILES = (".yaml", ".yml", ".json", ".toml")
 
 @dataclass(frozen=True, kw_only=True)
 class InputProblem:
-    """One thing that is wrong with a table, and the rows in which it is."""
+    """One problem of a table and the rows that have it."""
 
     problem: str
     row: int | None = None
@@ -26,7 +26,7 @@ class InputProblem:
     """The next few rows after the first."""
 
     def text(self) -> str:
-        """The problem, and where else it is."""
+        """Return the problem and its other rows."""
         others = self.count - 1
         if others < 1:
             return self.problem
@@ -34,8 +34,8 @@ class InputProblem:
         return f"{self.problem}, and {others:,} more row{'s' * (others > 1)}: {rows}"
 
 
-class InputError(Exception):
-    """Something a person handed us cannot be used. The command line prints it as one line and exits with 2.
+class InputError(ValueError):
+    """Input that cannot be used, in one line with its place and a remedy. Commands print it and exit with 2.
 
     >>> print(InputError("1.2 is outside [0, 1]", path="f.csv", row=17, column="p", hint="write 0.12 for 12 %"))
     f.csv, row 17, column p: 1.2 is outside [0, 1] (write 0.12 for 12 %)
@@ -55,7 +55,7 @@ class InputError(Exception):
 
     exit_code = 2
     table_problems: tuple[InputProblem, ...] = ()
-    """Everything that is wrong with the table, if the problem is in its rows."""
+    """All problems of the table, if the problem is in its rows."""
 
     def __init__(
         self,
@@ -76,15 +76,19 @@ class InputError(Exception):
 
     @classmethod
     def of(cls, problems: Sequence[InputProblem], path: str | Path | None = None) -> "InputError":
-        """One error for all problems of a table."""
+        """Return one error for all problems of a table."""
         first = problems[0]
         error = cls(first.problem, path=path, row=first.row, column=first.column, hint=first.hint)
         error.table_problems = tuple(problems)
         return error
 
     def lines(self) -> list[str]:
-        """A line for each of several problems of a table; empty if there is only one."""
-        return [self._line([], one) for one in self.table_problems] if len(self.table_problems) > 1 else []
+        """Return a line for each of several problems of a table; empty if there is only one."""
+        return (
+            [self._line([], table_problem) for table_problem in self.table_problems]
+            if len(self.table_problems) > 1
+            else []
+        )
 
     def __str__(self) -> str:
         """One line: place, problem, remedy."""
@@ -96,21 +100,23 @@ class InputError(Exception):
             shown = replace(shown, count=self.table_problems[0].count, more=self.table_problems[0].more)
         return self._line(path, shown)
 
-    def _line(self, place: Sequence[str], one: InputProblem) -> str:
-        where = [*place, *([f"row {one.row}"] if one.row is not None else [])]
-        if one.column is not None:
-            where.append(one.column if one.column.startswith("-") else f"{self._column_word()} {one.column}")
-        text = ": ".join(filter(None, [", ".join(where), one.text()]))
-        return " ".join((text + (f" ({one.hint})" if one.hint else "")).split())
+    def _line(self, place: Sequence[str], problem: InputProblem) -> str:
+        where = [*place, *([f"row {problem.row}"] if problem.row is not None else [])]
+        if problem.column is not None:
+            where.append(
+                problem.column if problem.column.startswith("-") else f"{self._column_word()} {problem.column}"
+            )
+        text = ": ".join(filter(None, [", ".join(where), problem.text()]))
+        return " ".join((text + (f" ({problem.hint})" if problem.hint else "")).split())
 
     def _column_word(self) -> str:
-        """Tables have columns; settings files and requests have fields."""
+        """Return "column" for tables and "field" for settings files and requests."""
         if self.row is not None:
             return "column"
         return "field" if self.path is None or Path(self.path).suffix.lower() in SETTINGS_FILES else "column"
 
     def at(self, *, path: str | Path | None = None, row: int | None = None, column: str | None = None) -> "InputError":
-        """The same problem with its location added by a caller that knows the file or the user's spelling."""
+        """Return the same problem with a location that the caller knows."""
         error = InputError(
             self.problem,
             path=self.path or path,
@@ -122,15 +128,21 @@ class InputError(Exception):
         return error
 
 
+def validator_error(errors: Sequence[Mapping[str, Any]]) -> InputError | None:
+    """Return the first `InputError` among the errors that pydantic collected; it says more than pydantic's summary."""
+    raised = (error.get("ctx", {}).get("error") for error in errors)
+    return next((error for error in raised if isinstance(error, InputError)), None)
+
+
 def plain_problem(error: Mapping[str, Any]) -> str:
-    """What pydantic found wrong with a value, in plain words that can follow the name of the field.
+    """Return pydantic's problem with a value in plain words that can follow the name of the field.
 
     >>> plain_problem({"type": "less_than_equal", "ctx": {"le": 1.0}, "input": 40.0, "msg": "…"})
     'must be at most 1, not 40'
     >>> plain_problem({"type": "string_too_short", "ctx": {"min_length": 1}, "input": "", "msg": "…"})
     'is empty'
     """
-    kind, given, message = error["type"], error.get("input"), str(error["msg"]).removeprefix("Value error, ")
+    kind, value, message = error["type"], error.get("input"), str(error["msg"]).removeprefix("Value error, ")
     limits = [
         f"{limit:,g}" if isinstance(limit, int | float) else str(limit) for limit in error.get("ctx", {}).values()
     ]
@@ -138,13 +150,13 @@ def plain_problem(error: Mapping[str, Any]) -> str:
         return "is empty"
     if kind not in PROBLEMS:
         return message
-    shown = f"{given:g}" if isinstance(given, float) else str(given)
-    repeated = isinstance(given, int | float | str) and "string" not in kind and 0 < len(shown) <= SHOWN
+    shown = f"{value:g}" if isinstance(value, float) else str(value)
+    repeated = isinstance(value, int | float | str) and "string" not in kind and 0 < len(shown) <= SHOWN
     return PROBLEMS[kind].format(*limits) + (f", not {shown}" if repeated else "")
 
 
 SHOWN = 40
-"""Characters of a wrong value that a message repeats."""
+"""Maximum length of a wrong value that a message repeats."""
 PROBLEMS = {
     "missing": "is missing",
     "string_too_short": "is too short: it needs at least {} characters",
@@ -165,10 +177,10 @@ PROBLEMS = {
     "literal_error": "must be {}",
     "list_type": "must be a list",
     "tuple_type": "must be a list",
-    "dict_type": "must hold fields, each written as NAME: VALUE",
-    "dataclass_type": "must hold fields, each written as NAME: VALUE",
+    "dict_type": "must have fields, each written as NAME: VALUE",
+    "dataclass_type": "must have fields, each written as NAME: VALUE",
 }
-"""Kind of a pydantic error → what to say instead of its own message."""
+"""Message by type of a pydantic error."""
 
 
 class MissingExtra(InputError):
@@ -179,26 +191,26 @@ class MissingExtra(InputError):
 
 
 class NoAnswer(InputError):
-    """Everything was asked correctly, and no answer came: the command line exits with 3, as for a failed run."""
+    """The request was correct, but there is no answer. The command line exits with 3, as for a failed run."""
 
     exit_code = 3
 
 
-def known_names(given: str, known: Sequence[str]) -> str:
-    """A hint for a name that does not exist: the one or two that were probably meant, or else all names.
+def known_names(name: str, known: Sequence[str]) -> str:
+    """Return a hint for an unknown name: one or two similar names, or all names.
 
     >>> known_names("lable", ["claim", "label"]), known_names("x", ["claim", "label"])
     ('did you mean label?', 'known: claim, label')
     """
-    near = get_close_matches(given, known, n=2)
-    return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known)}"
+    similar = get_close_matches(name, known, n=2)
+    return f"did you mean {' or '.join(similar)}?" if similar else f"known: {', '.join(known)}"
 
 
 # Errors of disks and databases.
 
 FULL_HINT = "free some space; foretell doctor shows how much there is"
 READ_ONLY_HINT = "what is stored can still be read; set FORETELL_HOME to a folder that can be written to"
-DAMAGED_HINT = "foretell doctor says how to restore it"
+DAMAGED_HINT = "foretell doctor shows how to restore it"
 
 
 class StorageError(InputError):
@@ -210,7 +222,7 @@ class DiskFull(StorageError):
 
 
 class NoRoom(DiskFull):
-    """The disk is so full that nothing should be requested; nothing was."""
+    """The disk is almost full, so nothing was requested."""
 
 
 class DamagedFile(StorageError):
@@ -218,16 +230,15 @@ class DamagedFile(StorageError):
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# SQLite tells a full disk from other failures only where the system says ENOSPC; a quota or a limit is a failed write.
+# SQLite reports a full disk only for ENOSPC. A quota or a limit is reported as a failed write.
 _FULL_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _DAMAGED_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-# We wrote the tables and everything in them. If SQLite misses a column, or text is not UTF-8 or JSON any more, a page
-# is damaged although it looks sound.
+# A missing column, or text that is not UTF-8 or JSON, means that a page is damaged, because only we write the tables.
 _DAMAGED_WORDS = ("Could not decode to UTF-8", "malformed JSON", "no such column")
 
 
 def storage_error(error: BaseException, path: str | Path | None = None) -> StorageError | None:
-    """Turn an error of a disk or a database into one that says what to do; None if it comes from neither.
+    """Convert an error of a disk or database to a `StorageError` with a hint; None for other errors.
 
     >>> print(storage_error(OSError(28, "No space left on device"), "a.db"))
     a.db: the disk is full (free some space; foretell doctor shows how much there is)
@@ -246,11 +257,9 @@ def storage_error(error: BaseException, path: str | Path | None = None) -> Stora
     if code & 0xFF == sqlite3.SQLITE_READONLY:
         return StorageError("it cannot be written to", path=path, hint=READ_ONLY_HINT)
     if code & 0xFF == sqlite3.SQLITE_CANTOPEN:
-        return StorageError("it cannot be opened or made", path=path, hint="foretell doctor says more")
+        return StorageError("it cannot be opened or created", path=path, hint="foretell doctor shows more")
     if code & 0xFF == sqlite3.SQLITE_IOERR:
-        return StorageError(
-            f"the disk does not work as it should: {error}", path=path, hint="foretell doctor says more"
-        )
+        return StorageError(f"the disk has errors: {error}", path=path, hint="foretell doctor shows more")
     if code & 0xFF == sqlite3.SQLITE_BUSY:
         return StorageError("another process has been writing to it for too long", path=path, hint="try again")
     return None
@@ -262,15 +271,15 @@ def _from_system(error: OSError, path: str | Path | None) -> StorageError | None
     if error.errno == errno.EROFS:
         return StorageError("it cannot be written to: the file system is read-only", path=path, hint=READ_ONLY_HINT)
     if error.errno in (errno.EACCES, errno.EPERM):
-        return StorageError(f"{error.strerror}", path=path, hint="give it to the user who runs this, or name another")
+        return StorageError(f"{error.strerror}", path=path, hint="change its permissions, or use another path")
     if error.errno == errno.EIO:
-        return StorageError("the disk does not work as it should", path=path, hint="foretell doctor says more")
+        return StorageError("the disk has errors", path=path, hint="foretell doctor shows more")
     return None
 
 
 def storage_error_in(error: BaseException) -> StorageError | None:
     """Return the first storage problem in an error, which may be a group of errors."""
     if isinstance(error, BaseExceptionGroup):
-        found = (storage_error_in(one) for one in error.exceptions)
-        return next((one for one in found if one is not None), None)
+        problems = (storage_error_in(inner) for inner in error.exceptions)
+        return next((problem for problem in problems if problem is not None), None)
     return storage_error(error)

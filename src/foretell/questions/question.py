@@ -1,44 +1,44 @@
-"""What is asked: targets, how many of them can come true together, the range of a number. It holds no answer.
+"""Questions: their targets, how many of them can come true together, and the range of a number. They have no answers.
 
-Answers live in `resolution`, which no forecaster may import.
+Outcomes are in `resolution`, which no forecaster may import.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
+from functools import cached_property
 from itertools import pairwise
-from math import expm1, isfinite, log
-from typing import Any, Literal, get_args
+from math import expm1, inf, isfinite, log
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from foretell.questions.as_of import AsOf, AsOfMode, UtcDatetime, instant
+from foretell.questions.as_of import AsOf, AsOfMode, Moment, UtcDatetime, end_of_day, instant
 
-# How many targets of a question can come true together, and what that asks of their probabilities.
-
+# How many targets of a question can come true together, and what that means for their probabilities.
 
 Exclusivity = Literal["exactly one", "at most one", "independent"]
-"""Of the targets exactly one comes true; one or none does; or each by itself, so that none, some or all may."""
+"""How many targets come true: exactly one, one or none, or any number."""
 NONE_OF_THEM = "none of them"
-"""What is shown as one case more where at most one target comes true."""
+"""Label of the extra case if at most one target comes true."""
 EXCLUSIVITIES: tuple[Exclusivity, ...] = get_args(Exclusivity)
 
 
-def read_exclusivity(given: Any) -> Exclusivity:
-    """From text, also with hyphens, or from the yes or no of older files; anything else is a `ValueError`.
+def read_exclusivity(value: Any) -> Exclusivity:
+    """Read text, also with hyphens, or the boolean of older files. Raises `ValueError` for anything else.
 
     >>> read_exclusivity("at-most-one"), read_exclusivity(True), read_exclusivity(False)
     ('at most one', 'exactly one', 'independent')
     """
-    if isinstance(given, bool):
-        return "exactly one" if given else "independent"
-    text = " ".join(given.lower().replace("-", " ").replace("_", " ").split()) if isinstance(given, str) else None
+    if isinstance(value, bool):
+        return "exactly one" if value else "independent"
+    text = " ".join(value.lower().replace("-", " ").replace("_", " ").split()) if isinstance(value, str) else None
     if text not in EXCLUSIVITIES:
-        raise ValueError(f"{given!r} is not one of {', '.join(EXCLUSIVITIES)}")
+        raise ValueError(f"{value!r} is not one of {', '.join(EXCLUSIVITIES)}")
     return text
 
 
 def with_some_left_out(exclusivity: Exclusivity) -> Exclusivity:
-    """What holds of some of the targets: where exactly one of all comes true, it may be one that was left out.
+    """Return the exclusivity of a subset of the targets: "exactly one" of all becomes "at most one".
 
     >>> with_some_left_out("exactly one"), with_some_left_out("independent")
     ('at most one', 'independent')
@@ -47,7 +47,7 @@ def with_some_left_out(exclusivity: Exclusivity) -> Exclusivity:
 
 
 def even_chance(exclusivity: Exclusivity, targets: int) -> float:
-    """The probability of each of so many targets where nothing tells them apart; "none of them" is one case more.
+    """Return the probability of each target if all are equally likely. "None of them" is an extra case.
 
     >>> even_chance("exactly one", 4), even_chance("at most one", 4), even_chance("independent", 4)
     (0.25, 0.2, 0.5)
@@ -57,7 +57,7 @@ def even_chance(exclusivity: Exclusivity, targets: int) -> float:
 
 
 def probability_of_none(p: Mapping[str, float], exclusivity: Exclusivity) -> float | None:
-    """The probability that none of all targets comes true, where their own tell it: of at most one, what is left.
+    """Return the probability that no target comes true if at most one can; otherwise None.
 
     >>> probability_of_none({"a": 0.5, "b": 0.25}, "at most one")
     0.25
@@ -66,7 +66,7 @@ def probability_of_none(p: Mapping[str, float], exclusivity: Exclusivity) -> flo
 
 
 def scaled(p: Mapping[str, float], exclusivity: Exclusivity) -> dict[str, float]:
-    """The probabilities of all targets divided by their sum: always of exactly one, above one of at most one.
+    """Divide the probabilities by their sum: always for "exactly one", and if it exceeds 1 for "at most one".
 
     >>> scaled({"a": 0.4, "b": 0.4}, "exactly one"), scaled({"a": 0.4, "b": 0.4}, "at most one")
     ({'a': 0.5, 'b': 0.5}, {'a': 0.4, 'b': 0.4})
@@ -81,18 +81,17 @@ def scaled(p: Mapping[str, float], exclusivity: Exclusivity) -> dict[str, float]
     return {target: value / total for target, value in p.items()}
 
 
-# What a question about a number or a date asks for: a range, its ends, and how finely it is cut.
-
+# The range of a question about a number or a date.
 
 DEFAULT_CELLS = 200
 FIRST_SECOND, LAST_SECOND = -6.2e10, 2.5e11
-"""The years 5 and 9892: beyond them no date can be written."""
+"""The years 5 and 9892, beyond which dates cannot be formatted."""
 Edges = tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumericRange:
-    """A range in equal steps, or in steps that grow away from a zero point; each end open or closed.
+    """A range in equal or logarithmic steps, with open or closed ends.
 
     >>> NumericRange(minimum=0, maximum=10, outcomes=5).edges()
     (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
@@ -103,29 +102,29 @@ class NumericRange:
     minimum: float
     maximum: float
     zero_point: float | None = None
-    """Where a logarithmic range would reach zero; None for an ordinary one."""
+    """Where a logarithmic range would reach zero; None for a linear range."""
     open_lower: bool = False
     """Whether the quantity may lie below the minimum."""
     open_upper: bool = False
     outcomes: int = DEFAULT_CELLS
-    """Cells within the range: a forecast has one number more than that."""
+    """Number of bins within the range. A forecast has one number more."""
     unit: str = ""
     dates: bool = False
-    """Whether the values are moments, counted in Unix seconds."""
+    """Whether the values are times in Unix seconds."""
     whole: bool = False
-    """Whether the quantity can only be one of so many values, each in the middle of a cell."""
+    """Whether the quantity is discrete, with one value in the middle of each bin."""
 
     def __post_init__(self) -> None:
         if not self.minimum < self.maximum or not isfinite(self.maximum - self.minimum) or self.outcomes < 1:
-            raise ValueError(f"a range from {self.minimum} to {self.maximum} in {self.outcomes} cells is none")
+            raise ValueError(f"a range from {self.minimum} to {self.maximum} in {self.outcomes} steps is not valid")
         if self.zero_point is not None and self.minimum <= self.zero_point <= self.maximum:
             raise ValueError(f"the zero point {self.zero_point} lies within the range")
         if self.dates and not FIRST_SECOND <= self.minimum < self.maximum <= LAST_SECOND:
-            raise ValueError(f"a range from {self.minimum} to {self.maximum} seconds leaves the calendar")
+            raise ValueError(f"a range from {self.minimum} to {self.maximum} seconds is outside the calendar")
 
     def edges(self) -> Edges:
-        """The values at which a forecast states its cumulative probability, lowest first."""
-        shares = [cell / self.outcomes for cell in range(self.outcomes)]
+        """Return the values at which a forecast has cumulative probabilities, lowest first."""
+        shares = [i / self.outcomes for i in range(self.outcomes)]
         if self.zero_point is not None:
             ratio = (self.maximum - self.zero_point) / (self.minimum - self.zero_point)
             shares = [expm1(share * log(ratio)) / (ratio - 1) for share in shares]
@@ -133,7 +132,7 @@ class NumericRange:
 
     @property
     def values(self) -> Edges:
-        """The values that a quantity in whole steps can have; none for any other.
+        """The values of a discrete quantity; empty for others.
 
         >>> NumericRange(minimum=-0.5, maximum=2.5, outcomes=3, whole=True).values
         (0.0, 1.0, 2.0)
@@ -142,7 +141,7 @@ class NumericRange:
         return tuple((low + high) / 2 for low, high in pairwise(edges)) if self.whole else ()
 
     def write(self, value: float) -> str:
-        """A value for people: a number with its unit, or a day.
+        """Format a value: a number with its unit, or a date, which is never if it is infinite.
 
         >>> NumericRange(minimum=0, maximum=90, unit="seats").write(12.5)
         '12.5 seats'
@@ -150,7 +149,7 @@ class NumericRange:
         '1970-01-02'
         """
         if self.dates:
-            return datetime.fromtimestamp(value, UTC).date().isoformat()
+            return "never" if value == inf else datetime.fromtimestamp(value, UTC).date().isoformat()
         return f"{value:.10g} {self.unit}".rstrip()
 
     def __str__(self) -> str:
@@ -174,12 +173,12 @@ class NumericRange:
         return f"The range asked about is {low} to {self.write(values[-1])}{steps}; {outside}."
 
 
-# What a market showed at one moment.
+# Prices of markets.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """Quotes of one binary market at one moment, in dollars per one-dollar contract.
+    """Quotes of one binary market at one time, in dollars per one-dollar contract.
 
     >>> Snapshot(at=instant("2025-06-26"), yes_ask=0.62, no_ask=0.42).price
     0.596...
@@ -191,6 +190,19 @@ class Snapshot:
     yes_ask: float | None = None
     no_ask: float | None = None
     volume: float | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            at: Moment,
+            last_price: float | None = None,
+            yes_bid: float | None = None,
+            yes_ask: float | None = None,
+            no_ask: float | None = None,
+            volume: float | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "at", instant(self.at))
@@ -212,12 +224,28 @@ QuestionKind = Literal["market", "dataset"]
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """One binary thing that can come true: an outcome at a date."""
+    """One binary outcome, at a date."""
 
     id: str
     label: str = ""
     resolves_at: UtcDatetime | None = None
     snapshot: Snapshot | None = None
+
+    @property
+    def short_label(self) -> str:
+        """Its date, if that is what tells it from the others, and otherwise its label.
+
+        >>> Target(id="2026-02-01", label="Will it rain on 2026-02-01?", resolves_at="2026-02-01").short_label
+        '2026-02-01'
+        """
+        dated = self.resolves_at is not None and self.id == self.resolves_at.date().isoformat()
+        return self.id if dated else self.label or self.id
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, *, id: str, label: str = "", resolves_at: Moment | None = None, snapshot: Snapshot | None = None
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -234,7 +262,7 @@ class SeriesRef:
     id: str
     comparison: Literal["above", "below"] = "above"
     threshold: float | None = None
-    """None: the last value on or before the question's due date."""
+    """None for the last value on or before the question's due date."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +272,10 @@ class LastValue:
     value: float
     at: UtcDatetime
     meaning: str = ""
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *, value: float, at: Moment, meaning: str = "") -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "at", instant(self.at))
@@ -255,8 +287,8 @@ class LastValue:
 class Question:
     """A question about one or more binary targets.
 
-    One shape covers a market question (one target), a data-set question (one outcome at several dates),
-    an arena event (several markets, whether or not they exclude each other) and a multiple-choice question.
+    It may be a market question (one target), a data-set question (one outcome at several dates), an arena event
+    (several markets, exclusive or not) or a multiple-choice question.
 
     >>> q = Question(id="fred/DAAA", source="fred", text="Will the yield rise?", due="2025-10-26",
     ...              targets=(Target(id="2025-11-02", resolves_at="2025-11-02"),))
@@ -265,13 +297,13 @@ class Question:
     """
 
     id: str
-    """Unique within a set together with `due`: the same market may be asked in several rounds."""
+    """Unique within a set together with `due`, because the same market may be asked in several rounds."""
     source: str
     text: str
     due: UtcDatetime
-    """The moment as of which the question is asked; forecasts may use what was known by the end of that day."""
+    """The time as of which the question is asked. If it is a date, forecasts may use what was known by its end."""
     targets: tuple[Target, ...] = (Target(id="yes"),)
-    """What is forecast; a question that may be answered by yes or no needs to name none."""
+    """What is forecast. A yes-or-no question needs no targets of its own."""
     kind: QuestionKind = "market"
     subtype: str = ""
     """The question's template within its source; base rates are kept per source and subtype."""
@@ -287,9 +319,34 @@ class Question:
     url: str = ""
     series: SeriesRef | None = None
     last_value: LastValue | None = None
-    """What the quantity in question stood at when last seen; never later than `due`."""
+    """The last known value of the quantity, not later than `due`."""
     range: NumericRange | None = None
-    """What the number or the date in question may be; its targets are then thresholds such as `>3.5`."""
+    """The range of the number or date. Targets are then thresholds such as `>3.5`."""
+
+    if TYPE_CHECKING:
+
+        def __init__(  # noqa: PLR0913 - the fields
+            self,
+            *,
+            id: str,
+            source: str,
+            text: str,
+            due: Moment,
+            targets: Sequence[Target] = ...,
+            kind: QuestionKind = "market",
+            subtype: str = "",
+            category: str = "",
+            criteria: str = "",
+            background: str = "",
+            exclusivity: Exclusivity = "independent",
+            opens_at: Moment | None = None,
+            closes_at: Moment | None = None,
+            cluster: str = "",
+            url: str = "",
+            series: SeriesRef | None = None,
+            last_value: LastValue | None = None,
+            range: NumericRange | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         for name in ("due", "opens_at", "closes_at"):
@@ -305,7 +362,7 @@ class Question:
         if repeated:
             raise ValueError(f"question {self.id} names target {repeated[0]!r} twice")
         if self.last_value is not None and self.last_value.at.date() > self.due.date():
-            raise ValueError(f"question {self.id} carries a value of {self.last_value.at.date()}, after it was asked")
+            raise ValueError(f"question {self.id} has a value of {self.last_value.at.date()}, after it was asked")
         if self.exclusivity not in EXCLUSIVITIES:
             raise ValueError(f"exclusivity {self.exclusivity!r} is not one of {', '.join(EXCLUSIVITIES)}")
         if len(self.targets) == 1:
@@ -313,18 +370,16 @@ class Question:
         if not self.cluster:
             object.__setattr__(self, "cluster", self.id)
 
-    @property
+    @cached_property
     def as_of(self) -> AsOf:
-        """The cutoff of a backtest of this question: the end of its due day, or the very moment if it has one."""
+        """The cutoff of a backtest of this question: the end of its due date, or the exact time if it has one."""
         return self.as_of_in("backtest")
 
     def as_of_in(self, mode: AsOfMode) -> AsOf:
-        """The question's cutoff in the given mode."""
-        if self.due == instant(self.due.date()):
-            return AsOf.day(self.due.date(), mode)
-        return AsOf(at=self.due, mode=mode)
+        """Return the question's cutoff in a mode."""
+        return AsOf(at=self.due if self.due.time() > time.min else end_of_day(self.due.date()), mode=mode)
 
     def horizon_days(self, target: Target) -> int | None:
-        """Calendar days from the due date to the target's resolution, if that is known beforehand."""
+        """Return the calendar days from the due date to the target's resolution, if that is known beforehand."""
         resolves = target.resolves_at or self.closes_at
         return None if resolves is None else (resolves.date() - self.due.date()).days

@@ -18,15 +18,15 @@ def quick_init(kind: type[T]) -> type[T]:
     >>> Point(x=1)
     Point(x=1, y=0)
     """
-    every: Any = fields(kind)  # pyright: ignore[reportArgumentType]
+    all_fields: Any = fields(kind)  # pyright: ignore[reportArgumentType]
     assert not hasattr(kind, "__post_init__"), kind
-    assert all(one.default_factory is MISSING and one.init and one.kw_only for one in every), kind
-    defaults = {f"_{one.name}": one.default for one in every if one.default is not MISSING}
-    given = [f"{one.name}=_{one.name}" if f"_{one.name}" in defaults else one.name for one in every]
-    lines = [f"def __init__(self, *, {', '.join(given)}):", " values = self.__dict__"]
-    lines += [f" values[{one.name!r}] = {one.name}" for one in every]
-    exec("\n".join(lines), made := dict[str, Any](defaults))  # As `dataclass` itself does.
-    made["__init__"].__qualname__ = f"{kind.__qualname__}.__init__"
-    made["__init__"].__annotations__ = kind.__init__.__annotations__
-    kind.__init__ = made["__init__"]
+    assert all(part.default_factory is MISSING and part.init and part.kw_only for part in all_fields), kind
+    defaults = {f"_{part.name}": part.default for part in all_fields if part.default is not MISSING}
+    parameters = [f"{part.name}=_{part.name}" if f"_{part.name}" in defaults else part.name for part in all_fields]
+    lines = [f"def __init__(self, *, {', '.join(parameters)}):", " values = self.__dict__"]
+    lines += [f" values[{part.name!r}] = {part.name}" for part in all_fields]
+    exec("\n".join(lines), namespace := dict[str, Any](defaults))  # As `dataclass` itself does.
+    namespace["__init__"].__qualname__ = f"{kind.__qualname__}.__init__"
+    namespace["__init__"].__annotations__ = kind.__init__.__annotations__
+    kind.__init__ = namespace["__init__"]
     return kind

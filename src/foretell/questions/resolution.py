@@ -1,13 +1,14 @@
 """Outcomes. They are joined to forecasts only for scoring; no forecaster or tool may import this module."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from foretell.questions.as_of import UtcDatetime, instant
+from foretell.questions.as_of import Moment, UtcDatetime, instant
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resolution:
-    """The outcome of one target. `outcome=None` means known to be unresolved: it is never scored."""
+    """The outcome of one target. `outcome=None` means known to be unresolved, which is never scored."""
 
     question_id: str
     target_id: str
@@ -18,6 +19,20 @@ class Resolution:
     """Dollars that choosing this option would have returned, for tasks with utilities."""
     resolved_at: UtcDatetime | None = None
     provenance: str = ""
+
+    if TYPE_CHECKING:
+
+        def __init__(  # noqa: PLR0913 - the fields
+            self,
+            *,
+            question_id: str,
+            target_id: str,
+            outcome: int | None,
+            due: Moment | None = None,
+            payoff: float | None = None,
+            resolved_at: Moment | None = None,
+            provenance: str = "",
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if self.outcome not in (0, 1, None):

@@ -1,4 +1,4 @@
-"""What to do with any server's reply: read how long to wait, and hide keys that it repeats."""
+"""Helpers for replies of servers: read how long to wait, and hide keys that they repeat."""
 
 import math
 from base64 import b64encode, urlsafe_b64encode
@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds a server asks us to wait: given in milliseconds, in seconds, or as a date by its clock.
+    """Return how many seconds a server asks us to wait. It may give milliseconds, seconds or a date.
 
     >>> retry_after({"retry-after": "1.5"}), retry_after({"retry-after-ms": "250"}), retry_after({})
     (1.5, 0.25, None)
@@ -44,20 +44,20 @@ def read_seconds(text: str) -> float | None:
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _aware(time: datetime) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 HIDDEN = "•••"
 PART = 8
-"""Length of a part of a key that is hidden on its own: keys are often quoted without their end."""
+"""Length of a part of a key that is hidden, because servers often quote keys without their end."""
 LONGEST_SEARCHED = 200_000
-"""Characters in which parts are searched; whole keys are hidden in texts of any length."""
+"""Maximum length of texts in which parts are hidden. Whole keys are hidden in texts of any length."""
 
 
 @lru_cache(maxsize=64)
 def _forms(secret: str) -> tuple[tuple[str, ...], frozenset[str]]:
-    """A key in all its encodings, longest first, and the parts of all of them."""
+    """Return a key in all its encodings, longest first, and all their parts."""
     plain = secret.encode("utf-8", "replace")
     coded = [code(b" " * lead + plain).decode() for code in (b64encode, urlsafe_b64encode) for lead in range(3)]
     forms = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), escape(secret), plain.hex()}
@@ -86,7 +86,7 @@ def redacted(text: str, secrets: Iterable[str], mark: str = HIDDEN) -> str:
 
 
 def _without_parts(text: str, parts: frozenset[str], mark: str) -> str:
-    kept: list[str] = []
+    pieces: list[str] = []
     at = reached = 0
     while at <= len(text) - PART:
         if text[at : at + PART] not in parts:
@@ -95,6 +95,6 @@ def _without_parts(text: str, parts: frozenset[str], mark: str) -> str:
         end = at + PART
         while text[end - PART + 1 : end + 1] in parts:
             end += 1
-        kept += [text[reached:at], mark]
+        pieces += [text[reached:at], mark]
         at = reached = end
-    return "".join([*kept, text[reached:]]) if kept else text
+    return "".join([*pieces, text[reached:]]) if pieces else text

@@ -1,4 +1,4 @@
-"""Events of a forecast in progress. They are all that is recorded on the way; every view reads them."""
+"""Events of a forecast in progress, which every view of it reads."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,9 +20,16 @@ class ModelCalled:
     output_tokens: int = 0
     dollars: float | None = None
     reused: bool = False
-    """Whether another run had paid for it: `dollars` is then what it cost when it came."""
+    """Whether another run paid for it. `dollars` is then the original cost."""
     uncounted: bool = False
-    """Whether its tokens were not counted credibly, so that it is charged at the most it can have cost."""
+    """Whether its token counts were not credible, so that the maximum possible cost is charged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionShown:
+    """A model was given the question; this is its first prompt, with everything that was known before research."""
+
+    text: str
 
 
 @quick_init
@@ -41,10 +48,10 @@ class ToolUsed:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakBlocked:
-    """Something was withheld from the model, and why."""
+    """The leakage filter withheld something from the model."""
 
     layer: str
-    """The layer of the fence that refused it: date, address, data, content."""
+    """The layer of the leakage filter that blocked it: date, address, data or content."""
     reason: str
     url: str = ""
     title: str = ""
@@ -54,7 +61,7 @@ class LeakBlocked:
 @quick_init
 @dataclass(frozen=True, kw_only=True)
 class BeliefRevised:
-    """The current belief changed."""
+    """The current estimate changed."""
 
     step: int
     p: Mapping[str, float]
@@ -63,12 +70,37 @@ class BeliefRevised:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvidenceFound:
+    """The research of a trial ended; this is the evidence it leaves to other trials."""
+
+    items: tuple[Mapping[str, str], ...]
+    p: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Its direct estimate by target."""
+    distribution: Mapping[str, Any] | None = None
+    """The same for a question about a number or a date: the fields of a `Numeric`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ForecastMade:
     """A trial ended with a forecast."""
 
     p: Mapping[str, float]
     how: str
-    """submitted, or the current belief at the limit of steps, time or budget, …"""
+    """`submitted`, or why the current estimate counts, such as a limit on steps, time or budget."""
+    stated: Mapping[str, float] | None = None
+    """What was submitted or estimated, if the forecast was kept at a bound instead."""
+
+    @property
+    def in_words(self) -> str:
+        """How the trial ended, with the number that was stated if it is not the forecast.
+
+        >>> ForecastMade(p={"yes": 0.05}, how="submitted", stated={"yes": 0.01}).in_words
+        'kept at a bound; submitted 0.010'
+        """
+        if self.stated is None:
+            return self.how
+        numbers = ", ".join(f"{p:.3f}" if len(self.stated) == 1 else f"{id} {p:.3f}" for id, p in self.stated.items())
+        return f"kept at a bound; {self.how} {numbers}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +116,7 @@ class NodeAnalyzed:
 
     node: str
     tree: str = ""
-    """Which tree of the question: the id of its target."""
+    """The id of the tree's target."""
     added: tuple[str, ...] = ()
     """Ids of all claims added at and below the node, parents before children."""
     claims: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -94,12 +126,12 @@ class NodeAnalyzed:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeGrounded:
-    """A leaf got its probability, or none."""
+    """A leaf was grounded, or its grounding failed."""
 
     node: str
     tree: str = ""
     p: float | None = None
-    """None if grounding failed for good."""
+    """None if grounding failed."""
     grounder: str = ""
     attempts: int = 1
     error: str = ""
@@ -127,9 +159,11 @@ class TreeGrown:
 
 TraceEvent = (
     ModelCalled
+    | QuestionShown
     | ToolUsed
     | LeakBlocked
     | BeliefRevised
+    | EvidenceFound
     | NodeAnalyzed
     | NodeGrounded
     | NodeSynthesized
@@ -141,4 +175,4 @@ EmitEvent = Callable[[TraceEvent], None]
 
 
 def ignore_event(event: TraceEvent) -> None:
-    """Does nothing; for callers that do not watch."""
+    """Do nothing."""

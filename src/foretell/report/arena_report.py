@@ -12,31 +12,34 @@ import numpy as np
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.metric import METRICS
+from foretell.number_text import percent, plural
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
 from foretell.report.charts.groups import distance_heatmap, score_by_group, verdict_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
 from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
 from foretell.report.charts.timelines import DatedLines, dated_plot
-from foretell.report.numbers import CellValue, percent, plural
-from foretell.report.provenance import call_text, current_command, made_by
-from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyResult, StudyTable, column, count, table
+from foretell.report.numbers import CellValue, half_text
+from foretell.report.provenance import call_text, current_command, running_command
+from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyTable, cell_number, column, count, table
+from foretell.report.study_result import StudyResult
 from foretell.report.terminal import console
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
     MAIN_METRIC,
-    RANK_METRIC,
     ArenaLeaderboardGroup,
     ArenaLeaderboardRow,
     ScoredArena,
     divergence,
+    read_shares,
 )
 from foretell.scoring.arena_table import ArenaTable, arena_table_from_prophet_arena
 from foretell.scoring.arena_view import ArenaLeaderboard, Course, scores_over_time, view_of_scored
 from foretell.scoring.bootstrap_options import BootstrapOptions, read_bootstrap
 from foretell.scoring.breakdown import Breakdown
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
-from foretell.scoring.verdict import Finding
+from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
+from foretell.scoring.verdict import Finding, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,32 +48,100 @@ if TYPE_CHECKING:
 # The tables of an arena's leaderboard, ready to print and to put on a page.
 
 
-ACCURACY = ("ece", "brier_index", "log")
+@dataclass(frozen=True, kw_only=True)
+class ArenaColumn:
+    """A column of an arena's tables: its heading, meaning and format, and how its value is found."""
+
+    shown: StudyColumn
+    value: Callable[[ArenaLeaderboard, ArenaLeaderboardRow], CellValue]
+    default: bool = False
+    """Whether the page of the board shows it unless other columns are chosen."""
+
+
+def _score(name: str, *, default: bool = False) -> ArenaColumn:
+    metric = ARENA_METRICS[name]
+    shown = column(metric.label, metric.meaning, metric.decimals)
+    return ArenaColumn(shown=shown, value=lambda view, line: line.scores.get(name), default=default)
+
+
+ARENA_COLUMNS: Mapping[str, ArenaColumn] = {
+    "brier": ArenaColumn(
+        shown=column(
+            "Brier",
+            "lower is better; adjusted for the difficulty, to the market, of what an entry left out",
+            METRICS[MAIN_METRIC].decimals,
+        ),
+        value=lambda view, line: line.fair,
+        default=True,
+    ),
+    "market": ArenaColumn(
+        shown=StudyColumn(
+            label="market − entry",
+            tip="market minus entry on the markets both answered, paired, two-sided 95 %; above 0 the entry is better",
+            decimals=4,
+            gain=True,
+        ),
+        value=lambda view, line: view.versus_market.get(line.entry.name),
+        default=True,
+    ),
+    "ece": _score("ece", default=True),
+    "return": _score("return", default=True),
+    "completion": ArenaColumn(
+        shown=StudyColumn(
+            label="answered",
+            tip="share of the rounds since it joined that it answered; below half it is not ranked",
+            unit="percent",
+        ),
+        value=lambda view, line: line.completion,
+        default=True,
+    ),
+    "cost": ArenaColumn(
+        shown=StudyColumn(label="$", tip="mean cost of a forecast in dollars", unit="dollars"),
+        value=lambda view, line: line.entry.dollars,
+        default=True,
+    ),
+    "events": ArenaColumn(
+        shown=count("events", "settled events that it answered"), value=lambda view, line: line.events, default=True
+    ),
+    **{name: _score(name) for name in ARENA_METRICS if name not in ("brier", "ece", "return")},
+    "forecast_times": ArenaColumn(
+        shown=count("times", "forecast times answered"), value=lambda view, line: line.forecast_times
+    ),
+    "markets": ArenaColumn(
+        shown=count("markets", "single probabilities, once for every forecast time"),
+        value=lambda view, line: line.markets,
+    ),
+    "seconds": ArenaColumn(
+        shown=column("s", "mean seconds of a forecast"), value=lambda view, line: line.entry.seconds
+    ),
+}
+"""The columns by name, for the terminal, pages, addresses and files alike."""
+BOARD = ("brier", "market", "events", "completion", "cost")
+ACCURACY = ("ece", "brier_index", "log", "forecast_times", "markets", "seconds")
 MONEY = tuple(name for name in ARENA_METRICS if name not in ("brier", *ACCURACY))
 BY_MARKET = ("brier", "ece", "return", "return_gamma0.5", "return_gamma1", "net", "sharpe")
-Column = tuple[StudyColumn, Callable[[ArenaLeaderboardRow], CellValue]]
-"""A column, and the function that returns its value for an entry."""
 
 
 def arena_grids(view: ArenaLeaderboard) -> tuple[StudyTable, ...]:
     """All tables, the leaderboard first."""
-    weighing = f"{_upper(view.settings['weighing'])}; markets of an event weigh 1/m each."
+    weighing = f"{_upper(view.settings['weighing'])}; each of the m markets of an event has weight 1/m."
     level = f"{100 * view.settings['level']:g} %"
-    found = [
-        _table(view, "Leaderboard", _leaderboard(view), f"{weighing} {level} intervals, events resampled."),
-        _table(view, "Calibration and other scores", _accuracy(), "Weighed as in the leaderboard."),
+    rank = ArenaColumn(shown=count("#"), value=lambda view, line: line.rank)
+    tables = [
+        _table(view, "Leaderboard", [rank, *_named(BOARD)], f"{weighing} {level} intervals, events resampled."),
+        _table(view, "Calibration and other scores", _named(ACCURACY), "Weighted as in the leaderboard."),
         _table(
             view,
             "Betting against the market",
-            map(_metric, MONEY),
+            _named(MONEY),
             "Worth of a dollar per market after resolution, 1 is break-even; an event counts once. All money is bet, "
-            "also where there is no edge, and ties buy Yes: so the crowd's own row is that of buying Yes everywhere.",
+            "even without an edge, and ties buy Yes, so the row of the market price always buys Yes.",
         ),
         _table(
             view,
             "The same with every market counting once",
-            [*(_metric(name, by_market=True) for name in BY_MARKET), _markets("")],
-            "An event with many markets counts as often as it has them: the paper's calibration error and return.",
+            [*map(_by_market, BY_MARKET), ARENA_COLUMNS["markets"]],
+            "An event counts as often as it has markets, as in the paper's calibration error and return.",
         ),
     ]
     for by, groups in view.groups.items():
@@ -78,77 +149,63 @@ def arena_grids(view: ArenaLeaderboard) -> tuple[StudyTable, ...]:
         for metric in (metric for name, metric in ARENA_METRICS.items() if name in there):
             columns = [_group(group, metric.name) for group in groups]
             caption = f"{_upper(metric.meaning)}. In brackets after the name: events."
-            found.append(_table(view, f"{metric.label} by {by}", columns, caption))
-    found += [_rebalanced(view)] if view.rebalanced else []
-    return (*found, *([_lead_time_table(view)] if view.lead_times.points else []))
+            tables.append(_table(view, f"{metric.label} by {by}", columns, caption))
+    tables += [_rebalanced(view)] if view.rebalanced else []
+    return (*tables, *([_lead_time_table(view)] if view.lead_times.points else []))
 
 
-def _table(view: ArenaLeaderboard, title: str, columns: Iterable[Column], caption: str) -> StudyTable:
+def _named(names: Iterable[str]) -> list[ArenaColumn]:
+    return [ARENA_COLUMNS[name] for name in names]
+
+
+def _table(view: ArenaLeaderboard, title: str, columns: Sequence[ArenaColumn], caption: str) -> StudyTable:
     """Build a table with a row for every entry; baselines are marked."""
-    columns = tuple(columns)
-    rows = [(line.entry.name, [value(line) for _, value in columns]) for line in view.lines]
-    styles: dict[str, RowStyle] = {line.entry.name: "anchor" for line in view.lines if line.entry.anchor}
-    return table(title, "Entry", [one for one, _ in columns], rows, caption=caption, styles=styles, correct=False)
+    rows = [(line.entry.name, [column.value(view, line) for column in columns]) for line in view.lines]
+    styles: dict[str, RowStyle] = {line.entry.name: "baseline" for line in view.lines if line.entry.baseline}
+    return table(
+        title, "Entry", [column.shown for column in columns], rows, caption=caption, styles=styles, correct=False
+    )
 
 
-def _leaderboard(view: ArenaLeaderboard) -> list[Column]:
-    tip = "paired difference of Brier scores on the markets both have a probability for; above 0 the entry is better"
-    against = replace(column("crowd − entry", tip, 4), gain=True)
-    return [
-        (count("#"), lambda line: line.rank),
-        (column("Brier", METRICS[RANK_METRIC].meaning, METRICS[MAIN_METRIC].decimals), lambda line: line.fair),
-        (against, lambda line: view.versus_crowd.get(line.entry.name)),
-        (count("events"), lambda line: line.events),
-        (column("answered", "share of the moments that were answered"), lambda line: percent(line.completion)),
-        (column("$", "mean cost of a forecast", 4), lambda line: line.entry.dollars),
-    ]
+def _by_market(name: str) -> ArenaColumn:
+    return ArenaColumn(shown=_score(name).shown, value=lambda view, line: line.by_market.get(name))
 
 
-def _accuracy() -> list[Column]:
-    return [
-        *map(_metric, ACCURACY),
-        (count("moments"), lambda line: line.moments),
-        _markets("single probabilities, once for every moment"),
-        (column("s", "mean seconds of a forecast"), lambda line: line.entry.seconds),
-    ]
-
-
-def _metric(name: str, *, by_market: bool = False) -> Column:
-    one = ARENA_METRICS[name]
-    shown = column(one.label, one.meaning, one.decimals)
-    return shown, lambda line: (line.by_market if by_market else line.scores).get(name)
-
-
-def _markets(tip: str) -> Column:
-    return count("markets", tip), lambda line: line.markets
-
-
-def _group(group: ArenaLeaderboardGroup, metric: str) -> Column:
+def _group(group: ArenaLeaderboardGroup, metric: str) -> ArenaColumn:
     scores = {line.entry.name: line.scores.get(metric) for line in group.lines}
     shown = column(f"{group.name} ({group.events})", decimals=ARENA_METRICS[metric].decimals)
-    return shown, lambda line: scores.get(line.entry.name)
+    return _looked_up(shown, scores)
+
+
+def _looked_up(shown: StudyColumn, scores: Mapping[str, Interval | None]) -> ArenaColumn:
+    return ArenaColumn(shown=shown, value=lambda view, line: scores.get(line.entry.name))
+
+
+REBALANCED = "Brier score with other shares of the categories"
+"""Title of a table."""
 
 
 def _rebalanced(view: ArenaLeaderboard) -> StudyTable:
-    columns: list[Column] = [(column("as they came", decimals=3), lambda line: line.scores.get("brier"))]
+    columns = [replace(_score("brier"), shown=column("unchanged shares", decimals=3))]
     shares: list[str] = []
-    for one in view.rebalanced:
-        scores = one.scores
-        columns.append((column(one.name, decimals=3), lambda line, scores=scores: scores.get(line.entry.name)))
-        shares.append(f"{one.name}: " + ", ".join(f"{name} {share:.0%}" for name, share in one.shares.items()))
-    caption = f"{'; '.join(shares)}. Every event is kept and categories are weighed."
-    return _table(view, "Brier score with other shares of the categories", columns, caption)
+    for rebalanced in view.rebalanced:
+        columns.append(_looked_up(column(rebalanced.name, decimals=3), rebalanced.scores))
+        shares.append(
+            f"{rebalanced.name}: " + ", ".join(f"{name} {percent(share)}" for name, share in rebalanced.shares.items())
+        )
+    caption = f"{'; '.join(shares)}. Every event is kept, and categories are weighted."
+    return _table(view, REBALANCED, columns, caption)
 
 
 def _lead_time_table(view: ArenaLeaderboard) -> StudyTable:
     curve = view.lead_times
-    left = f" Left out, having answered too little: {', '.join(curve.left_out)}." if curve.left_out else ""
+    left = f" Left out, because they answered too little: {', '.join(curve.left_out)}." if curve.left_out else ""
     return table(
         "Brier score by time to close",
         "Entry",
         [column(f"{point.lead_time} ({point.events})", decimals=3) for point in curve.points],
         {name: [point.scores.get(name) for point in curve.points] for name in curve.entries},
-        caption="Within a column all rows are scored on the same markets; columns hold different events." + left,
+        caption="Within a column all rows are scored on the same markets; columns have different events." + left,
     )
 
 
@@ -178,15 +235,15 @@ def arena_charts(
         only: Names of the charts to draw; all by default.
     """
     arena, pairs = scored.arena, view.pairs
-    ranked = [line.entry.name for line in view.lines if not line.entry.anchor]
+    ranked = [line.entry.name for line in view.lines if not line.entry.baseline]
     best, several = ranked[:FEW_ENTRIES], ranked[:SEVERAL]
-    marks = styles or series_styles([entry.name for entry in arena.entries if not entry.anchor])
-    crowd = [CROWD] if CROWD in arena.names else []
+    marks = styles or series_styles([entry.name for entry in arena.entries if not entry.baseline])
+    market = [MARKET_PRICE] if MARKET_PRICE in arena.names else []
 
     def scores() -> Chart:
         lines = [(line.entry, line.fair) for line in view.lines]
-        rows = [ForestRow(name=entry.name, interval=brier, anchor=entry.anchor) for entry, brier in lines if brier]
-        return forest_plot(rows, label="Brier score (lower is better)", decimals=3, reference=CROWD)
+        rows = [ForestRow(name=entry.name, interval=brier, baseline=entry.baseline) for entry, brier in lines if brier]
+        return forest_plot(rows, label="Brier score (lower is better)", decimals=3, reference=MARKET_PRICE)
 
     def over_time() -> Chart | None:
         courses = scores_over_time(scored, ranked[:MOST_COURSES])
@@ -205,24 +262,24 @@ def arena_charts(
         return reliability_diagram(p, arena.markets.outcome, event_weights(arena, p), name=name)
 
     def conservatism(name: str) -> Chart:
-        return conservatism_plot(arena.row(name), arena.row(CROWD), name=name)
+        return conservatism_plot(arena.row(name), arena.row(MARKET_PRICE), name=name)
 
     charts: dict[str, tuple[str, Callable[[], Chart | None]]] = {
         "brier": ("Brier score", scores),
         "over-time": ("Score over time", over_time),
         "lead-time": (
             "Brier score by time to close, on the same markets",
-            lambda: _lead_times(view, [CROWD, *several], marks),
+            lambda: _lead_times(view, [MARKET_PRICE, *several], marks),
         ),
-        "category": ("Brier by category", lambda: _categories(view, [*crowd, *several], marks)),
+        "category": ("Brier by category", lambda: _categories(view, [*market, *several], marks)),
         "cost": ("Accuracy and cost", lambda: _frontier(view)),
         "pairs": ("Paired differences of Brier scores", differences),
         "divergence": ("How far entries are apart", distances),
     }
-    drawn = [*best, *crowd] + ([BASE_RATE] if BASE_RATE in arena.names else [])
-    for i, name in enumerate(drawn, 1):
+    with_chart = [*best, *market] + ([BASE_RATE] if BASE_RATE in arena.names else [])
+    for i, name in enumerate(with_chart, 1):
         charts[f"reliability-{i}"] = (f"Reliability of {name}", partial(reliability, name))
-    for i, name in enumerate(best if crowd else [], 1):
+    for i, name in enumerate(best if market else [], 1):
         charts[f"conservatism-{i}"] = (f"{name} against the market", partial(conservatism, name))
     wanted = {name: charts[name] for name in charts if only is None or name in only}
     return tuple(
@@ -234,10 +291,10 @@ def arena_charts(
 
 def event_weights(arena: ArenaTable, p: Floats) -> Floats:
     """Return weights for an entry's probabilities so that every event counts once, as on the leaderboard."""
-    said = np.isfinite(p)
-    markets = np.bincount(arena.markets.moment[said], minlength=len(arena.moments))
-    moments = np.bincount(arena.moments.event[markets > 0], minlength=len(arena.events))
-    return np.where(said, 1 / np.maximum(markets[arena.markets.moment] * moments[arena.market_event], 1), 0.0)
+    answered = np.isfinite(p)
+    markets = np.bincount(arena.markets.forecast_time[answered], minlength=len(arena.forecast_times))
+    times = np.bincount(arena.forecast_times.event[markets > 0], minlength=len(arena.events))
+    return np.where(answered, 1 / np.maximum(markets[arena.markets.forecast_time] * times[arena.market_event], 1), 0.0)
 
 
 def over_time_figure(courses: Mapping[str, Course], styles: Mapping[str, SeriesStyle]) -> Chart:
@@ -285,7 +342,7 @@ def _by_group(
     """Plot Brier scores of entries by group, given each group's events, and each entry's score and answered events."""
     if len(groups) < 2:
         return None
-    found = Breakdown(
+    breakdown = Breakdown(
         column=by,
         ordered=ordered,
         groups=tuple(groups),
@@ -294,7 +351,7 @@ def _by_group(
         scores={name: tuple(scores[name][0] for _, scores in groups.values()) for name in names},
         answered={name: tuple(scores[name][1] for _, scores in groups.values()) for name in names},
     )
-    return score_by_group(found, label="Brier", decimals=3, styles=styles)
+    return score_by_group(breakdown, label="Brier", decimals=3, styles=styles)
 
 
 def _frontier(view: ArenaLeaderboard) -> Chart | None:
@@ -303,7 +360,7 @@ def _frontier(view: ArenaLeaderboard) -> Chart | None:
         for line in view.lines
         if (brier := line.fair) is not None
         and np.isfinite(line.entry.dollars)
-        and (line.entry.dollars > 0 or not line.entry.anchor)
+        and (line.entry.dollars > 0 or not line.entry.baseline)
     ]
     if not any(point.cost > 0 for point in points):
         return None
@@ -311,21 +368,21 @@ def _frontier(view: ArenaLeaderboard) -> Chart | None:
 
 
 ARENA_ADVICE = (
-    "Brier is the mean over events of the mean squared error over an event's markets. An event that was asked at "
-    "several moments counts once. Lower is better; 0.25 is always-0.5, and the crowd's price is the row to beat.",
-    "crowd − entry is a paired difference on the markets for which both have a probability: what makes an event hard "
-    "drops out. One star means p < 0.05, two p < 0.01, three p < 0.001, two-sided, without correction for the number "
-    "of rows. To tell two entries apart, read the table of pairs, not whether intervals overlap.",
-    "Intervals resample events. Events of one match day or one news story hang together more than that: intervals are "
-    "then somewhat too short.",
-    "The base rate counts only events of the category that had resolved before the moment of asking. It is 0.5 until "
+    "Brier is the mean over events of the mean squared error over an event's markets. An event with several "
+    "forecast times counts once. Lower is better; 0.25 is always-0.5, and the market price is the row to beat.",
+    "market − entry is a paired difference on the markets for which both have a probability, so that the difficulty of "
+    "events cancels. One star means p < 0.05, two p < 0.01, three p < 0.001, two-sided, without correction for the "
+    "number of rows. To compare two entries, read the table of pairs, not whether intervals overlap.",
+    "Intervals resample events. Events of one match day or one news story are correlated, and intervals are then "
+    "somewhat too short.",
+    "The base rate counts only events of the category that had resolved before the forecast time. It is 0.5 until "
     "something has.",
-    "Returns bet a dollar on every market at the asks of the moment, whatever its depth: they say whether a forecast "
-    "knew something the price did not, not what a trader would have earned. Net returns pay the platform's fee. A few "
-    "long shots that came in decide them; look at the interval and at the Sharpe ratio.",
-    "Brier scores are adjusted for the events an entry left out, by how hard the market found them: answering only "
-    "easy events gains nothing. An entry that answered less than half of what it was asked is shown without a rank. "
-    "What was asked before an entry joined does not count as left out.",
+    "Returns bet a dollar on every market at its asks at the forecast time, whatever the depth. They show whether a "
+    "forecast had information that the price did not have, not what a trader would have earned. Net returns subtract "
+    "the platform's fee. A few long shots that came true dominate them; see the interval and the Sharpe ratio.",
+    "Brier scores are adjusted for the events an entry left out, by the market's score on them, so that answering only "
+    "easy events gains nothing. An entry that answered less than half of what it was asked has no rank. Events from "
+    "before an entry joined do not count as left out.",
 )
 
 
@@ -335,12 +392,28 @@ class ArenaReport:
 
     view: ArenaLeaderboard
     scored: ScoredArena
+    shares: Sequence[str] = ()
+    """The shares of categories that were asked for; the terminal then shows their table too."""
     command: str = field(default_factory=current_command, compare=False)
     """The command or call that made it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         return self.view.to_dict()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for every entry with the board's columns, for CSV and Parquet."""
+        rows: list[dict[str, Any]] = []
+        for line in self.view.lines:
+            row: dict[str, Any] = {"entry": line.entry.name, "rank": line.rank}
+            for name, arena_column in ARENA_COLUMNS.items():
+                value = arena_column.value(self.view, line)
+                row[name] = plain_data(cell_number(value, gain=arena_column.shown.gain))
+                ends = value.gain_interval if isinstance(value, Verdict) else value
+                if isinstance(ends, Interval):
+                    row |= {f"{name}_low": plain_data(ends.low), f"{name}_high": plain_data(ends.high)}
+            rows.append(row)
+        return rows
 
     def study(self, *, pictures: bool = False) -> StudyResult:
         """Return the tables as a study; charts take longer to draw, so they are left out unless `pictures` is set."""
@@ -359,7 +432,12 @@ class ArenaReport:
     def print(self, console: "Console", *, by: Sequence[str] = ()) -> None:
         """Print the leaderboard and the requested tables; the page and the JSON have the rest."""
         study = self.study()
-        brief = [grid for i, grid in enumerate(study.tables) if i < 3 or grid.title.rpartition(" by ")[2] in by]
+        wanted = {REBALANCED} if self.shares else set[str]()
+        brief = [
+            grid
+            for i, grid in enumerate(study.tables)
+            if i < 3 or grid.title.rpartition(" by ")[2] in by or grid.title in wanted
+        ]
         replace(study, tables=tuple(brief)).print(console)
 
     def text(self, *, by: Sequence[str] = (), width: int = 120) -> str:
@@ -373,12 +451,15 @@ class ArenaReport:
         return self.study(pictures=True).to_html()
 
 
-def arena_report(arena: ArenaTable, *, by: Sequence[str] = (), bootstrap: Any = "") -> ArenaReport:
+def arena_report(
+    arena: ArenaTable, *, by: Sequence[str] = (), shares: Sequence[str] = (), bootstrap: Any = ""
+) -> ArenaReport:
     """Score an arena.
 
     Args:
         arena: The forecasts and outcomes.
         by: Columns (category, platform, lead time) for tables with more numbers for each group.
+        shares: Other shares of the categories for the Brier score, such as "Sports=0.25,Politics=0.25,other=0.5".
         bootstrap: How intervals are computed: `BootstrapOptions`, a mapping, or text as for `--bootstrap`, such as
             "draws=500". Whole events are resampled, so `cluster` raises InputError.
     """
@@ -386,7 +467,8 @@ def arena_report(arena: ArenaTable, *, by: Sequence[str] = (), bootstrap: Any = 
     if options.cluster:
         raise InputError("has no part cluster here: whole events are resampled", column="--bootstrap")
     scored = ScoredArena.of(arena, options.resampling)
-    return ArenaReport(view=view_of_scored(arena, scored, by=by), scored=scored)
+    wanted = {text: read_shares(text) for text in shares}
+    return ArenaReport(view=view_of_scored(arena, scored, by=by, shares=wanted), scored=scored, shares=shares)
 
 
 def score_arena(path: str | Path, **options: Any) -> ArenaReport:
@@ -394,7 +476,7 @@ def score_arena(path: str | Path, **options: Any) -> ArenaReport:
 
     `options` are those of `arena_report`.
     """
-    with made_by(call_text("score_arena", path, **options)):
+    with running_command(call_text("score_arena", path, **options)):
         return arena_report(arena_table_from_prophet_arena(path), **options)
 
 
@@ -403,52 +485,62 @@ def arena_finding(view: ArenaLeaderboard) -> str:
     scale = f"Based on {view.counts.resolved:,} resolved events with {view.counts.markets_scored:,} outcomes."
     scores = {line.entry.name: line.fair for line in view.lines}
     entries = [line for line in view.lines if line.rank]
-    crowd = scores.get(CROWD)
-    market = f"the market's {crowd.estimate:.4f}" if crowd else "there is no market price"
+    price = scores.get(MARKET_PRICE)
+    market = f"the market's {price.estimate:.4f}" if price else "there is no market price"
     if not entries:
         return f"{_nobody(view)}; {market}. {scale}"
     best = entries[0]
     assert best.fair is not None
     text = f"{best.entry.name} is the best entry: Brier score {best.fair.estimate:.4f}, {market}."
-    verdict = view.versus_crowd.get(best.entry.name)
+    verdict = view.versus_market.get(best.entry.name)
     if verdict is not None:
         text += f" {verdict.sentence}"
-    return f"{text}{_runner_up(view, entries)} {scale}"
+    return " ".join(filter(None, (f"{text}{_runner_up(view, entries)}", below_half(view), scale)))
 
 
 def arena_headline(view: ArenaLeaderboard) -> str:
-    """Say in one sentence which entries are better than the market, which are worse, and of which it is not known."""
+    """Return a sentence on which entries are better than the market, which are worse, and which are undecided."""
     entries = [line.entry.name for line in view.lines if line.rank]
     if not entries:
         return _nobody(view)
-    said: dict[Finding, list[str]] = {}
+    by_finding: dict[Finding, list[str]] = {}
     for name in entries:
-        if (verdict := view.versus_crowd.get(name)) is not None:
-            said.setdefault(verdict.says, []).append(name)
-    if not said:
+        if (verdict := view.versus_market.get(name)) is not None:
+            by_finding.setdefault(verdict.says, []).append(name)
+    if not by_finding:
         return f"{_quoted(entries[0])} has the best score"
-    better, few = said.get("better", []), said.get("too few to tell", [])
-    if len(few) == sum(map(len, said.values())):
+    better, few = by_finding.get("better", []), by_finding.get("too few to tell", [])
+    if len(few) == sum(map(len, by_finding.values())):
         events = plural(view.counts.resolved, "event")
         return f"{events} {'is' if view.counts.resolved == 1 else 'are'} too few to tell who is better"
     parts = [f"{_listed(better)} {_verb(better, 'beat')} the market" if better else "No entry beats the market"]
     for finding, words in HEADLINE_PARTS.items():
-        if names := said.get(finding):
+        if names := by_finding.get(finding):
             parts.append(f"{_listed(names)} {_verb(names, 'be')} {words}")
-    return parts[0] + (f": {', '.join(parts[1:])}" if parts[1:] else "")
+    return parts[0] + (f": {'; '.join(parts[1:])}" if parts[1:] else "")
+
+
+def below_half(view: ArenaLeaderboard) -> str:
+    """Return a sentence on the entries that scored below always 0.5; empty if there are none."""
+    entries = {line.entry.name for line in view.lines if line.rank}
+    ways = [way for verdict in view.pairs.verdicts for way in (verdict, verdict.swapped())]
+    behind: dict[str, Finding] = {
+        way.first: way.says for way in ways if way.second == ALWAYS_HALF and way.first in entries and way.gain < 0
+    }
+    return half_text(behind) if behind else ""
 
 
 HEADLINE_PARTS: Mapping[Finding, str] = {
     "no difference that matters": "equal to it",
     "could be chance": "level with it",
     "worse": "behind by more than chance",
-    "too few to tell": "asked too little to tell",
+    "too few to tell": "asked too rarely to tell",
 }
 
 
 def _nobody(view: ArenaLeaderboard) -> str:
-    """Say why no entry is ranked."""
-    scored = any(not line.entry.anchor and line.fair is not None for line in view.lines)
+    """Return why no entry is ranked."""
+    scored = any(not line.entry.baseline and line.fair is not None for line in view.lines)
     return "No entry has answered enough to be ranked" if scored else "No entry has a scored forecast yet"
 
 

@@ -10,25 +10,18 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import McNemarTest, benjamini_hochberg, holm
 from foretell.metrics.decisions import clear_answers, consensus_matrix
+from foretell.metrics.metric import metric_text
 from foretell.metrics.scores import called_true, right_side
+from foretell.number_text import plural
 from foretell.report.charts.calibration import agreement_plot, reliability_diagram
 from foretell.report.charts.groups import distance_heatmap, verdict_heatmap
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.document import rich_study_table
 from foretell.report.leaderboard import SIGNS
 from foretell.report.markup import clean
-from foretell.report.numbers import CellValue, column_heading, metric_text, plural
-from foretell.report.study import (
-    StudyChart,
-    StudyColumn,
-    StudyResult,
-    StudyTable,
-    column,
-    count,
-    draw_settings,
-    table,
-    words,
-)
+from foretell.report.numbers import CellValue, column_heading
+from foretell.report.study import StudyChart, StudyColumn, StudyTable, column, count, draw_settings, table, words
+from foretell.report.study_result import StudyResult
 from foretell.scoring.score import PairComparison
 from foretell.scoring.scoreboard import group_title
 from foretell.scoring.table import ForecastTable
@@ -42,7 +35,7 @@ MAX_TARGETS = 25
 MAX_TEXT = 120
 COMPARISON_ADVICE = (
     "Both scores and their difference are on the targets that both answered, recomputed on resamples of whole "
-    "clusters, so that what makes a question hard for everyone drops out.",
+    "clusters, so that the difficulty of questions cancels.",
     "Gained is how much smaller the first one's squared error is on that target: above 0 it was nearer to the outcome.",
 )
 
@@ -81,8 +74,8 @@ def comparison_table(pairs: Sequence[PairComparison]) -> StudyTable:
     rows: list[tuple[str, tuple[CellValue, ...]]] = []
     for verdict in verdicts:
         group = group_title(verdict.group)
-        who = f"{verdict.first} − {verdict.second}" if second == "second" else verdict.first
-        name = group if len(pairs) == 1 else who if len(pairs[0].verdicts) == 1 else f"{who} · {group}"
+        first = f"{verdict.first} − {verdict.second}" if second == "second" else verdict.first
+        name = group if len(pairs) == 1 else first if len(pairs[0].verdicts) == 1 else f"{first} · {group}"
         says = f"{verdict.symbol} {verdict.says}"
         rows.append((name, (verdict.first_score, verdict.second_score, verdict, says, verdict.n)))
     header = "Group" if len(pairs) == 1 else "Forecaster"
@@ -97,11 +90,12 @@ def comparison_notes(pairs: Sequence[PairComparison]) -> list[str]:
             text = (
                 f"Right where the other is wrong: {pair.first} {test.only_a}, {pair.second} {test.only_b} of {test.n}"
             )
-            ties = f" {plural(test.left_out, 'target')} left out: a forecast of 0.5 takes no side." * bool(
+            ties = f" {plural(test.left_out, 'target')} left out: a forecast of 0.5 is neither right nor wrong." * bool(
                 test.left_out
             )
             notes.append(f"{text}; McNemar's exact test, two-sided, p {test.p:.3f}.{ties}")
-    return [*dict.fromkeys((*notes, *_warnings(pairs))), SIGNS]
+    merged = (note for pair in pairs for note in pair.notes)
+    return [*dict.fromkeys((*notes, *_warnings(pairs), *merged)), SIGNS]
 
 
 def _warnings(pairs: Sequence[PairComparison]) -> list[str]:
@@ -115,7 +109,7 @@ def _warnings(pairs: Sequence[PairComparison]) -> list[str]:
 def comparison_study(
     forecasts: ForecastTable, pairs: Sequence[PairComparison], texts: Mapping[str, str] | None = None
 ) -> StudyResult:
-    """Show pairs of forecasters of a table; `texts` holds the wording of questions and targets.
+    """Show pairs of forecasters of a table; `texts` has the wording of questions and targets.
 
     A single pair also gets the targets on which the two are farthest apart, and how well both are calibrated.
     """
@@ -126,13 +120,13 @@ def comparison_study(
     settings = shared | draw_settings(pairs[0].resampling)
     if not known:
         return StudyResult(name="comparison", title=names, sentences=tuple(sentences), tables=(), settings=settings)
-    one = known[0] if len(known) == 1 else None
+    pair = known[0] if len(known) == 1 else None
     return StudyResult(
         name="comparison",
         title=names if len(pairs) == 1 else f"{len(pairs)} forecasters against {pairs[0].second}",
         sentences=tuple(sentences),
-        tables=(comparison_table(known), *([_disagreements(forecasts, one, texts or {})] if one else ())),
-        charts=tuple(_pair_charts(forecasts, one) if one else [_forest(known)]),
+        tables=(comparison_table(known), *([_disagreements(forecasts, pair, texts or {})] if pair else ())),
+        charts=tuple(_pair_charts(forecasts, pair) if pair else [_forest(known)]),
         notes=(*comparison_notes(known), *forecasts.notes),
         settings=settings,
         how_to_read=COMPARISON_ADVICE,
@@ -189,13 +183,13 @@ def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mappin
     return table("Where they differ", "Question", columns, rows, caption=caption)
 
 
-# All pairs of forecasters: who beats whom, and who is right where others are wrong.
+# All pairs of forecasters: verdicts, and McNemar's test.
 
 MATRIX_NOTES = (
-    "A target counts as answered rightly where p is on the side of one half on which it came out; exactly one half "
-    "counts half in the accuracy and is left out of McNemar's test.",
-    "McNemar's test takes targets for independent. Horizons of one question and questions of one day are not, so its "
-    "p-values and intervals (Newcombe 1998) are too sure on such data. The verdicts resample whole clusters instead.",
+    "A forecast is right if p is on the same side of one half as the outcome; exactly one half counts half in the "
+    "accuracy and is left out of McNemar's test.",
+    "McNemar's test treats targets as independent. Horizons of one question and questions of one day are not, so its "
+    "p-values and intervals (Newcombe 1998) are too small on such data. The verdicts resample whole clusters instead.",
     "Agreement is the share of targets that two forecasters put on the same side, without forecasts of one half.",
 )
 

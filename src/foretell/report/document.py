@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from foretell.data.files import open_duckdb, write_atomically
 from foretell.data.untrusted import rows_as_csv
 from foretell.questions.errors import InputError
+from foretell.report.charts.svg import export_figure
 from foretell.report.html import (
     HtmlBlock,
     LinkItem,
@@ -23,8 +24,8 @@ from foretell.report.markup import Markup, clean, markdown_text, quoted_markdown
 from foretell.report.numbers import CellValue
 from foretell.report.numbers import value_text as value_text
 from foretell.report.provenance import Provenance
-from foretell.report.study import StudyChart, StudyColumn, StudyResult, StudyRow, StudyTable
-from foretell.report.terminal import GAP, distinct, rich_table
+from foretell.report.study import StudyChart, StudyColumn, StudyContent, StudyRow, StudyTable
+from foretell.report.terminal import GAP, distinct, left_out_note, rich_table
 from foretell.scoring.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -38,29 +39,29 @@ WRAP = 40
 STUDY_ADVICE = (
     "BI is the Brier index 100·(1 − √Brier) of all targets together: 50 is always-0.5, 100 is perfect. Overall is the "
     "mean of the kinds (market, dataset).",
-    "Δ is a paired difference: both sides are recomputed on the same resamples of whole questions, so what makes a "
-    "question hard drops out. One star means p < 0.05, two p < 0.01, three p < 0.001, two-sided, without correction "
+    "Δ is a paired difference: both sides are recomputed on the same resamples of whole questions, so the difficulty "
+    "of questions cancels. One star means p < 0.05, two p < 0.01, three p < 0.001, two-sided, without correction "
     "for the number of lines.",
-    "Questions that resolve on one day hang together as well. Δ two-way resamples resolution days beside questions; "
-    "where the two intervals disagree, believe the wider one.",
+    "Questions that resolve on one day are correlated as well. Δ two-way resamples resolution days besides questions; "
+    "if the two intervals differ, use the wider one.",
 )
 
 
 # In a terminal.
 
 
-def print_study(study: StudyResult, console: "Console") -> None:
+def print_study(study: StudyContent, console: "Console") -> None:
     """Print the sentences, every table with as many columns as fit, and the notes."""
     from rich.text import Text
 
     for sentence in study.sentences:
         console.print(Text(clean(sentence), style="bold"))
-    for one in study.tables:
+    for table in study.tables:
         console.print()
-        console.print(Text(clean(one.title), style="bold"))
-        console.print(rich_study_table(one, console.width))
-        if one.caption:
-            console.print(Text(clean(one.caption), style="dim"))
+        console.print(Text(clean(table.title), style="bold"))
+        console.print(rich_study_table(table, console.width))
+        if table.caption:
+            console.print(Text(clean(table.caption), style="dim"))
     console.print()
     for note in study.notes:
         console.print(Text(clean(note), style="dim"))
@@ -74,10 +75,11 @@ def rich_study_table(table: StudyTable, width: int, name_width: int = MOST_NAME)
     from rich.text import Text
 
     longest = max((len(row.name) for row in table.rows), default=0)
-    columns, lines = _fitted(table, width - min(longest, name_width))
+    columns, lines, note = _fitted(table, width - min(longest, name_width))
     widths = _widths(columns, lines)
     room = max(LEAST_NAME, width - sum(widths) - GAP * len(columns))
     shown = rich_table()
+    shown.caption, shown.caption_justify = note or None, "left"
     shown.add_column(table.row_header, no_wrap=True)
     for i, (column, wide) in enumerate(zip(columns, widths, strict=True)):
         wraps = any(len(line[i]) > wide for line in lines)
@@ -85,7 +87,7 @@ def rich_study_table(table: StudyTable, width: int, name_width: int = MOST_NAME)
         shown.add_column(column.label, justify=justify, no_wrap=not wraps, min_width=wide, overflow="fold")
     names = distinct([row.name for row in table.rows], room)
     for row, short, line in zip(table.rows, names, lines, strict=True):
-        style = {"anchor": "italic yellow", "reference": "bold"}.get(row.style, "")
+        style = {"baseline": "italic yellow", "reference": "bold"}.get(row.style, "")
         cells = zip(line, row.values, strict=False)
         texts = [Text(cell, style=_colour(value) or style) for cell, value in cells]
         shown.add_row(Text(short, style=style), *texts)
@@ -96,19 +98,21 @@ def _colour(value: CellValue) -> str:
     return {"better": "green", "worse": "red"}.get(value.says, "") if isinstance(value, Verdict) else ""
 
 
-def _fitted(table: StudyTable, room: int) -> tuple[Sequence[StudyColumn], list[list[str]]]:
-    """Return the columns that fit, and their cells."""
+def _fitted(table: StudyTable, room: int) -> tuple[Sequence[StudyColumn], list[list[str]], str]:
+    """Return the columns that fit, their cells, and the note on what is left out."""
     columns = table.columns
 
     def needed(lines: Sequence[Sequence[str]]) -> int:
         return sum(wide + GAP for wide in _widths(columns, lines))
 
-    lines = [_cells(row, columns) for row in table.rows]
+    whole = lines = [_cells(row, columns) for row in table.rows]
     if needed(lines) > room:
         lines = [_cells(row, columns, brief=True) for row in table.rows]
+    brief = lines != whole
     while len(columns) > 1 and needed(lines) > room:
         columns, lines = columns[:-1], [line[:-1] for line in lines]
-    return columns, lines
+    missing = [column.label for column in table.columns[len(columns) :]]
+    return columns, lines, left_out_note(missing, intervals=brief)
 
 
 def _widths(columns: Sequence[StudyColumn], lines: Sequence[Sequence[str]]) -> list[int]:
@@ -119,7 +123,7 @@ def _widths(columns: Sequence[StudyColumn], lines: Sequence[Sequence[str]]) -> l
 
 def _cells(row: StudyRow, columns: Sequence[StudyColumn], *, brief: bool = False) -> list[str]:
     return [
-        value_text(value, column.decimals, brief=brief or column.brief, gain=column.gain)
+        value_text(value, column.decimals, brief=brief or column.brief, gain=column.gain, unit=column.unit)
         for value, column in zip(row.values, columns, strict=True)
     ]
 
@@ -127,11 +131,11 @@ def _cells(row: StudyRow, columns: Sequence[StudyColumn], *, brief: bool = False
 # As Markdown.
 
 
-def markdown_study(study: StudyResult) -> str:
+def markdown_study(study: StudyContent) -> str:
     """Return the study as GitHub-flavoured Markdown."""
     parts = [f"## {markdown_text(study.title)}", *map(markdown_text, study.sentences)]
-    for one in study.tables:
-        parts += markdown_table(one)
+    for table in study.tables:
+        parts += markdown_table(table)
     parts += [markdown_text(note) for note in study.notes]
     return "\n\n".join([*parts, study.made().to_markdown()])
 
@@ -143,7 +147,7 @@ def markdown_table(table: StudyTable) -> list[str]:
     lines = [[markdown_text(head) for head in heads], rule]
     for row in table.rows:
         plain = markdown_text(row.name)
-        styled = {"anchor": f"*{plain}*", "reference": f"**{plain}**"}.get(row.style, plain)
+        styled = {"baseline": f"*{plain}*", "reference": f"**{plain}**"}.get(row.style, plain)
         lines.append([styled, *(markdown_text(cell) for cell in _cells(row, table.columns))])
     rows = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return [f"### {markdown_text(table.title)}", rows, *([markdown_text(table.caption)] if table.caption else [])]
@@ -152,12 +156,12 @@ def markdown_table(table: StudyTable) -> list[str]:
 # As a page.
 
 
-def study_page(study: StudyResult) -> str:
+def study_page(study: StudyContent) -> str:
     """Return a complete HTML document that needs no network."""
     return page(study.title, _sections(study), lead=study.text, made=study.made())
 
 
-def study_parts(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
+def study_parts(study: StudyContent, how_to_read: Sequence[str] = ()) -> list[tuple[str, str, Markup]]:
     """Return anchor, title and HTML of every section, for a page of the web application.
 
     `how_to_read` replaces the study's own advice on how to read it.
@@ -165,10 +169,10 @@ def study_parts(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[tup
     return [(anchor, title, render_blocks(blocks)) for anchor, title, blocks in _sections(study, how_to_read)]
 
 
-def _sections(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[Section]:
+def _sections(study: StudyContent, how_to_read: Sequence[str] = ()) -> list[Section]:
     """Return the sections: the tables, the charts after the first table, and advice on how to read them."""
     sections: list[Section] = [
-        (f"table-{i}", one.title, [HtmlBlock(table=one, style="titled")]) for i, one in enumerate(study.tables, 1)
+        (f"table-{i}", table.title, [HtmlBlock(table=table, style="titled")]) for i, table in enumerate(study.tables, 1)
     ]
     if study.charts:
         sections.insert(1, ("charts", "Charts", _charts(study.charts)))
@@ -181,18 +185,18 @@ def _sections(study: StudyResult, how_to_read: Sequence[str] = ()) -> list[Secti
 def _charts(charts: Sequence[StudyChart]) -> list[HtmlBlock]:
     """Arrange charts: wide ones below each other, others side by side."""
     blocks: list[HtmlBlock] = []
-    for one in charts:
-        if one.chart.wide:
-            blocks += [HtmlBlock(heading=one.title), HtmlBlock(charts=[one.chart])]
-    narrow = [one.chart for one in charts if not one.chart.wide]
+    for chart in charts:
+        if chart.chart.wide:
+            blocks += [HtmlBlock(heading=chart.title), HtmlBlock(charts=[chart.chart])]
+    narrow = [chart.chart for chart in charts if not chart.chart.wide]
     return blocks + ([HtmlBlock(charts=narrow, style="grid")] if narrow else [])
 
 
-# Results as files: the suffix of a file's name says the format.
+# Results as files: the suffix of a file's name determines the format.
 
 
 class Writable(Protocol):
-    """What a result needs to be written; `to_html`, `to_markdown` and `to_svg` are optional."""
+    """A result that can be written to files; `to_html`, `to_markdown` and `to_svg` are optional."""
 
     def to_json(self) -> str: ...  # noqa: D102
 
@@ -208,7 +212,7 @@ def write_outputs(result: Writable, paths: Sequence[Path]) -> list[Path]:
 
     A path without a suffix is a folder: the result's `write_folder` writes its tables there and returns their paths.
     """
-    written = list[Path]()
+    files = list[Path]()
     for path in paths:
         if not can_write(result, path.suffix):
             known = ", ".join(suffix for suffix in WRITERS if can_write(result, suffix))
@@ -217,19 +221,19 @@ def write_outputs(result: Writable, paths: Sequence[Path]) -> list[Path]:
         if path.parent != Path():
             path.parent.mkdir(parents=True, exist_ok=True)
         if not path.suffix:
-            written += cast("Any", result).write_folder(path)
+            files += cast("Any", result).write_folder(path)
         elif path.suffix in CHARTS and hasattr(result, "write_charts"):
-            written += cast("Any", result).write_charts(path)
+            files += cast("Any", result).write_charts(path)
         else:
             WRITERS[path.suffix](result, path)
-            written.append(path)
-    return written
+            files.append(path)
+    return files
 
 
 def can_write(result: Writable, suffix: str) -> bool:
     """Whether a result can be written with this suffix.
 
-    >>> from foretell.operations.result import Result
+    >>> from foretell.report.result import Result
     >>> can_write(Result(), ".csv"), can_write(Result(), ".html")
     (True, False)
     """
@@ -265,20 +269,18 @@ def _parquet(result: Any, path: Path) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder, open_duckdb() as con:
-        plain, made = Path(folder) / "rows.csv", Path(folder) / "rows.parquet"
-        plain.write_text(rows_as_csv(result.rows(), let_out=lambda cell: cell), encoding="utf-8")
-        con.read_csv(str(plain), header=True).write_parquet(str(made))
-        write_atomically(path, made.read_bytes())
+        csv, parquet = Path(folder) / "rows.csv", Path(folder) / "rows.parquet"
+        csv.write_text(rows_as_csv(result.rows(), let_out=lambda cell: cell), encoding="utf-8")
+        con.read_csv(str(csv), header=True).write_parquet(str(parquet))
+        write_atomically(path, parquet.read_bytes())
 
 
 def _figure(result: Any, path: Path) -> None:
-    from foretell.report.charts.svg import export_figure
-
     export_figure(result.to_svg(), path)
 
 
 def _json(result: Any, path: Path) -> None:
-    """Write JSON; a result whose file holds something else than `to_json` writes it by `write_json`."""
+    """Write JSON, with the result's `write_json` if it has one."""
     write = getattr(result, "write_json", None) or partial(_text("to_json"), result)
     write(path)
 
@@ -344,11 +346,11 @@ def _markdown(block: HtmlBlock) -> Iterator[str]:
     elif block.definitions:
         yield "\n".join(f"- {markdown_text(name)}: {markdown_text(value)}" for name, value in block.definitions)
     elif block.bullets:
-        yield "\n".join(f"- {markdown_text(one)}" for one in block.bullets)
+        yield "\n".join(f"- {markdown_text(bullet)}" for bullet in block.bullets)
     elif block.prose:
         yield quoted_markdown(block.prose)
     elif block.links:
-        yield "\n".join(f"- {_link(one)}" for one in block.links)
+        yield "\n".join(f"- {_link(link)}" for link in block.links)
     elif block.outline:
         yield "\n".join(map(_outline_line, block.outline))
     elif block.text:
@@ -356,7 +358,7 @@ def _markdown(block: HtmlBlock) -> Iterator[str]:
 
 
 def _link(item: LinkItem) -> str:
-    # In angle brackets an address may hold anything but these; `web_address` lets none of them through.
+    # An address in angle brackets must not contain angle brackets or line breaks; `web_address` rejects them.
     text = f"[{markdown_text(item.text)}](<{item.address}>)" if item.address else markdown_text(item.text)
     return f"{text} {markdown_text(item.detail)}".rstrip()
 

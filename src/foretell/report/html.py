@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from foretell.report.charts.svg import Chart
-from foretell.report.markup import clean, element, markdown
+from foretell.report.figure_page import figure_sheet, static_text
+from foretell.report.markup import clean, markdown
 from foretell.report.numbers import CellValue, column_heading, interval_ends, value_text
 from foretell.report.provenance import Provenance
 from foretell.report.study import StudyColumn, StudyRow, StudyTable, cell_number
-from foretell.report.theme import colour_variables, figure_rules
+from foretell.report.theme import colour_variables
 from foretell.scoring.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -48,13 +49,14 @@ class HtmlCell(NamedTuple):
 def row_cells(row: StudyRow, columns: Sequence[StudyColumn]) -> Iterator[HtmlCell]:
     """Yield the cells of a row after its name."""
     for value, column in zip(row.values, columns, strict=True):
-        yield _cell(value, column)
+        yield html_cell(value, column)
 
 
-def _cell(value: CellValue, column: StudyColumn) -> HtmlCell:
+def html_cell(value: CellValue, column: StudyColumn) -> HtmlCell:
+    """Return a cell as the template shows it: its text, its interval, and the number it is sorted by."""
     if isinstance(value, str):
         return HtmlCell(text=value, style="n" if column.numeric else "long", sort_key=None)
-    text = value_text(value, column.decimals, brief=True, gain=column.gain)
+    text = value_text(value, column.decimals, brief=True, gain=column.gain, unit=column.unit)
     detail = "" if column.brief else interval_ends(value, column.decimals, gain=column.gain)
     mark = {"better": "good", "worse": "bad"}.get(value.says, "") if isinstance(value, Verdict) else ""
     number = cell_number(value, gain=column.gain)
@@ -115,7 +117,7 @@ def advice_blocks(
     advice: Sequence[str], *parts: tuple[str, Sequence[tuple[str, str]]], notes: Iterable[str]
 ) -> list[HtmlBlock]:
     """Return the blocks on how to read a page: paragraphs, lists of definitions with headings, and notes."""
-    blocks = [HtmlBlock(text=one) for one in advice]
+    blocks = [HtmlBlock(text=paragraph) for paragraph in advice]
     for heading, pairs in parts:
         if pairs:
             blocks += [HtmlBlock(heading=heading), HtmlBlock(definitions=pairs)]
@@ -144,27 +146,27 @@ def page(
     notes: Sequence[str] = (),
     made: Provenance | None = None,
 ) -> str:
-    """Render a document: a summary, sections with links to them, and what made it."""
+    """Render a document: a summary, sections with links to them, and a footer with its provenance."""
     shown = [section for section in sections if section[2]]
     return render_page(PLAIN_PAGE, made=made, title=title, lead=lead, notes=notes, sections=shown)
 
 
 def render_page(template: str, *, made: Provenance | None = None, **values: Any) -> str:
-    """Render a document with its own template, and a footer that says what made it.
+    """Render a document with its own template, and a footer with its provenance.
 
     Its content policy allows only its own styles and scripts, by hash.
     """
     style = colour_variables() + figure_sheet() + static_text("page.css")
-    # A page of words alone needs no script.
+    # A page without sections needs no script.
     bare = template == PLAIN_PAGE and not values.get("sections")
     script = "" if bare else static_text("sorting.js") + static_text("figures.js")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    found = environment().get_template(template)
+    template_file = environment().get_template(template)
     made = made or Provenance.now()
-    return found.render(style=Markup(style), script=Markup(script), policy=policy, made=made, **values)
+    return template_file.render(style=Markup(style), script=Markup(script), policy=policy, made=made, **values)
 
 
 def render_blocks(blocks: Sequence[HtmlBlock]) -> Markup:
@@ -173,38 +175,11 @@ def render_blocks(blocks: Sequence[HtmlBlock]) -> Markup:
     return macros.all_blocks(blocks)
 
 
-@cache
-def static_text(name: str) -> str:
-    """Return a style sheet or script of reports; the web app serves the same ones."""
-    return (FOLDER / "static" / name).read_text(encoding="utf-8")
-
-
 def chart_html(chart: Chart, style: str = "") -> Markup:
     """Return a chart as HTML; its texts are already escaped."""
     if not isinstance(chart, Chart):  # pyright: ignore[reportUnnecessaryIsInstance] - templates are not checked
-        raise TypeError(f"only our own charts are shown as they are, not a {type(chart).__name__}")
+        raise TypeError(f"expected a Chart, got {type(chart).__name__}")
     return chart.to_html(style)
-
-
-def figure_sheet() -> str:
-    """Return the style of figures, their read-out and downloads, and scrolling tables, without the colours."""
-    return figure_rules() + static_text("figures.css")
-
-
-def figure_document(chart: Chart) -> str:
-    """Return a chart with its own style and script, which do not affect the page around it."""
-    colours = colour_variables().replace(":root", ".foretell-figure")
-    ground = ".foretell-figure{background:var(--ft-paper);color:var(--ft-ink)}"
-    script = f"(() => {{\n{static_text('figures.js')}}})();"
-    return str(
-        element(
-            "div",
-            element("style", Markup(colours + ground + figure_sheet())),
-            chart.to_html(),
-            element("script", Markup(script)),
-            class_="foretell-figure",
-        )
-    )
 
 
 def make_environment(
@@ -216,18 +191,18 @@ def make_environment(
     """
     from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
-    def written(value: Any) -> Any:
+    def finalize(value: Any) -> Any:
         return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     own = PrefixLoader({"report": FileSystemLoader(FOLDER / "templates")})
-    made = Environment(
+    environment = Environment(
         loader=ChoiceLoader([own, FileSystemLoader(folder)]) if folder else own,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=written,
-        auto_reload=False,  # A template is looked at on disk once, not for every page.
+        finalize=finalize,
+        auto_reload=False,  # Templates are read from disk only once.
     )
     own_filters: dict[str, Any] = {
         "figure": chart_html,
@@ -235,8 +210,8 @@ def make_environment(
         "prose": markdown,
         "heading": column_heading,
     }
-    made.filters.update(own_filters | dict(filters or {}))
-    return made
+    environment.filters.update(own_filters | dict(filters or {}))
+    return environment
 
 
 @cache

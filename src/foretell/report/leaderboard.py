@@ -10,7 +10,8 @@ import numpy as np
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import calibration_line
 from foretell.metrics.clusters import FEW_CLUSTERS
-from foretell.metrics.metric import DECISION_METRICS, METRICS, MetricRows
+from foretell.metrics.metric import DECISION_METRICS, METRICS, MetricRows, metric_text
+from foretell.number_text import number, percent, plural
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
 from foretell.report.charts.groups import MOST_ROWS, question_set, score_by_group, verdict_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier, pareto
@@ -18,28 +19,11 @@ from foretell.report.charts.svg import Chart
 from foretell.report.document import LEAST_NAME, markdown_table, rich_study_table
 from foretell.report.html import HtmlBlock, Section, advice_blocks, page, settings_text
 from foretell.report.markup import clean, markdown_text, shorten
-from foretell.report.numbers import (
-    CellValue,
-    column_heading,
-    column_name,
-    estimate,
-    metric_text,
-    number,
-    percent,
-    plural,
-)
+from foretell.report.numbers import CellValue, column_heading, column_name, estimate, half_text
 from foretell.report.provenance import Provenance
-from foretell.report.study import (
-    RowStyle,
-    StudyChart,
-    StudyColumn,
-    StudyResult,
-    StudyTable,
-    column,
-    draw_settings,
-    table,
-    words,
-)
+from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyTable, column, draw_settings, table, words
+from foretell.report.study_result import StudyResult
+from foretell.report.terminal import left_out_note
 from foretell.scoring.breakdown import (
     NOTABLE_DIFFERENCE,
     CalibrationGap,
@@ -50,8 +34,8 @@ from foretell.scoring.breakdown import (
 )
 from foretell.scoring.score import ScoringOptions
 from foretell.scoring.scoreboard import LeaderboardRow, LeaderboardSection, Scoreboard
-from foretell.scoring.table import ALWAYS_HALF, ANCHORS, OVERALL, ForecastTable, with_anchors
-from foretell.scoring.verdict import METRIC_NOUNS, Verdict
+from foretell.scoring.table import ALWAYS_HALF, BASELINES, OVERALL, ForecastTable, with_baselines
+from foretell.scoring.verdict import METRIC_NOUNS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +47,7 @@ SIGNS = (
     "chance if corrected for the number of comparisons (Holm), ≈ no difference that matters, ~ could be chance, "
     "? too few to tell."
 )
-"""Explains the signs beside differences."""
+"""Explains the symbols after differences."""
 
 
 def board_table(
@@ -81,7 +65,10 @@ def board_table(
             brief=brief,
             tip=f"minus {board.reference}, on the targets both answered",
         ),
-        *(StudyColumn(label=one.label, decimals=one.decimals, brief=True, tip=one.meaning) for one in shown),
+        *(
+            StudyColumn(label=metric.label, decimals=metric.decimals, brief=True, tip=metric.meaning)
+            for metric in shown
+        ),
         StudyColumn(label="n", decimals=0, tip="targets scored"),
         StudyColumn(label="done", tip="share of the group's resolved targets that were forecast"),
     )
@@ -89,11 +76,11 @@ def board_table(
     def values(row: LeaderboardRow) -> tuple[CellValue, ...]:
         against = row.verdict if row.verdict is not None else "reference" if row.reference else None
         place = "" if row.place is None else row.place
-        metrics = [row.metric(one.name) for one in shown]
+        metrics = [row.metric(metric.name) for metric in shown]
         return (place, row.metric(own.name), against, *metrics, row.score.n, percent(row.score.completion))
 
     styles: dict[str, RowStyle] = {row.name: "reference" for row in section.rows if row.reference}
-    styles |= {row.name: "anchor" for row in section.rows if row.anchor}
+    styles |= {row.name: "baseline" for row in section.rows if row.baseline}
     rows = [(row.name, values(row)) for row in section.rows]
     caption = f"{section.title}: {scope(section, board)}"
     return table(section.title, "Forecaster", columns, rows, caption=caption, styles=styles, correct=False)
@@ -109,13 +96,13 @@ def _notes(board: Scoreboard) -> list[str]:
 
 
 MOST_SHARED = 3
-"""Most rows of which the scores on shared targets are told."""
+"""Maximum number of rows with a note on their scores on shared targets."""
 
 
 def _shared_notes(board: Scoreboard) -> list[str]:
-    """Say what rows score on the targets they share with the reference, where that differs from what the table shows.
+    """Return notes on scores on the targets shared with the reference, for rows where they differ from the table.
 
-    Without it the two scores of the table would not subtract to the difference beside them.
+    Without them, the two scores of the table would not add up to the difference beside them.
     """
     rows = board.section(board.groups()[0]).rows if board.scores else ()
     word, notes = metric_text(board.metric), list[str]()
@@ -132,32 +119,31 @@ def _shared_notes(board: Scoreboard) -> list[str]:
     return notes
 
 
-def print_board(board: Scoreboard, console: "Console", anchors: Collection[str] = ANCHORS) -> None:
+def print_board(board: Scoreboard, console: "Console", baselines: Collection[str] = BASELINES) -> None:
     """Print headline, one table per group, and the notes. Names are shown literally, never as markup."""
     from rich.text import Text
 
     wide = console.width >= WIDE
-    usual = (
-        ("brier", "brier_index", "metaculus_baseline", "ece")
-        if wide
-        else ("brier_index" if board.metric == "brier" else "brier",)
-    )
-    usual = (*usual, *DECISION_METRICS)
-    others = [name for name in usual if name in board.shown_metrics()[1:]]
-    console.print(Text(headline(board, anchors), style="bold"))
-    for section in board.sections(anchors):
+    known = board.shown_metrics()[1:]
+    usual = [name for name in ("brier", "brier_index", "metaculus_baseline", "ece", *DECISION_METRICS) if name in known]
+    first = "brier_index" if board.metric == "brier" else "brier"
+    others = usual if wide else [name for name in usual if name in (first, *DECISION_METRICS)]
+    console.print(Text(headline(board, baselines), style="bold"))
+    for section in board.sections(baselines):
         console.print()
         console.print(Text.assemble((clean(section.title), "bold"), (f"  {scope(section, board)}", "dim")))
         console.print(rich_study_table(board_table(board, section, others, brief=not wide), console.width, LEAST_NAME))
     console.print()
-    for note in _notes(board):
+    missing = [metric_text(name).label for name in usual if name not in others]
+    narrow = "" if wide else left_out_note(["intervals of differences", *missing])
+    for note in filter(None, [narrow, *_notes(board)]):
         console.print(Text(clean(note), style="dim"))
 
 
-def markdown_board(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
+def markdown_board(board: Scoreboard, baselines: Collection[str] = BASELINES) -> str:
     """Return headline, one table per group and the notes as GitHub-flavoured Markdown."""
-    parts = [markdown_text(headline(board, anchors))]
-    for section in board.sections(anchors):
+    parts = [markdown_text(headline(board, baselines))]
+    for section in board.sections(baselines):
         parts += markdown_table(board_table(board, section, board.shown_metrics()[1:]))
     return "\n\n".join([*parts, *map(markdown_text, _notes(board))]) + "\n"
 
@@ -182,18 +168,17 @@ def board_study(board: Scoreboard, title: str) -> StudyResult:
 # As a web page: the sentence, the table, the charts, and how to read them.
 
 LEADERBOARD_ADVICE = (
-    "An interval says where the number could have landed had other questions of the same kind been asked. Questions "
-    "that hang together (one series, one event, one day) are resampled together, so a thousand rows on one stock "
-    "count as little more than one.",
-    "To tell two forecasters apart, read the difference, not whether their intervals overlap: both answer the same "
-    "questions, and what makes a question hard is hard for both. One star means p < 0.05, two p < 0.01, three "
+    "An interval shows how the number would vary with other questions of the same kind. Related questions (of one "
+    "series, event or day) are resampled together, so a thousand rows on one stock count as little more than one.",
+    "To compare two forecasters, read the difference, not whether their intervals overlap: both answer the same "
+    "questions, so the difficulty of questions cancels. One star means p < 0.05, two p < 0.01, three "
     "p < 0.001, two-sided like the interval; † means that it could be chance if corrected for the number of rows "
     "compared (Holm).",
     "Fewer than ten independent clusters are too few to tell (?). If the whole interval of a difference lies within 1 "
     "point of Brier index, or 0.005 of Brier score, the two do not differ by an amount that matters (≈).",
-    "Whiskers in reliability diagrams and base rates are Wilson intervals that take rows as independent, so with "
-    "questions that hang together they are somewhat too short.",
-    "The leader was picked after seeing the scores, so its lead is a little flattered; with many rows, the more so.",
+    "Whiskers in reliability diagrams and base rates are Wilson intervals that treat rows as independent, so for "
+    "related questions they are somewhat too short.",
+    "The leader was picked after seeing the scores, so its lead is a little too large, more so with many rows.",
     "A forecaster that left questions out is scored on what it answered. Compare it by its difference to the "
     "reference, which uses shared targets only.",
 )
@@ -203,7 +188,7 @@ CALIBRATION_CAPTION = (
 )
 TOP_FEW = 3
 PAGE_METRICS = 4
-"""Metrics beside the board's own that a table has room for on a page 1280 pixels wide."""
+"""Number of metrics besides the board's own that fit in a table on a page 1280 pixels wide."""
 CHARTED = ("source", "horizon", "category", "due")
 """Columns that get a chart if the table has them."""
 
@@ -213,15 +198,15 @@ def leaderboard_page(
     forecasts: ForecastTable,
     title: str,
     *,
-    anchors: Collection[str] = ANCHORS,
+    baselines: Collection[str] = BASELINES,
     scoring: ScoringOptions | None = None,
 ) -> str:
     """Return a complete HTML document; `scoring` are the options that made the board, for charts with its numbers."""
-    groups = board.sections(anchors)
+    groups = board.sections(baselines)
     return page(
         title,
-        leaderboard_sections(board, forecasts, anchors=anchors, scoring=scoring),
-        lead=headline(board, anchors),
+        leaderboard_sections(board, forecasts, baselines=baselines, scoring=scoring),
+        lead=headline(board, baselines),
         notes=[scope(group, board) for group in groups[:1]],
         made=Provenance.now(board.settings),
     )
@@ -231,27 +216,27 @@ def leaderboard_sections(
     board: Scoreboard,
     forecasts: ForecastTable,
     *,
-    anchors: Collection[str] = ANCHORS,
+    baselines: Collection[str] = BASELINES,
     scoring: ScoringOptions | None = None,
 ) -> list[Section]:
     """Return the sections of a leaderboard's page: the ranking first, how to read it last."""
-    sections = board.sections(anchors)
+    sections = board.sections(baselines)
     reading = ("reading", "How to read this", _reading(board, forecasts))
     if not sections:
         return [reading]
     first = sections[0]
     options = replace(scoring or ScoringOptions(metric=board.metric), by=(), metrics=(), reference=None)
     table = _as_scored(forecasts, board)
-    subject = _PageInput(board=board, table=table, first=first, anchors=anchors, scoring=options)
+    subject = _PageInput(board=board, table=table, first=first, baselines=baselines, scoring=options)
     ranking, *more = _board_blocks(board, first)
-    every = [[HtmlBlock(heading=section.title), *_board_blocks(board, section)] for section in sections[1:]]
+    other_groups = [[HtmlBlock(heading=section.title), *_board_blocks(board, section)] for section in sections[1:]]
     return [
         ("ranking", "Ranking", [ranking, HtmlBlock(charts=[_forest(board, first)]), *more]),
         ("pairs", "Who beats whom", _pairs(subject)),
         ("calibration", "Calibration", _calibration(subject)),
-        ("groups", "Where it is won and lost", _by_group(subject)),
+        ("groups", "Scores by group", _by_group(subject)),
         ("cost", "Score and cost", _frontier(subject)),
-        ("tables", "Every group", [block for blocks in every for block in blocks]),
+        ("tables", "Every group", [block for blocks in other_groups for block in blocks]),
         reading,
     ]
 
@@ -272,18 +257,18 @@ class _PageInput:
     board: Scoreboard
     table: ForecastTable
     first: LeaderboardSection
-    anchors: Collection[str]
+    baselines: Collection[str]
     scoring: ScoringOptions
     """The board's own metric, clusters and resampling."""
 
     @property
     def few(self) -> tuple[str, ...]:
-        """The best few forecasters and the meaningful anchors in the table."""
+        """The best few forecasters, and the baselines in the table other than always-0.5."""
         known = self.table.forecasters
-        best = [row.name for row in self.first.rows if row.name in known and not row.anchor][:TOP_FEW]
-        # An anchor may be missing from the first group: the crowd has no price for datasets.
-        yardsticks = [name for name in self.anchors if name in known and name != ALWAYS_HALF]
-        return (*best, *yardsticks[:2])
+        best = [row.name for row in self.first.rows if row.name in known and not row.baseline][:TOP_FEW]
+        # A baseline may be missing from the first group: datasets have no market price.
+        references = [name for name in self.baselines if name in known and name != ALWAYS_HALF]
+        return (*best, *references[:2])
 
 
 def _reading(board: Scoreboard, table: ForecastTable) -> list[HtmlBlock]:
@@ -295,18 +280,18 @@ def _reading(board: Scoreboard, table: ForecastTable) -> list[HtmlBlock]:
 
 
 def _as_scored(table: ForecastTable, board: Scoreboard) -> ForecastTable:
-    """Return the table with the rows that scoring added: anchors and imputed forecasts."""
+    """Return the table with the rows that scoring added: baselines and imputed forecasts."""
     value = board.settings.get("missing")
     table = table.filled(float(value)) if isinstance(value, float | int) else table
-    known = {score.forecaster for score in board.scores} & set(ANCHORS)
-    return table if known.issubset(table.forecasters) else with_anchors(table)
+    known = {score.forecaster for score in board.scores} & set(BASELINES)
+    return table if known.issubset(table.forecasters) else with_baselines(table)
 
 
 def _forest(board: Scoreboard, section: LeaderboardSection) -> Chart:
     """Plot the board's own metric of every forecaster, with its interval."""
     word = metric_text(board.metric)
     rows = [
-        ForestRow(name=row.name, interval=interval, anchor=row.anchor)
+        ForestRow(name=row.name, interval=interval, baseline=row.baseline)
         for row in section.rows
         if (interval := row.metric(word.name)) is not None
     ]
@@ -342,22 +327,24 @@ def _calibration(subject: _PageInput) -> list[HtmlBlock]:
     labels = {"Slope": 2, "Intercept": 2, "Reliability": 3, "Resolution": 3, "Uncertainty": 3, "ECE": 3}
     columns = [column(label, decimals=decimals) for label, decimals in labels.items()]
     numbers = table("Calibration", "Forecaster", columns, rows, caption=CALIBRATION_CAPTION)
-    text = "A calibrated forecaster lies on the diagonal: of what it called 70 %, 70 % happened."
+    text = "A calibrated forecaster lies on the diagonal: 70 % of the outcomes it gave 70 % came true."
     return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="grid"), HtmlBlock(table=numbers)]
 
 
 def _by_group(subject: _PageInput) -> list[HtmlBlock]:
     word = metric_text(subject.board.metric)
     columns = [c for c in CHARTED if c in subject.table.targets.groups]
-    found = [breakdown(subject.table, column, subject.few, subject.scoring) for column in columns]
-    charts = [score_by_group(b, label=word.label, decimals=word.decimals) for b in found if 2 <= len(b.groups) <= 30]
-    text = "Faint marks: answered fewer than nine tenths of what others did there, so about other questions."
+    breakdowns = [breakdown(subject.table, column, subject.few, subject.scoring) for column in columns]
+    charts = [
+        score_by_group(b, label=word.label, decimals=word.decimals) for b in breakdowns if 2 <= len(b.groups) <= 30
+    ]
+    text = "Faint marks: scored on fewer than nine tenths of the targets that others answered in the group."
     return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="pair")] if charts else []
 
 
 COST_CAPTION = (
-    "Best for its cost is who is not beaten in score by anybody who costs no more. The cost is that of an answer to a "
-    "question, with all its trials, on average; replies that another run had paid for count as paid."
+    "A forecaster is best for its cost if no other one that costs no more has a better score. The cost is the mean of "
+    "an answer to a question, with all its trials; replies that another run had paid for count as paid."
 )
 
 
@@ -409,29 +396,34 @@ def _frontier(subject: _PageInput) -> list[HtmlBlock]:
 # The error analysis of one forecaster as a web page.
 
 
-def error_analysis_page(found: ErrorAnalysis, title: str | None = None) -> str:
+def error_analysis_page(analysis: ErrorAnalysis, title: str | None = None) -> str:
     """Return the error analysis as an HTML page."""
     cases = [
         HtmlBlock(heading="Hardest"),
-        HtmlBlock(table=_case_table(found.hardest, "Largest Brier scores")),
+        HtmlBlock(table=_case_table(analysis.hardest, "Largest Brier scores")),
         HtmlBlock(heading="Easiest"),
-        HtmlBlock(table=_case_table(found.easiest, "Smallest Brier scores")),
+        HtmlBlock(table=_case_table(analysis.easiest, "Smallest Brier scores")),
     ]
-    questions = [question_set(b) for b in found.breakdowns if len(b.groups) <= 30]
+    questions = [question_set(b) for b in analysis.breakdowns if len(b.groups) <= 30]
     sections = [
-        ("groups", "Score by group", _groups(found)),
-        ("calibration", "Forecasts and what happened", _bins(found)),
-        ("cases", "Hardest and easiest questions", cases if found.hardest else []),
+        ("groups", "Score by group", _groups(analysis)),
+        ("calibration", "Forecasts and what happened", _bins(analysis)),
+        ("cases", "Hardest and easiest questions", cases if analysis.hardest else []),
         ("set", "The questions themselves", [HtmlBlock(charts=questions, style="pair")] if questions else []),
-        ("sample", "Is the sample like the whole?", _shares(found)),
+        ("sample", "Sample and whole", _shares(analysis)),
     ]
-    made = Provenance.now(draw_settings(found.scoring.resampling))
-    return page(title or f"Error analysis of {found.forecaster}", sections, lead=error_analysis_lead(found), made=made)
+    provenance = Provenance.now(draw_settings(analysis.scoring.resampling))
+    return page(
+        title or f"Error analysis of {analysis.forecaster}",
+        sections,
+        lead=error_analysis_lead(analysis),
+        made=provenance,
+    )
 
 
-def markdown_errors(found: ErrorAnalysis) -> str:
+def markdown_errors(analysis: ErrorAnalysis) -> str:
     """Return the error analysis as Markdown: the score by group, and the hardest and easiest questions."""
-    word, who = metric_text(found.scoring.metric), found.forecaster
+    word, who = metric_text(analysis.scoring.metric), analysis.forecaster
     columns = (
         column(word.label, word.meaning, word.decimals),
         column("Base rate", decimals=2),
@@ -444,59 +436,67 @@ def markdown_errors(found: ErrorAnalysis) -> str:
             columns,
             list(zip(part.groups, zip(part.scores[who], part.base_rate, part.answered[who], strict=True), strict=True)),
         )
-        for part in found.breakdowns
+        for part in analysis.breakdowns
     ]
-    tables += [_case_table(found.hardest, "Largest Brier scores"), _case_table(found.easiest, "Smallest Brier scores")]
-    parts = [markdown_text(error_analysis_lead(found)), *(line for one in tables for line in markdown_table(one))]
-    made = Provenance.now(draw_settings(found.scoring.resampling))
-    return "\n\n".join(parts) + f"\n\n{made.to_markdown()}"
+    tables += [
+        _case_table(analysis.hardest, "Largest Brier scores"),
+        _case_table(analysis.easiest, "Smallest Brier scores"),
+    ]
+    parts = [
+        markdown_text(error_analysis_lead(analysis)),
+        *(line for shown in tables for line in markdown_table(shown)),
+    ]
+    provenance = Provenance.now(draw_settings(analysis.scoring.resampling))
+    return "\n\n".join(parts) + f"\n\n{provenance.to_markdown()}"
 
 
-def error_analysis_lead(found: ErrorAnalysis) -> str:
+def error_analysis_lead(analysis: ErrorAnalysis) -> str:
     """Summarize the analysis in a sentence or two."""
-    word = metric_text(found.scoring.metric)
-    scores = found.brier[np.isfinite(found.brier)]
-    who = clean(found.forecaster)
+    word = metric_text(analysis.scoring.metric)
+    scores = analysis.brier[np.isfinite(analysis.brier)]
+    who = clean(analysis.forecaster)
     if not len(scores):
         return f"{who} answered no resolved target."
-    kinds = next((" (mean over kinds)" for b in found.breakdowns if b.column == "kind"), "")
+    kinds = next((" (mean over kinds)" for b in analysis.breakdowns if b.column == "kind"), "")
     worst = np.sort(scores)[::-1][: max(1, len(scores) // 10)]
     text = (
-        f"{who} scores {word.label} {estimate(found.overall, word.decimals)} "
+        f"{who} scores {word.label} {estimate(analysis.overall, word.decimals)} "
         f"on {plural(len(scores), 'target')}{kinds}. "
         f"The worst tenth of them makes up {percent(float(worst.sum() / max(scores.sum(), 1e-12)))} of its Brier score"
     )
-    if found.in_sample is not None:
-        text += f"; within the sample it scores {estimate(found.in_sample, word.decimals)}"
+    if analysis.in_sample is not None:
+        text += f"; within the sample it scores {estimate(analysis.in_sample, word.decimals)}"
     return text + "."
 
 
-def _groups(found: ErrorAnalysis) -> list[HtmlBlock]:
-    word = metric_text(found.scoring.metric)
-    if not found.breakdowns:
+def _groups(analysis: ErrorAnalysis) -> list[HtmlBlock]:
+    word = metric_text(analysis.scoring.metric)
+    if not analysis.breakdowns:
         return []
-    charts = [score_by_group(b, label=word.label, decimals=word.decimals) for b in found.breakdowns]
+    charts = [score_by_group(b, label=word.label, decimals=word.decimals) for b in analysis.breakdowns]
     blocks = [HtmlBlock(charts=charts, style="pair")]
-    compared = [b for b in found.differences if len(b.groups) > 1]
+    compared = [b for b in analysis.differences if len(b.groups) > 1]
     if compared:
         label = f"{word.label} difference"
         gaps = [score_by_group(b, label=label, decimals=word.decimals, zero=True) for b in compared]
-        heading = f"Minus {found.reference or ''}, on the targets both answered"
+        heading = f"Minus {analysis.reference or ''}, on the targets both answered"
         blocks += [HtmlBlock(heading=heading), HtmlBlock(charts=gaps, style="pair")]
     return blocks
 
 
-def _bins(found: ErrorAnalysis) -> list[HtmlBlock]:
-    p, targets = found.p, found.targets
+def _bins(analysis: ErrorAnalysis) -> list[HtmlBlock]:
+    p, targets = analysis.p, analysis.targets
     if not np.isfinite(p).any():
         return []
     charts = [
-        reliability_diagram(p, targets.outcome, targets.weight, name=found.forecaster),
-        correctness_histogram(found.brier, name=found.forecaster),
+        reliability_diagram(p, targets.outcome, targets.weight, name=analysis.forecaster),
+        correctness_histogram(analysis.brier, name=analysis.forecaster),
     ]
     if (np.isfinite(p) & np.isfinite(targets.price)).any():
-        charts.append(conservatism_plot(p, targets.price, name=found.forecaster))
-    bins = table("Worst calibrated ranges first", "Forecast", BINS, [_bin(one) for one in found.worst_bins])
+        charts.append(conservatism_plot(p, targets.price, name=analysis.forecaster))
+    bins = table(
+        "Worst calibrated ranges first", "Forecast", BINS, [_bin(worst_bin) for worst_bin in analysis.worst_bins]
+    )
     return [HtmlBlock(charts=charts, style="grid"), HtmlBlock(table=bins)]
 
 
@@ -544,12 +544,12 @@ def _case_table(cases: Sequence[WorstForecast], title: str) -> StudyTable:
     return table(title, "Question", CASES, rows)
 
 
-def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
-    if not found.shares:
+def _shares(analysis: ErrorAnalysis) -> list[HtmlBlock]:
+    if not analysis.shares:
         return []
     text = (
         "Share of each group among the sampled targets and among all. The standardised difference is the gap over "
-        f"its spread; beyond ±{NOTABLE_DIFFERENCE} the sample leans to one side."
+        f"its spread; beyond ±{NOTABLE_DIFFERENCE} the sample is unbalanced."
     )
     rows = [
         (
@@ -562,21 +562,21 @@ def _shares(found: ErrorAnalysis) -> list[HtmlBlock]:
                 "leans" if abs(s.difference) > NOTABLE_DIFFERENCE else "",
             ),
         )
-        for s in found.shares
+        for s in analysis.shares
     ]
     return [HtmlBlock(text=text, style="quiet"), HtmlBlock(table=table("Sample against whole", "Group", SHARES, rows))]
 
 
-# The result in one sentence: who leads, by how much, and whether that could be chance.
+# The result in one sentence: the leader, its lead, and whether that could be chance.
 
 
-def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
+def headline(board: Scoreboard, baselines: Collection[str] = BASELINES) -> str:
     """Summarize the first group of the board: the verdict on the first two, or on the first and the reference."""
     groups, word = board.groups(), metric_text(board.metric)
     if not groups:
         return "Nothing was scored."
-    section = board.section(groups[0], anchors)
-    scored = [row for row in section.rows if (one := row.metric(word.name)) and math.isfinite(one.estimate)]
+    section = board.section(groups[0], baselines)
+    scored = [row for row in section.rows if (metric := row.metric(word.name)) and math.isfinite(metric.estimate)]
     if not scored:
         return "No forecaster has a score yet."
     first = scored[0]
@@ -584,25 +584,17 @@ def headline(board: Scoreboard, anchors: Collection[str] = ANCHORS) -> str:
     score, on = estimate(first.metric(word.name), word.decimals), plural(first.score.n, "target")
     if len(scored) == 1:
         return f"Only {clean(first.name)} was scored: {noun} {score} on {on}."
-    verdict = board.lead(anchors)
+    verdict = board.lead(baselines)
     lead = "" if verdict is not None and verdict.second == scored[1].name else _lead(first, noun, score, on)
-    yardstick = "No forecaster beats this yardstick." if first.anchor else ""
+    remark = "No forecaster beats this baseline." if first.baseline else ""
     parts = (lead, clean(verdict.sentence), verdict.correction_text) if verdict is not None else (lead,)
-    return " ".join(filter(None, (*parts, yardstick)))
+    if board.behind_half:
+        remark += f" {half_text(board.behind_half)}"
+    return " ".join(filter(None, (*parts, remark.strip())))
 
 
 def _lead(first: LeaderboardRow, noun: str, score: str, on: str) -> str:
     return f"{clean(first.name)} has the best {noun}, {score} on {on}."
-
-
-def run_headline(against_rate: Verdict | None, against_price: Verdict | None) -> str:
-    """Compare a run with the base rate and the market.
-
-    >>> run_headline(None, None)
-    'Too little has come out to say how good it is.'
-    """
-    found = [verdict.sentence for verdict in (against_rate, against_price) if verdict is not None]
-    return " ".join(found) or "Too little has come out to say how good it is."
 
 
 def scope(section: LeaderboardSection, board: Scoreboard) -> str:
@@ -610,11 +602,11 @@ def scope(section: LeaderboardSection, board: Scoreboard) -> str:
     if not section.rows:
         return "nothing"
     n, questions = (max(getattr(row.score, name) for row in section.rows) for name in ("n", "questions"))
-    forecasters = sum(not row.anchor for row in section.rows)
+    forecasters = sum(not row.baseline for row in section.rows)
     kinds = any(group.get("kind", OVERALL) != OVERALL for group in board.groups())
     mean = "; mean over kinds" if kinds and section.group.get("kind") == OVERALL else ""
-    known = [found for row in section.rows if (found := row.metric(board.metric))]
-    clusters = max((found.n_clusters if found.n_effective is None else found.n_effective for found in known), default=0)
+    known = [metric for row in section.rows if (metric := row.metric(board.metric))]
+    clusters = max((score.n_clusters if score.n_effective is None else score.n_effective for score in known), default=0)
     few = f"; only {plural(clusters, 'cluster')}: take intervals with care" if 0 < clusters < FEW_CLUSTERS else ""
     return f"{plural(n, 'target')} of {plural(questions, 'question')}, {plural(forecasters, 'forecaster')}{mean}{few}"
 

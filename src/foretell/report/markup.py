@@ -26,7 +26,9 @@ def clean(text: str) -> str:
     >>> clean("a\x1b[31mb\nc")
     'a�[31mb c'
     """
-    if text.isascii() and text.isprintable() and "  " not in text:  # Nearly all: a page has thousands of attributes.
+    if (
+        text.isascii() and text.isprintable() and "  " not in text
+    ):  # Nearly all texts; a page has thousands of attributes.
         return text.strip()
     return UNSAFE.sub("\ufffd", re.sub(r"[\s\x85]+", " ", text).strip())
 
@@ -105,7 +107,7 @@ def _attribute(value: object) -> str:
     return str(escape(clean(str(value))))
 
 
-# Text from models, pages and markets as HTML or Markdown that can do nothing: no scripts, images or odd links.
+# Text from models, pages and markets as safe HTML or Markdown, without scripts, images or unsafe links.
 
 
 EXCERPT_LENGTH = 20_000
@@ -128,8 +130,8 @@ def web_address(text: str) -> str:
     >>> web_address("https://news.example/a"), web_address("javascript:alert(1)")
     ('https://news.example/a', '')
     """
-    found = sanitise_text(text).strip()
-    return found if len(found) <= 2000 and WEB_SCHEMES.fullmatch(found) else ""
+    address = sanitise_text(text).strip()
+    return address if len(address) <= 2000 and WEB_SCHEMES.fullmatch(address) else ""
 
 
 def excerpt(text: str, limit: int = EXCERPT_LENGTH) -> str:
@@ -182,12 +184,12 @@ _OTHER_LINK = re.compile(r"\](?=[(:](?!\s{0,9}https?://))", re.IGNORECASE)
 def quoted_markdown(text: str) -> str:
     r"""Quote a text in a Markdown file; its own Markdown keeps working.
 
-    HTML, pictures, and links that do not lead to the web are shown as they are written.
+    HTML, images, and links that do not lead to the web are shown literally.
 
     >>> quoted_markdown("**a** <b> ![x](https://t.example) [c](javascript:d)")
     '> **a** &lt;b> &#33;[x](https://t.example) [c&#93;(javascript:d)'
     """
     safe = sanitise_text(excerpt(text)).replace("&", "&amp;").replace("<", "&lt;")
-    # No backslash: one of the text's own in front of it would undo it.
+    # Entities, not backslashes: a backslash in the text before one would cancel it.
     safe = _OTHER_LINK.sub("&#93;", _PICTURE.sub("&#33;", safe))
     return "\n".join(f"> {line}".rstrip() for line in safe.strip().splitlines())

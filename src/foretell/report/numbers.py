@@ -1,19 +1,18 @@
-"""Format numbers and metric names for reports."""
+"""Format the cells and headings of tables."""
 
-import math
+from collections.abc import Mapping
+from typing import Literal
 
 from foretell.metrics.bootstrap import Interval
-from foretell.metrics.format import bracket as bracket
-from foretell.metrics.format import number as number
-from foretell.metrics.format import plural as plural
-from foretell.metrics.format import signed as signed
-from foretell.metrics.metric import metric_text as metric_text
+from foretell.number_text import bracket, dollars, number, percent
 from foretell.report.markup import clean
-from foretell.scoring.scoreboard import difference_text as difference_text
-from foretell.scoring.verdict import Verdict
+from foretell.scoring.scoreboard import difference_text
+from foretell.scoring.verdict import Finding, Verdict
 
 CellValue = str | int | float | Interval | Verdict | None
 """Value of a table cell; None is shown as a dash."""
+CellUnit = Literal["", "percent", "dollars"]
+"""What the plain numbers of a column are: shares shown as percentages, or amounts of money."""
 COLUMN_NAMES = {
     "due": "due date",
     "resolved_on": "resolution date",
@@ -38,6 +37,12 @@ HEADINGS = {
     "Log": "Log score",
     "ECE": "Calibration error",
     "vs ref": "Against the reference",
+    "market − entry": "Against the market",
+    "Return": "Return per $1",
+    "events": "Events",
+    "answered": "Completion",
+    "$": "Cost per forecast",
+    "s": "Seconds per forecast",
     "n": "Targets",
     "done": "Answered",
     "Δ": "Change",
@@ -68,13 +73,13 @@ def estimate(interval: Interval | None, decimals: int) -> str:
     return f"{number(interval.estimate, decimals)} {bracket(interval.low, interval.high, decimals)}".rstrip()
 
 
-def value_text(value: CellValue, decimals: int, *, brief: bool = False, gain: bool = False) -> str:
+def value_text(value: CellValue, decimals: int, *, brief: bool = False, gain: bool = False, unit: CellUnit = "") -> str:
     """Format a cell value; `brief` leaves intervals out, `gain` shows differences so that above 0 is better.
 
     >>> value_text(Interval(estimate=71.25, low=69.0, high=73.5, se=1.1, n_clusters=40, draws=100), 1)
     '71.2 [69.0, 73.5]'
-    >>> value_text(None, 1), value_text(1234, 0), value_text("past only", 1)
-    ('–', '1,234', 'past only')
+    >>> value_text(None, 1), value_text(1234, 0), value_text("past only", 1), value_text(0.25, 1, unit="percent")
+    ('–', '1,234', 'past only', '25 %')
     """
     if isinstance(value, Interval):
         return number(value.estimate, decimals) if brief else estimate(value, decimals)
@@ -82,7 +87,7 @@ def value_text(value: CellValue, decimals: int, *, brief: bool = False, gain: bo
         ends = "" if brief else interval_ends(value, decimals, gain=gain)
         return f"{difference_text(value, decimals, gain=gain)} {ends}".rstrip()
     if isinstance(value, float):
-        return number(value, decimals)
+        return percent(value) if unit == "percent" else dollars(value) if unit else number(value, decimals)
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else clean(value)
@@ -95,49 +100,10 @@ def interval_ends(value: CellValue, decimals: int, *, gain: bool = False) -> str
     return bracket(value.low, value.high, decimals) if isinstance(value, Interval) else ""
 
 
-def percent(share: float) -> str:
-    """Format a share as a whole percentage that is never rounded up to 100 % or down to 0 %.
+def half_text(behind: Mapping[str, Finding]) -> str:
+    """Say who scored below always 0.5, and whether that is more than chance.
 
-    >>> percent(1.0), percent(0.998), percent(0.001), percent(math.nan)
-    ('100 %', '>99 %', '<1 %', '–')
+    >>> half_text({"knn": "worse", "prior": "could be chance"})
+    'Below always 0.5: knn (worse), prior (could be chance).'
     """
-    if math.isnan(share):
-        return "–"
-    if 0.99 < share < 1:
-        return ">99 %"
-    return "<1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
-
-
-def dollars(amount: float | None) -> str:
-    """Format an amount of money to the cent; below a cent, to one significant digit.
-
-    >>> dollars(0.0), dollars(0.00421), dollars(0.063), dollars(1234.5), dollars(None)
-    ('$0', '$0.004', '$0.06', '$1,234.50', '–')
-    """
-    if amount is None or math.isnan(amount):
-        return "–"
-    places = 2 if abs(amount) >= 0.0095 or not amount else -math.floor(math.log10(abs(amount)))
-    return f"${amount:,.{places}f}" if amount else "$0"
-
-
-def duration(seconds: float | None) -> str:
-    """Format a number of seconds as a duration.
-
-    >>> duration(42), duration(200), duration(8000), duration(None)
-    ('42 s', '3 min', '2 h 13 min', '–')
-    """
-    if seconds is None:
-        return "–"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def probability_text(p: float) -> str:
-    """Format a probability in whole percent, with one decimal near 0 and 1.
-
-    >>> probability_text(0.234), probability_text(0.023), probability_text(1.0)
-    ('23 %', '2.3 %', '100 %')
-    """
-    return f"{100 * p:.{0 if 0.05 <= p <= 0.95 or p in (0, 1) else 1}f} %"
+    return f"Below always 0.5: {', '.join(f'{clean(name)} ({says})' for name, says in behind.items())}."

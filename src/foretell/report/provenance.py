@@ -1,7 +1,7 @@
-"""What made a report: foretell and its version, the date, the command, and how its intervals were resampled.
+"""Provenance of a report: foretell's version, the date, the command, and how its intervals were resampled.
 
-An interface that starts an operation names its command with `made_by`. Everything that is written while the operation
-runs finds the command here, so that no function has to pass it on. A command holds no secret.
+An interface that starts an operation sets its command with `running_command`. Reports that are written while the
+operation runs read the command from here, so that no function has to pass it on. A command contains no secret.
 """
 
 import os
@@ -42,7 +42,7 @@ def program() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """What made a report or page."""
+    """Provenance of a report or page."""
 
     program: str
     """Name and version."""
@@ -55,19 +55,19 @@ class Provenance:
 
     @classmethod
     def now(cls, settings: Mapping[str, Any] | None = None, *, command: str = "") -> "Provenance":
-        """Return what makes a report at this moment.
+        """Return the provenance of a report that is made now.
 
         Args:
             settings: Settings of the result, with the `seed` and `draws` of its intervals if it has any.
             command: The command that made the result; by default, the one that is running.
         """
-        drawn = settings or {}
+        options = settings or {}
         return cls(
             program=program(),
             at=open_clock(os.environ.get(CLOCK_VARIABLE, ""))(),
             command=command or current_command(),
-            seed=drawn.get("seed") if "draws" in drawn else None,
-            draws=drawn.get("draws"),
+            seed=options.get("seed") if "draws" in options else None,
+            draws=options.get("draws"),
         )
 
     @property
@@ -88,15 +88,15 @@ class Provenance:
     def to_markdown(self) -> str:
         """Return the footer of a Markdown report.
 
-        >>> made = Provenance(program="foretell 1.0", at=datetime(2026, 7, 1), command="foretell show ab12")
-        >>> print(made.to_markdown(), end="")
+        >>> provenance = Provenance(program="foretell 1.0", at=datetime(2026, 7, 1), command="foretell show ab12")
+        >>> print(provenance.to_markdown(), end="")
         ---
         <BLANKLINE>
         Made by foretell 1.0 on 2026-07-01 00:00 UTC with `foretell show ab12`.
         """
         longest = max(map(len, re.findall("`+", self.command)), default=0)
-        fence, gap = "`" * (longest + 1), " " * bool(longest)
-        command = f" with {fence}{gap}{clean(self.command)}{gap}{fence}" if self.command else ""
+        ticks, gap = "`" * (longest + 1), " " * bool(longest)
+        command = f" with {ticks}{gap}{clean(self.command)}{gap}{ticks}" if self.command else ""
         return f"---\n\n{f'{self.origin}{command}. {self.resampling}'.rstrip()}\n"
 
 
@@ -109,8 +109,8 @@ def current_command() -> str:
 
 
 @contextmanager
-def made_by(command: str) -> Generator[None]:
-    """Name the command of everything that is made inside. Inside another command, the outer one stays."""
+def running_command(command: str) -> Generator[None]:
+    """Set the command of everything that is made inside. Inside another command, the outer one is kept."""
     if not command or _COMMAND.get():
         yield
         return
@@ -126,7 +126,7 @@ def command_text(words: str, request: OperationRequest, files: Sequence[Path] = 
 
     Args:
         words: The words of the command after `foretell`.
-        request: What was asked for, through any interface.
+        request: The request, from any interface.
         files: The files that the result is written to.
     """
     arguments, options = list[str](), list[str]()
@@ -143,7 +143,7 @@ def command_text(words: str, request: OperationRequest, files: Sequence[Path] = 
 
 
 def _shell_word(word: str) -> str:
-    """Quote a word for the shell; a path in the user's home begins with `~`, because its name is the user's."""
+    """Quote a word for the shell; a path in the user's home begins with `~`, to hide the user's name."""
     home = f"{Path.home()}/"
     return f"~/{shlex.quote(word.removeprefix(home))}" if word.startswith(home) else shlex.quote(word)
 
@@ -155,11 +155,11 @@ def call_text(name: str, *arguments: Any, **options: Any) -> str:
     "foretell.score_arena('events.jsonl', draws=500)"
     """
 
-    def written(value: Any) -> str:
+    def as_text(value: Any) -> str:
         return repr(value) if isinstance(value, bool | int | float) else _quoted(value)
 
-    shown = [written(value) for value in arguments]
-    shown += [f"{key}={HIDDEN if _SECRET_NAME.search(key) else written(value)}" for key, value in options.items()]
+    shown = [as_text(value) for value in arguments]
+    shown += [f"{key}={HIDDEN if _SECRET_NAME.search(key) else as_text(value)}" for key, value in options.items()]
     return f"foretell.{name}({', '.join(shown)})"
 
 
@@ -196,5 +196,5 @@ def _without_secrets(text: str) -> str:
     """Return a text without the passwords and keys in addresses, and without the keys in this environment."""
     text = _URL_SECRET.sub(rf"\1{HIDDEN}", _URL_USER.sub(HIDDEN, text))
     secrets = (value for name, value in os.environ.items() if _SECRET_NAME.search(name))
-    # A variable such as SSH_KEY may hold the path of a file, which is no secret.
+    # A variable such as SSH_KEY may be the path of a file, which is no secret.
     return redacted(text, (value for value in secrets if len(value) >= SHORTEST_SECRET and not value.startswith("/")))

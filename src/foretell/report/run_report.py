@@ -4,28 +4,30 @@ No model writes them: sentences are generated from the numbers, and models are q
 """
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
+from foretell.forecasters.tree.parts import ClaimParts
+from foretell.forecasters.tree.tree_file import JsonObject, read_link
+from foretell.number_text import bracket, brief_percent, dollars, number, percent, percent_range, plural, signed
 from foretell.questions import trace as kinds
 from foretell.questions.forecast import Forecast, Numeric
 from foretell.questions.question import Question
 from foretell.questions.trace import TraceEvent
 from foretell.report.charts.calibration import reliability_diagram
+from foretell.report.charts.chains import ChainCondition, chain_plot
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.rulers import ShownAnswer, probability_ruler
 from foretell.report.charts.svg import Chart, ChartScale, figure
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, Section
-from foretell.report.leaderboard import run_headline
+from foretell.report.leaderboard import half_text
 from foretell.report.markup import Markup, element, web_address
-from foretell.report.numbers import bracket, dollars, number, plural, probability_text, signed
 from foretell.report.study import column, table
-from foretell.scoring.long_tables import THIS_RUN, QuestionAnswer, RunScores
+from foretell.scoring.run_scores import THIS_RUN, QuestionAnswer, RunScores
 from foretell.scoring.verdict import Verdict
 
 MAX_CHARTS = 6
@@ -49,6 +51,8 @@ class QuestionCharts:
     """The outcomes that `paths` and `stages` are about, in the same order."""
     paths: Sequence[Chart]
     stages: Sequence[Chart]
+    chains: Mapping[str, Chart]
+    """The band of conditions in sequence, by the name of the tree that has them."""
 
 
 def question_charts(view: Mapping[str, Any]) -> QuestionCharts:
@@ -66,23 +70,42 @@ def question_charts(view: Mapping[str, Any]) -> QuestionCharts:
         for target in leading
     ]
     stages = [_stages(combination, target["id"]) for target in leading]
-    return QuestionCharts(ruler=_ruler(view), targets=leading, paths=paths, stages=stages)
+    chains = {tree["name"]: chain for tree in view["trees"] if (chain := _band(tree["parts"], tree["p"])) is not None}
+    return QuestionCharts(ruler=_ruler(view), targets=leading, paths=paths, stages=stages, chains=chains)
+
+
+def _band(parts: ClaimParts | None, total: float | None) -> Chart | None:
+    """Draw conditions that must hold in sequence; None if the claim has another kind."""
+    if parts is None or total is None or parts.kind != "all" or not parts.chained:
+        return None
+    links: list[ChainCondition] = []
+    before = 1.0
+    for child in parts.children:
+        after = before if child.so_far is None else child.so_far
+        chance = after / before if before > 0 else 0.0
+        links.append(ChainCondition(id=child.id, claim=child.claim, chance=chance, so_far=after))
+        before = after
+    return chain_plot(links, total)
 
 
 def _ruler(view: Mapping[str, Any]) -> Chart | None:
     """Draw the answer to a question with one outcome from 0 to 100 %, with trials, market and outcome."""
     target, combination = view["question"]["targets"][0], view["combination"]
-    if combination is None or len(view["question"]["targets"]) > 1:
+    now = combination or view["live"]  # While there is no answer: the current estimates, if there are any.
+    if now is None or len(view["question"]["targets"]) > 1:
         return None
-    id, trials = (
-        target["id"],
-        [trial["p"][target["id"]] for trial in combination["trials"] if target["id"] in trial["p"]],
-    )
+    id, trials = target["id"], [trial["p"][target["id"]] for trial in now["trials"] if target["id"] in trial["p"]]
+    answer: Mapping[str, Any] = combination or {"tree": None, "ranges": {}}
+    both = answer["tree"]
     shown = ShownAnswer(
-        p=combination["p"].get(id),
+        p=(now["p"] or {}).get(id),
+        ends=tuple(answer["ranges"][id]) if id in answer["ranges"] else None,
+        tree=None if both is None else both[id],
+        direct=None if both is None else answer["blind"][id],
         trials=trials,
         price=target["price"],
         rate=target["rate"],
+        rate_name=view["question"]["rate_name"],
         outcome=target["outcome"],
     )
     return probability_ruler(shown, large=True)
@@ -93,19 +116,19 @@ def _trajectory(trial: dict[str, Any], target: str) -> Trajectory:
         name="panel" if trial["panel"] else f"trial {trial['number'] + 1}",
         points=[(point["step"], point["p"][target]) for point in trial["trace"]["path"] if target in point["p"]],
         final=(trial["p"] or {}).get(target),
-        found={
+        findings={
             point["step"]: (point["cited"][0]["claim"] if point["cited"] else point["reason"])[:LONGEST_TIP]
             for point in trial["trace"]["path"]
         },
-        tools={one["step"]: one["title"] for one in trial["trace"]["happenings"] if one["kind"] == "tool"},
+        tools={event["step"]: event["title"] for event in trial["trace"]["happenings"] if event["kind"] == "tool"},
     )
 
 
 def _stages(combination: dict[str, Any] | None, target: str) -> Chart:
     if combination is None:
         return stages_plot([], 0)
-    every = [*combination["trials"], *combination["stages"]]
-    return stages_plot([(stage["name"], stage["p"].get(target, 0.0)) for stage in every], len(combination["trials"]))
+    rows = [*combination["trials"], *combination["stages"]]
+    return stages_plot([(stage["name"], stage["p"].get(target, 0.0)) for stage in rows], len(combination["trials"]))
 
 
 def finding_of(view: Mapping[str, Any]) -> str:
@@ -128,13 +151,27 @@ def finding_of(view: Mapping[str, Any]) -> str:
             )
         parts.append(f"{beside}.")
     for word, sign in (("up", 1), ("down", -1)):
-        moved = [one for one in view["moved"] if sign * one["move"] > 0]
+        moved = [evidence for evidence in view["moved"] if sign * evidence["move"] > 0]
         if moved:
             points = f"{100 * abs(moved[0]['move']):.0f}"
             parts.append(
                 f"What pulled it {word} most, by {points} points: {moved[0]['claim'][:LONGEST_TIP].rstrip('.')}."
             )
     return " ".join(parts)
+
+
+def reasoning_sentence(view: Mapping[str, Any]) -> str:
+    """Say how tree and direct estimate of a question stand to each other, and what the tree turns on.
+
+    The words are those of a terminal.
+    """
+    combination, lines = view["combination"], list[str](view["reasoning"])
+    if combination is None or not combination["both"]:
+        return ""
+    parts = view["trees"][0]["parts"] if len(view["trees"]) == 1 else None
+    first = lines[0] if lines else "; ".join(combination["both"].values())
+    turning = "" if parts is None or not parts.turning_point else f" {parts.turning_point.replace('   ', ', ')}."
+    return f"{first[:1].upper()}{first[1:]}.{turning}"
 
 
 # The report on one question.
@@ -145,7 +182,9 @@ def question_report(view: Mapping[str, Any], made: Sequence[tuple[str, str]] = (
     charts, reasons = question_charts(view), (view["combination"] or {}).get("rationale", "")
     sections: list[Section] = [
         ("answer", "The answer", list(_answer_blocks(view, charts))),
-        ("moved", "What moved it", list(_moved(view))),
+        ("parts", "What it rests on", [block for tree in view["trees"] for block in _tree_blocks(view, tree, charts)]),
+        ("direct", "What the direct estimate rests on", list(_direct_blocks(view))),
+        ("moved", "What moved it", [] if view["rests"] else list(_moved(view))),
         ("criteria", "How it resolves", list(_criteria(view["question"]))),
         (
             "change",
@@ -173,7 +212,7 @@ def answer_sentence(view: Mapping[str, Any]) -> str:
     if len(targets) > 1:
         ranked = sorted(targets, key=lambda target: -combination["p"].get(target["id"], 0.0))
         named = ", ".join(
-            f"{one['label']} {probability_text(combination['p'].get(one['id'], 0.0))}" for one in ranked[:3]
+            f"{target['label']} {percent(combination['p'].get(target['id'], 0.0))}" for target in ranked[:3]
         )
         quantiles = combination["quantiles"]
         return (
@@ -183,22 +222,29 @@ def answer_sentence(view: Mapping[str, Any]) -> str:
         )
     target = targets[0]
     p = combination["p"][target["id"]]
-    trials = [one["p"][target["id"]] for one in combination["trials"] if target["id"] in one["p"]]
-    ends = f"{probability_text(min(trials))} and {probability_text(max(trials))}"
-    spread = f" from {plural(len(trials), 'trial')} between {ends}"
+    trials = [trial["p"][target["id"]] for trial in combination["trials"] if target["id"] in trial["p"]]
+    extremes = f"{percent(min(trials))} and {percent(max(trials))}"
+    spread = f" from {plural(len(trials), 'trial')} between {extremes}"
     beside = [
-        f"{name} {probability_text(target[key])}"
-        for name, key in (("the market said", "price"), ("the base rate is", "rate"))
+        f"{name} {percent(target[key])}"
+        for name, key in (("the market said", "price"), (view["question"]["rate_name"], "rate"))
         if target[key] is not None
     ]
-    parts = [f"{probability_text(p)}{spread if len(trials) > 1 else ''}{''.join(f'; {one}' for one in beside)}."]
+    if (ends := combination["ranges"].get(target["id"])) is not None:
+        beside.insert(0, f"range {percent_range(*ends)}")
+    if (kept := combination["kept"].get(target["id"])) is not None:
+        beside.insert(0, kept)
+    parts = [f"{percent(p)}{spread if len(trials) > 1 else ''}{''.join(f'; {text}' for text in beside)}."]
+    if sentence := reasoning_sentence(view):
+        # Two numbers that stay apart come before the one that combines them.
+        parts.insert(0 if combination["apart"] else 1, sentence)
     if target["outcome"] is not None:
         price = target["price"]
         market = "" if price is None else f" (market {(price - target['outcome']) ** 2:.3f})"
         happened = "It happened" if target["outcome"] else "It did not happen"
         parts.append(f"{happened}: Brier score {(p - target['outcome']) ** 2:.3f}{market}.")
-    if combination["degraded"]:
-        parts.append("The answer rests on a failure.")
+    if combination["fallback"]:
+        parts.append("The answer is based on a failure.")
     return " ".join([*parts, finding_of(view)]).strip()
 
 
@@ -207,30 +253,74 @@ def _answer_blocks(view: Mapping[str, Any], charts: QuestionCharts) -> Iterator[
     if charts.ruler is not None:
         yield HtmlBlock(charts=[charts.ruler])
     if combination is not None and len(targets) > 1:
-        labels = ("probability", "market", "base rate", "outcome")
+        labels = ("probability", "market", view["question"]["rate_name"], "outcome")
         rows = [
             (
-                one["label"],
+                target["label"],
                 (
                     *(
-                        "–" if p is None else probability_text(p)
-                        for p in (combination["p"].get(one["id"]), one["price"], one["rate"])
+                        "–" if p is None else percent(p)
+                        for p in (combination["p"].get(target["id"]), target["price"], target["rate"])
                     ),
-                    "open" if one["outcome"] is None else "yes" if one["outcome"] else "no",
+                    "open" if target["outcome"] is None else "yes" if target["outcome"] else "no",
                 ),
             )
-            for one in targets
+            for target in targets
         ]
         yield HtmlBlock(table=table("Answer by outcome", "outcome", map(column, labels), rows))
     if any(trial["trace"]["path"] for trial in view["trials"]):
         yield HtmlBlock(charts=charts.paths)
 
 
+def _tree_blocks(view: Mapping[str, Any], tree: Mapping[str, Any], charts: QuestionCharts) -> Iterator[HtmlBlock]:
+    """Show the children of a tree's root, what the answer would be without or with each, and the reconciliation."""
+    parts, combination = tree["parts"], view["combination"]
+    if parts is None:
+        return
+    if tree["name"] in charts.chains:
+        yield HtmlBlock(charts=[charts.chains[tree["name"]]])
+    yield HtmlBlock(text=parts.how)
+    labels = ("probability", "after the earlier ones", "tree if it fails", "tree if certain")
+    rows = [
+        (
+            f"{child.id} {child.claim}",
+            tuple("–" if p is None else brief_percent(p) for p in (child.p, child.then, child.if_false, child.if_true)),
+        )
+        for child in parts.children
+    ]
+    yield HtmlBlock(table=table("The parts of the tree", "claim", map(column, labels), rows))
+    if combination is not None and combination["reconciled"]:
+        bullets = [*combination["changes"]] or ["Nothing was changed."]
+        yield HtmlBlock(heading="What was tried to reconcile tree and direct estimate")
+        yield HtmlBlock(bullets=bullets)
+        if combination["difference"]:
+            yield HtmlBlock(prose=combination["difference"])
+
+
+def _direct_blocks(view: Mapping[str, Any]) -> Iterator[HtmlBlock]:
+    """Show the evidence of the direct estimate beside a tree, why there is a tree, and which was nearer before."""
+    if view["rests"]:
+        yield HtmlBlock(links=[_rests_on(evidence) for evidence in view["rests"]])
+    combination = view["combination"]
+    if combination is not None and combination["why"]:
+        yield HtmlBlock(heading="Why the question was taken apart")
+        yield HtmlBlock(bullets=[f"{text[:1].upper()}{text[1:]}" for text in combination["why"]])
+    if combination is not None and combination["record"]:
+        yield HtmlBlock(heading="When they stay apart")
+        yield HtmlBlock(text=combination["record"])
+
+
+def _rests_on(evidence: Mapping[str, Any]) -> LinkItem:
+    side = "for" if evidence["helps"] else "against"
+    weight = side if evidence["move"] is None else f"{signed(100 * evidence['move'], 0)} points"
+    return _source(f"{weight}: {evidence['claim']}", evidence["source"])
+
+
 def _source(claim: str, source: Mapping[str, Any] | None, *more: str) -> LinkItem:
     """Return a claim as a link to its source, with title and date."""
     address = web_address(source["url"]) if source else ""
-    told = [source["title"], source["date"]] if source else ["no source named"]
-    return LinkItem(text=claim, address=address, detail="; ".join(one for one in (*told, *more) if one))
+    details = [source["title"], source["date"]] if source else ["no source named"]
+    return LinkItem(text=claim, address=address, detail="; ".join(detail for detail in (*details, *more) if detail))
 
 
 def _moved(view: Mapping[str, Any]) -> Iterator[HtmlBlock]:
@@ -240,11 +330,11 @@ def _moved(view: Mapping[str, Any]) -> Iterator[HtmlBlock]:
     yield HtmlBlock(
         links=[
             _source(
-                f"{signed(100 * one['move'], 0)} points: {one['claim']}",
-                one["source"],
-                f"{one['trials']} of {plural(trials, 'trial')}",
+                f"{signed(100 * evidence['move'], 0)} points: {evidence['claim']}",
+                evidence["source"],
+                f"{evidence['trials']} of {plural(trials, 'trial')}",
             )
-            for one in view["moved"]
+            for evidence in view["moved"]
         ]
     )
     words = "How far belief moved when the evidence was first cited, on average over the trials that cite it."
@@ -268,26 +358,27 @@ def _criteria(question: Mapping[str, Any]) -> Iterator[HtmlBlock]:
 def _stage_blocks(view: Mapping[str, Any], charts: QuestionCharts) -> Iterator[HtmlBlock]:
     if view["combination"] is not None:
         yield HtmlBlock(charts=charts.stages)
-        yield HtmlBlock(definitions=[(one["name"], one["told"]) for one in view["combination"]["stages"]])
+        yield HtmlBlock(definitions=[(stage["name"], stage["text"]) for stage in view["combination"]["stages"]])
 
 
-def _withheld(found: Sequence[Mapping[str, Any]]) -> Iterator[HtmlBlock]:
-    if found:
-        told = [
-            f"{one['title']} ({one['reason']}{', ' + one['published'] if one['published'] else ''})" for one in found
+def _withheld(results: Sequence[Mapping[str, Any]]) -> Iterator[HtmlBlock]:
+    if results:
+        bullets = [
+            f"{result['title']} ({result['reason']}{', ' + result['published'] if result['published'] else ''})"
+            for result in results
         ]
-        yield HtmlBlock(bullets=told)
+        yield HtmlBlock(bullets=bullets)
 
 
 def _trial(trial: Mapping[str, Any], targets: Sequence[Mapping[str, Any]]) -> Iterator[HtmlBlock]:
     name, trace = "Panel" if trial["panel"] else f"Trial {trial['number'] + 1}", trial["trace"]
-    said = ", ".join(
-        (f"{one['label']} " if len(targets) > 1 else "") + probability_text(trial["p"][one["id"]])
-        for one in targets[:MAX_CHARTS]
-        if trial["p"] is not None and one["id"] in trial["p"]
+    answer = ", ".join(
+        (f"{target['label']} " if len(targets) > 1 else "") + percent(trial["p"][target["id"]])
+        for target in targets[:MAX_CHARTS]
+        if trial["p"] is not None and target["id"] in trial["p"]
     )
-    yield HtmlBlock(heading=f"{name}: {said or trial['state']}")
-    for label, text in (("Failed", trial["error"]), ("Rests on a failure", trial["degraded"])):
+    yield HtmlBlock(heading=f"{name}: {answer or trial['state']}")
+    for label, text in (("Failed", trial["error"]), ("Based on a failure", trial["fallback"])):
         if text:
             yield HtmlBlock(text=f"{label}: {text}", style="bad")
     spent = trace["spending"]
@@ -301,7 +392,7 @@ def _trial(trial: Mapping[str, Any], targets: Sequence[Mapping[str, Any]]) -> It
     for label, key in (("For", "evidence_for"), ("Against", "evidence_against")):
         if trace[key]:
             yield HtmlBlock(text=label, style="quiet")
-            yield HtmlBlock(links=[_source(one["claim"], one["source"]) for one in trace[key]])
+            yield HtmlBlock(links=[_source(evidence["claim"], evidence["source"]) for evidence in trace[key]])
 
 
 # The report on a whole run.
@@ -322,34 +413,40 @@ def score_figures(scores: RunScores) -> dict[str, Chart | None]:
     return {"reliability": reliability_diagram(scored.p_of(THIS_RUN), outcome, weight, name=THIS_RUN), "parts": parts}
 
 
+def run_headline(scores: RunScores) -> str:
+    """Compare a run with the base rate and the market, and say if it does worse than always 0.5."""
+    sentences = [verdict.sentence for verdict in (scores.against_rate, scores.against_price) if verdict is not None]
+    if scores.board is not None and THIS_RUN in scores.board.behind_half:
+        sentences.append(half_text({THIS_RUN: scores.board.behind_half[THIS_RUN]}))
+    return " ".join(sentences) or "Too few outcomes are known for a score."
+
+
 def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = ()) -> ReportDocument:
     """Build the report on a run: its scores, where it did well and badly, and every question with its answer."""
     figures, summary = score_figures(scores), scores.summary()
-    lead = run_headline(scores.against_rate, scores.against_price)
+    lead = run_headline(scores)
     good: list[HtmlBlock] = []
     if scores.board is not None:
         labels = {"brier_index": "Brier index of this run", "combined": "of its combined answers"}
-        found = {**summary, "combined": scores.combined}
-        pairs = [(name, _span(one)) for key, name in labels.items() if (one := found[key])]
+        values = {**summary, "combined": scores.combined}
+        pairs = [(name, _span(value)) for key, name in labels.items() if (value := values[key])]
         sides = {"of the market": scores.against_price, "of the base rate": scores.against_rate}
         pairs += [(name, both_scores(verdict)) for name, verdict in sides.items() if verdict is not None]
         pairs.append(("questions decided", f"{scores.decided} of {len(scores.answers)}"))
         good = [
             HtmlBlock(definitions=pairs),
             *([HtmlBlock(text=scores.rule)] if scores.rule else ()),
-            HtmlBlock(
-                text="100 is perfect, 50 is what 0.5 everywhere gets. In brackets: 95 % intervals.", style="quiet"
-            ),
+            HtmlBlock(text="100 is perfect, 50 is always-0.5. In brackets: 95 % intervals.", style="quiet"),
         ]
     shown = scores.answers[:MOST_QUESTIONS]
     sections: list[Section] = [
-        ("score", "How good it was", good),
+        ("score", "Scores", good),
         (
             "calibration",
-            "Does it mean what it says?",
-            [HtmlBlock(charts=[one])] if (one := figures["reliability"]) else [],
+            "Calibration",
+            [HtmlBlock(charts=[chart])] if (chart := figures["reliability"]) else [],
         ),
-        ("parts", "Where it was won and lost", [HtmlBlock(charts=[one])] if (one := figures["parts"]) else []),
+        ("parts", "Scores by group", [HtmlBlock(charts=[chart])] if (chart := figures["parts"]) else []),
         ("questions", "Questions", list(_questions(shown, len(scores.answers)))),
         ("made", "How it was made", [HtmlBlock(definitions=[pair for pair in made if pair[1]])]),
     ]
@@ -357,64 +454,64 @@ def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = 
 
 
 def both_scores(verdict: Verdict) -> str:
-    """The second one's score and the first one's on the same targets, so that they subtract to the difference.
+    """Format the scores of both on the same targets, so that their difference is the one shown.
 
-    The scores of a run and its market stand on different targets where some have no price.
+    The overall scores of a run and its market are on different targets if some have no price.
     """
     first, second = (number(side.estimate, 1) for side in (verdict.first_score, verdict.second_score))
     return f"{second}; {verdict.first} {first} on the same {plural(verdict.n, 'target')}"
 
 
-def _span(found: Mapping[str, float]) -> str:
-    if not math.isfinite(found["estimate"]):
-        return "–"
-    return f"{found['estimate']:.1f} {bracket(found['low'], found['high'], 1)}".strip()
+def _span(interval: Mapping[str, float]) -> str:
+    return f"{number(interval['estimate'], 1)} {bracket(interval['low'], interval['high'], 1)}".strip()
 
 
 def _questions(answers: Sequence[QuestionAnswer], total: int) -> Iterator[HtmlBlock]:
-    def chance(p: float | None) -> str:
-        return "–" if p is None else probability_text(p)
 
     labels = ("answer", "market", "outcome", "Brier score", "asked as of")
     rows = [
         (
-            one.question.text + ("" if len(one.targets) == 1 else f" ({one.leading.label})"),
+            answer.question.text + ("" if len(answer.targets) == 1 else f" ({answer.leading.label})"),
             (
-                chance(one.leading.p) if one.leading.p is not None or not one.failed else "failed",
-                chance(one.leading.price),
-                "open" if one.leading.outcome is None else "yes" if one.leading.outcome else "no",
-                "–" if one.brier is None else f"{one.brier:.3f}",
-                one.question.due.date().isoformat(),
+                percent(answer.leading.p) if answer.leading.p is not None or not answer.failed else "failed",
+                percent(answer.leading.price),
+                "open" if answer.leading.outcome is None else "yes" if answer.leading.outcome else "no",
+                "–" if answer.brier is None else f"{answer.brier:.3f}",
+                answer.question.due.date().isoformat(),
             ),
         )
-        for one in answers
+        for answer in answers
     ]
     if rows:
         caption = f"The first {len(rows):,} of {total:,} questions" if len(rows) < total else ""
         yield HtmlBlock(table=table("Answers", "question", map(column, labels), rows, caption=caption))
 
 
-# Answers, and one trace event, as a line of text: for the terminal, the pages, comments and assistants.
+# Answers and trace events as a line of text, for the terminal, pages, comments and assistants.
 
 
 def describe_event(event: TraceEvent, width: int = 400) -> str:
     """Describe one event in a line or two."""
     match event:
         case kinds.ModelCalled():
-            cost = "" if event.dollars is None else f" ${event.dollars:.4f}"
+            cost = "" if event.dollars is None else f" {dollars(event.dollars)}"
             return f"  {event.role}: {event.input_tokens} → {event.output_tokens} tokens{cost}"
+        case kinds.QuestionShown():
+            return f"  asked: {_short(event.text, width)}"
         case kinds.ToolUsed():
             return f"{event.step}. {event.tool}({_arguments(event.arguments)})\n   {_short(event.result, width)}"
         case kinds.LeakBlocked():
             return f"  withheld ({event.layer}): {event.reason} {event.url}".rstrip()
         case kinds.BeliefRevised():
-            p = ", ".join(f"{target} {value:.0%}" for target, value in event.p.items())
+            p = ", ".join(f"{target} {percent(value)}" for target, value in event.p.items())
             return f"  belief: {p}; {_short(event.reason, width)}"
+        case kinds.EvidenceFound():
+            return f"  research ended with {plural(len(event.items), 'piece')} of evidence"
         case kinds.NodeAnalyzed() | kinds.NodeGrounded() | kinds.NodeSynthesized() | kinds.TreeGrown():
             return _describe_tree_event(event, width)
         case kinds.ForecastMade():
-            p = ", ".join(f"{target} {value:.0%}" for target, value in event.p.items())
-            return f"answer: {p} ({event.how})"
+            p = ", ".join(f"{target} {percent(value)}" for target, value in event.p.items())
+            return f"answer: {p} ({event.in_words})"
         case kinds.Failed():
             return f"failed: {event.error}"
 
@@ -426,15 +523,23 @@ def _describe_tree_event(event: TraceEvent, width: int) -> str:
             lines = [f"  {id}: {_short(event.claims.get(id, ''), width)}" for id in event.added]
             return "\n".join([f"{event.node} was broken down into {len(event.added)} claims", *lines])
         case kinds.NodeGrounded():
-            value = "no probability" if event.p is None else f"{event.p:.0%}"
+            value = "no probability" if event.p is None else percent(event.p)
             return f"{event.node} grounded by {event.grounder}: {value} {_short(event.error, width)}".rstrip()
         case kinds.NodeSynthesized():
-            value = "no probability" if event.p is None else f"{event.p:.0%}"
-            return f"{event.node} put together: {value} by {json.dumps(event.link, ensure_ascii=False)[:width]}"
+            value = "no probability" if event.p is None else percent(event.p)
+            return f"{event.node} put together: {value} by {_link_text(event.link)[:width]}"
         case kinds.TreeGrown():
             return f"the tree for {event.tree} is finished: {len(event.document.get('nodes', ()))} claims"
         case _:
             return ""
+
+
+def _link_text(stored: Mapping[str, Any]) -> str:
+    """Return how a claim follows from its children in words, or the numbers if its kind has no words."""
+    link = read_link(JsonObject(dict(stored), []))
+    if link is None or not link.heading:
+        return json.dumps(stored, ensure_ascii=False)
+    return f"{link.heading}. {link.describe(())}"
 
 
 def _arguments(arguments: Any) -> str:
@@ -446,7 +551,7 @@ def _short(text: str, width: int) -> str:
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
-# Answers as the terminal and comments write them.
+# Answers as text for the terminal and comments.
 
 
 def answer_text(forecast: Forecast, question: Question | None) -> str:
@@ -454,7 +559,7 @@ def answer_text(forecast: Forecast, question: Question | None) -> str:
 
     >>> from foretell.questions.as_of import AsOf
     >>> answer_text(Forecast(question_id="q", forecaster="f", as_of=AsOf.day("2026-11-15"), p={"yes": 0.344}), None)
-    '34.4%'
+    '34.4 %'
     """
     scale = None if question is None else question.range
     if isinstance(forecast.distribution, Numeric):
@@ -464,13 +569,13 @@ def answer_text(forecast: Forecast, question: Question | None) -> str:
         low, middle, high = (str(value) if scale is None else scale.write(value) for value in values)
         return f"{middle} (8 in 10: {low} to {high})"
     if len(forecast.p) == 1:
-        return f"{next(iter(forecast.p.values())):.1%}"
-    labels = {} if question is None else {target.id: target.label or target.id for target in question.targets}
-    ranked = sorted(forecast.p.items(), key=lambda one: -one[1])
-    return ", ".join(f"{labels.get(id, id)} {p:.1%}" for id, p in ranked)
+        return percent(next(iter(forecast.p.values())), 1)
+    labels = {} if question is None else {target.id: target.short_label for target in question.targets}
+    ranked = sorted(forecast.p.items(), key=lambda item: -item[1])
+    return ", ".join(f"{labels.get(id, id)} {percent(p, 1)}" for id, p in ranked)
 
 
-# The picture that stands for an answer where its link is shared: question, number, market and outcome.
+# The preview image of a link to an answer: question, number, market and outcome.
 
 
 WIDTH, HEIGHT, MARGIN = 1200, 630, 80
@@ -486,23 +591,23 @@ def question_card(
     lines = [*lines[:3], f"{lines[3][:40]}…"] if len(lines) > 4 else lines
     parts: list[Markup] = [element("rect", width=f"{WIDTH}", height=f"{HEIGHT}", fill="#ffffff")]
     parts += [_text(MARGIN, 120 + 56 * n, line, 46, "#1b2129", BOLD) for n, line in enumerate(lines)]
-    said = "no answer yet" if p is None else f"{100 * p:.0f} %"
-    parts.append(_text(MARGIN, 470, said, 130 if p is not None else 60, OURS, BOLD))
-    beside = [] if price is None else [(f"market {100 * price:.0f} %", MARKET)]
+    answer = "no answer yet" if p is None else percent(p)
+    parts.append(_text(MARGIN, 470, answer, 130 if p is not None else 60, OURS, BOLD))
+    beside = [] if price is None else [(f"market {percent(price)}", MARKET)]
     beside += [] if outcome is None else [("it happened", YES) if outcome else ("it did not happen", NO)]
-    parts += [_text(560, 410 + 54 * n, told, 40, colour) for n, (told, colour) in enumerate(beside)]
+    parts += [_text(560, 410 + 54 * n, label, 40, colour) for n, (label, colour) in enumerate(beside)]
     x = ChartScale(low=0, high=1, start=MARGIN, stop=WIDTH - MARGIN)
     parts.append(_bar(x(0), x(1) - x(0), 532, 8, "#dfe3e8"))
-    parts += [_dot(x(one), 536, 7, OURS, "0.35") for one in trials[:50]]
+    parts += [_dot(x(trial), 536, 7, OURS, "0.35") for trial in trials[:50]]
     parts += [] if price is None else [_bar(x(price) - 4, 8, 512, 48, MARKET)]
     parts += [] if p is None else [_bar(x(p) - 5, 10, 506, 60, OURS)]
     parts += [] if outcome is None else [_dot(x(outcome), 536, 14, YES if outcome else NO, "1")]
     parts += [_text(WIDTH - MARGIN, 600, "foretell", 28, QUIET, AT_END)]
-    return figure(WIDTH, HEIGHT, f"{question}: {said}", *parts)
+    return figure(WIDTH, HEIGHT, f"{question}: {answer}", *parts)
 
 
-def _text(x: float, y: float, said: str, size: int, colour: str, more: str = "") -> Markup:
-    return element("text", said, x=f"{x}", y=f"{y}", style=f"font-size:{size}px;fill:{colour}{more}")
+def _text(x: float, y: float, content: str, size: int, colour: str, more: str = "") -> Markup:
+    return element("text", content, x=f"{x}", y=f"{y}", style=f"font-size:{size}px;fill:{colour}{more}")
 
 
 BOLD, AT_END = ";font-weight:700", ";text-anchor:end"

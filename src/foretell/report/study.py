@@ -1,16 +1,15 @@
 """The result of a study: sentences, tables whose numbers have intervals, charts, notes and the cost.
 
-Every study and the audit of a run return a `StudyResult`. `foretell.report.document` shows it in a terminal, as
-Markdown and as a web page; `to_dict` returns what its JSON file holds.
+Every study and the audit of a run return a `StudyContent`. `foretell.report.document` shows it in a terminal, as
+Markdown and as a web page; `to_dict` returns the content of its JSON file.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from io import StringIO
 from math import isfinite, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeVar
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
@@ -21,15 +20,13 @@ from foretell.questions.forecast import Cost
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.svg import Chart
+from foretell.report.numbers import CellUnit
 from foretell.report.numbers import CellValue as CellValue
 from foretell.report.provenance import Provenance, current_command
 from foretell.scoring.verdict import Verdict, corrected
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 SCHEMA = "foretell/study/2"
-RowStyle = Literal["", "anchor", "reference"]
+RowStyle = Literal["", "baseline", "reference"]
 
 
 def cell_number(value: CellValue, *, gain: bool = False) -> float:
@@ -58,6 +55,7 @@ class StudyColumn:
     """Whether intervals are left out."""
     gain: bool = False
     """Whether differences are shown so that above 0 is better, whatever the metric."""
+    unit: CellUnit = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +90,8 @@ class StudyTable:
 
     def numbers(self, label: str) -> dict[str, float]:
         """Return the numbers of one column by row name, without intervals; rows without a number are left out."""
-        found = {name: cell_number(value) for name, value in self.column(label).items()}
-        return {name: value for name, value in found.items() if isfinite(value)}
+        numbers = {name: cell_number(value) for name, value in self.column(label).items()}
+        return {name: value for name, value in numbers.items() if isfinite(value)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +112,8 @@ class StudyFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyResult:
-    """The result of a study, ready to print, to write as a page and to save."""
+class StudyContent:
+    """The result of a study: sentences, tables, charts and notes."""
 
     name: str
     """The name of the study in the registry."""
@@ -145,7 +143,7 @@ class StudyResult:
         return " ".join(self.sentences)
 
     def made(self) -> Provenance:
-        """Return what makes a page of this study now."""
+        """Return the provenance of a page of this study that is made now."""
         return Provenance.now(self.settings, command=self.command)
 
     def table(self, title: str) -> StudyTable:
@@ -165,28 +163,20 @@ class StudyResult:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the user: what the model calls cost."""
-        return () if self.cost is None else (f"{self.cost}; run again, stored replies cost nothing",)
+        return () if self.cost is None else (f"{self.cost}; if it is run again, stored replies cost nothing",)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per cell of every table, for CSV and Parquet: table, row, column, value, low, high, text."""
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         for table in self.tables:
             for row in table.rows:
                 for column, value in zip(table.columns, row.values, strict=True):
                     ranged = isinstance(value, Interval | Verdict)
                     numbers = (cell_number(value), value.low if ranged else nan, value.high if ranged else nan)
-                    cell = {"table": table.title, "row": row.name, "column": column.label}
-                    cell |= dict(zip(("value", "low", "high"), map(plain_data, numbers), strict=True))
-                    found.append({**cell, "text": value if isinstance(value, str) else None})
-        return found
-
-    def write_folder(self, folder: Path) -> list[Path]:
-        """Write the page, Markdown, JSON and all charts into a folder; returns the files written."""
-        from foretell.report.document import write_outputs
-
-        folder.mkdir(parents=True, exist_ok=True)
-        written = write_outputs(self, [folder / f"{self.name}{suffix}" for suffix in (".html", ".md", ".json")])
-        return [*written, *(self.write_charts(folder / f"{self.name}.svg") if self.charts else ())]
+                    line = {"table": table.title, "row": row.name, "column": column.label}
+                    line |= dict(zip(("value", "low", "high"), map(plain_data, numbers), strict=True))
+                    rows.append({**line, "text": value if isinstance(value, str) else None})
+        return rows
 
     def write_charts(self, path: Path) -> list[Path]:
         """Write the charts as SVG or PNG, by the suffix; returns the files written.
@@ -198,32 +188,6 @@ class StudyResult:
         several = len(self.charts) > 1
         paths = [path.with_stem(f"{path.stem}-{chart.name}") if several else path for chart in self.charts]
         return [chart.chart.save(name) for chart, name in zip(self.charts, paths, strict=True)]
-
-    def print(self, console: "Console") -> None:
-        """Print the result in a terminal."""
-        from foretell.report.document import print_study
-
-        print_study(self, console)
-
-    def __str__(self) -> str:
-        """Return the text that a terminal of 80 columns shows, without colour."""
-        from foretell.report.terminal import console
-
-        text = StringIO()
-        self.print(console(file=text, width=80, color_system=None))
-        return text.getvalue()
-
-    def to_markdown(self) -> str:
-        """Return the result as Markdown."""
-        from foretell.report.document import markdown_study
-
-        return markdown_study(self)
-
-    def to_html(self) -> str:
-        """Return the result as a single web page that needs no network."""
-        from foretell.report.document import study_page
-
-        return study_page(self)
 
     def to_json(self) -> str:
         """Return the result as JSON; missing numbers are null."""
@@ -237,16 +201,19 @@ class StudyResult:
             "title": self.title,
             "sentences": list(self.sentences),
             "tables": [_table_to_dict(table) for table in self.tables],
-            "charts": [{"name": one.name, "title": one.title} for one in self.charts],
+            "charts": [{"name": chart.name, "title": chart.title} for chart in self.charts],
             "notes": list(self.notes),
             "settings": plain_data(dict(self.settings)),
             "how_to_read": list(self.how_to_read),
             "cost": None if self.cost is None else _cost_to_dict(self.cost),
             "passed": self.passed,
-            "files": [one.name for one in self.files],
+            "files": [file.name for file in self.files],
             "details": plain_data(dict(self.details)),
             "command": self.command,
         }
+
+
+AnyStudy = TypeVar("AnyStudy", bound=StudyContent)
 
 
 def _cost_to_dict(cost: Cost) -> dict[str, Any]:
@@ -331,11 +298,13 @@ def table(  # noqa: PLR0913 - what tables differ in
     named = list(rows.items() if isinstance(rows, Mapping) else rows)
     columns_of_cells = zip(*(values for _, values in named), strict=True)
     lines = zip(*(_corrected(cells) if correct else cells for cells in columns_of_cells), strict=True)
-    made = [
+    table_rows = [
         StudyRow(name=name, values=tuple(values), style=(styles or {}).get(name, ""))
         for (name, _), values in zip(named, lines, strict=True)
     ]
-    return StudyTable(title=title, row_header=row_header, columns=tuple(columns), rows=tuple(made), caption=caption)
+    return StudyTable(
+        title=title, row_header=row_header, columns=tuple(columns), rows=tuple(table_rows), caption=caption
+    )
 
 
 def forest_chart(
@@ -348,7 +317,7 @@ def forest_chart(
     reference: float | None = None,
 ) -> StudyChart:
     """Plot numbers with their intervals below each other, in the order given; missing ones are left out."""
-    rows = [ForestRow(name=who, interval=one) for who, one in intervals.items() if one is not None]
+    rows = [ForestRow(name=name, interval=interval) for name, interval in intervals.items() if interval is not None]
     chart = forest_plot(rows, label=label, decimals=decimals, reference=reference)
     return StudyChart(name=name, title=title, chart=chart)
 
@@ -364,7 +333,7 @@ def draw_settings(how: Resampling) -> dict[str, Any]:
     return {"draws": how.draws, "level": how.level, "seed": how.seed}
 
 
-def with_cost(result: StudyResult, cost: Cost, **settings: Any) -> StudyResult:
+def with_cost(result: AnyStudy, cost: Cost, **settings: Any) -> AnyStudy:
     """Return the result with the cost of its model calls, and with `settings` before its own."""
-    note = (f"{cost.unpriced} calls have no known price: dollars leave them out",) if cost.unpriced else ()
+    note = (f"{cost.unpriced} calls have no known price and are not included in the dollars",) if cost.unpriced else ()
     return replace(result, settings={**settings, **result.settings}, notes=(*result.notes, *note), cost=cost)

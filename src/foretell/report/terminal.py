@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from foretell.data.untrusted import for_terminal
+from foretell.number_text import percent, percent_range
 from foretell.report.markup import clean, shorten
 
 if TYPE_CHECKING:
@@ -35,8 +37,8 @@ class TextColumn:
 def text_table(columns: Sequence[TextColumn], rows: Iterable[Sequence[object]], width: int = 80) -> str:
     """Format a table as plain text.
 
-    If it is too wide, less important columns are left out first; then the widest cells that may be shortened are
-    shortened in the middle, so that different names never look alike.
+    If it is too wide, less important columns are left out first, and a last line names them; then the widest cells that
+    may be shortened are shortened in the middle, so that different names never look alike.
 
     >>> print(text_table([TextColumn(head="name", shrink=8), TextColumn(head="n", right=True)],
     ...                  [("a-very-long-name-1", 12), ("a-very-long-name-2", 3)], width=16))
@@ -44,6 +46,14 @@ def text_table(columns: Sequence[TextColumn], rows: Iterable[Sequence[object]], 
     a-very…ame-1  12
     a-very…ame-2   3
     """
+    lines, note = text_lines(columns, rows, width)
+    return "\n".join([*lines, *filter(None, [note])])
+
+
+def text_lines(
+    columns: Sequence[TextColumn], rows: Iterable[Sequence[object]], width: int = 80
+) -> tuple[list[str], str]:
+    """Return the lines of `text_table`, the head first, and the note on columns that were left out."""
     lines = [[clean(str(cell)) for cell in row] for row in rows]
     chosen = list(range(len(columns)))
     while _least(columns, lines, chosen) > width and any(columns[i].drop for i in chosen):
@@ -58,7 +68,19 @@ def text_table(columns: Sequence[TextColumn], rows: Iterable[Sequence[object]], 
             widths[i] = max(map(len, (columns[i].head, *cells[i])))
     heads = [columns[i].head for i in chosen]
     body = [heads, *([cells[i][place] for i in chosen] for place in range(len(lines)))]
-    return "\n".join(_line(line, [(widths[i], columns[i].right) for i in chosen]) for line in body)
+    shapes = [(widths[i], columns[i].right) for i in chosen]
+    missing = [column.head for i, column in enumerate(columns) if i not in chosen]
+    return [_line(line, shapes) for line in body], "\n".join(wrap(left_out_note(missing), width))
+
+
+def left_out_note(columns: Sequence[str], *, intervals: bool = False) -> str:
+    """Return the sentence on what a table leaves out for lack of width; empty if nothing.
+
+    >>> left_out_note(["cost", "n"], intervals=True)
+    'Not shown for lack of width: intervals, cost, n.'
+    """
+    missing = [*(["intervals"] if intervals else []), *columns]
+    return f"Not shown for lack of width: {', '.join(missing)}." if missing else ""
 
 
 def distinct(names: Sequence[str], width: int) -> list[str]:
@@ -96,23 +118,56 @@ def rich_table() -> "RichTable":
 
 
 def console(**options: Any) -> "Console":
-    """Return a console for untrusted text: standard output by default, as wide as the terminal or 80 columns."""
+    """Return a console for untrusted text: standard output by default, as wide as the terminal or 80 columns.
+
+    Redirected output is not wrapped, so that a command in it can be copied.
+    """
     from rich.console import Console
+    from rich.text import Text
 
     class HarmlessConsole(Console):
         """Passes our own colours and cursor movements through, but no control characters contained in text."""
 
-        def render(self, *given: Any, **more: Any) -> "Iterable[Segment]":
-            for segment in super().render(*given, **more):
+        def print(self, *objects: Any, **kwargs: Any) -> None:
+            redirected = "file" not in options and not self.is_terminal
+            if redirected and all(isinstance(part, str | Text) for part in objects):
+                kwargs.setdefault("soft_wrap", True)
+            super().print(*objects, **kwargs)
+
+        def render(self, *args: Any, **kwargs: Any) -> "Iterable[Segment]":
+            for segment in super().render(*args, **kwargs):
                 yield segment if segment.control else segment._replace(text=for_terminal(segment.text))
 
-    # Square brackets and colons in a text are no markup of ours.
+    # Square brackets and colons in a text are not markup.
     return HarmlessConsole(markup=False, emoji=False, **options)
 
 
 def show_text(console: "Console", text: str) -> None:
     """Write text to a console as it is, neither wrapped nor styled, without terminal control characters."""
     console.file.write(for_terminal(text))
+
+
+def show_answer(
+    console: "Console",
+    values: Sequence[tuple[str, float, tuple[float, float] | None]],
+    reasoning: Sequence[str],
+    *,
+    apart: bool,
+) -> None:
+    """Print the probability of every outcome with its range, and what it rests on.
+
+    If tree and direct estimate stay apart, the line with both, the first of `reasoning`, comes before the probability.
+    """
+    from rich.text import Text
+
+    first = reasoning[:1] if apart else ()
+    for line in first:
+        console.print(Text(line, style="bold"))
+    for outcome, p, ends in values:
+        interval = "" if ends is None else f"   range {percent_range(*ends)}"
+        console.print(Text.assemble((percent(p), "bold"), f"  {outcome}{interval}"))
+    for line in reasoning[len(first) :]:
+        console.print(Text(line))
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
@@ -131,12 +186,12 @@ def show_exception(kind: type[BaseException], error: BaseException, at: "Traceba
 
 def _least(columns: Sequence[TextColumn], lines: Sequence[Sequence[str]], chosen: Sequence[int]) -> int:
     """Return the minimum width of a table with these columns."""
-    found = 0
+    width = 0
     for i in chosen:
         widest = max(map(len, (columns[i].head, *(line[i] for line in lines))))
         least = columns[i].shrink
-        found += widest if least is None else max(min(least, widest), len(columns[i].head))
-    return found + GAP * (len(chosen) - 1)
+        width += widest if least is None else max(min(least, widest), len(columns[i].head))
+    return width + GAP * (len(chosen) - 1)
 
 
 def _line(cells: Sequence[str], shapes: Sequence[tuple[int, bool]]) -> str:

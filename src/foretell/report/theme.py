@@ -26,7 +26,7 @@ PALETTE: dict[str, ColourPair] = {
     "k": ("#4f6b00", "#b5d34a"),
     "l": ("#47566a", "#b8c6d4"),
     "m": ("#bd2424", "#ff8279"),
-    "anchor": ("#fff3d6", "#3a3118"),
+    "highlight": ("#fff3d6", "#3a3118"),
 }
 
 DIVERGING: tuple[ColourPair, ...] = (
@@ -89,12 +89,12 @@ def figure_rules(*, plain: bool = False) -> str:
         variable = "" if plain else f";{role}:var(--ft-{name})"
         return f".ft {selector}{{{role}:{light}{variable}}}"
 
-    font = "font:12px/1.2 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
-    font = "font-size:12px;font-family:Arial,Helvetica,sans-serif" if plain else font
+    font = "font:12.5px/1.2 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
+    font = "font-size:12.5px;font-family:Arial,Helvetica,sans-serif" if plain else font
     rules = [
         f".ft{{{font};font-variant-numeric:tabular-nums}}",
         colour("text", "fill", "ink", PALETTE["ink"][0]),
-        ".ft .s{font-size:11px}.ft .xs{font-size:10px}.ft .h{font-size:13px;font-weight:600}.ft .w{font-weight:600}",
+        ".ft .s{font-size:12px}.ft .xs{font-size:11.5px}.ft .h{font-size:13px;font-weight:600}.ft .w{font-weight:600}",
         ".ft .m{text-anchor:middle}.ft .r{text-anchor:end}",
         colour(".k", "fill", "muted", PALETTE["muted"][0]),
         ".ft .dash{stroke-dasharray:4 3}.ft .dots{stroke-dasharray:1.5 2.5}.ft .no{fill:none}",

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from foretell.number_text import dollars, plural
 from foretell.report.html import render_page
 from foretell.report.markup import markdown_text, shorten, web_address
 from foretell.report.provenance import Provenance
@@ -14,7 +15,7 @@ class TournamentRow:
     """One question in one tournament run: its forecast and whether it was sent, or why there is none."""
 
     question: str
-    """Our id of the question, such as `metaculus/20925`."""
+    """The question's id in foretell, such as `metaculus/20925`."""
     text: str = ""
     """Wording of the question."""
     answer: str = ""
@@ -29,7 +30,7 @@ class TournamentRow:
 
     @property
     def named(self) -> str:
-        """The wording and our id, on one line."""
+        """The wording and the id, on one line."""
         return f"{shorten(self.text, 60)} ({self.question})" if self.text else self.question
 
     @property
@@ -82,16 +83,12 @@ class TournamentDay:
     @property
     def lead(self) -> str:
         """The day in a sentence."""
-        of = f" of ${self.budget:g}" if self.budget is not None else ""
+        of = f" of {dollars(self.budget)}" if self.budget is not None else ""
         how = "sent with their comments" if self.comments else "sent"
-        counts = f"{_count(len(self.sent), 'forecast')} {how}, {len(self.failed)} failed"
-        money = f"${self.billed:.2f} billed today, ${self.billed_in_all:.2f}{of} in all"
-        money += f", ${self.unknown:.2f} unknown" if self.unknown else ""
-        return f"{counts}, in {_count(self.visits, 'run')} as {self.account}; {money}."
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+        counts = f"{plural(len(self.sent), 'forecast')} {how}, {len(self.failed)} failed"
+        money = f"{dollars(self.billed)} billed today, {dollars(self.billed_in_all)}{of} in all"
+        money += f", {dollars(self.unknown)} unknown" if self.unknown else ""
+        return f"{counts}, in {plural(self.visits, 'run')} as {self.account}; {money}."
 
 
 def tournament_page(day: TournamentDay) -> str:
@@ -112,7 +109,7 @@ def markdown_summary(day: TournamentDay) -> str:
     failed = [f"{row.text}: {row.problem}" for row in day.failed]
     skipped = [f"{n} × {reason}" for reason, n in day.skipped.items()]
     for heading, listed in (("Failed:", failed), ("Left out:", skipped), ("", day.notes)):
-        lines += ["", *filter(None, [heading]), *(f"- {markdown_text(one)}" for one in listed)] if listed else []
+        lines += ["", *filter(None, [heading]), *(f"- {markdown_text(item)}" for item in listed)] if listed else []
     return "\n".join([*lines, "", Provenance.now().to_markdown()])
 
 

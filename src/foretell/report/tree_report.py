@@ -1,6 +1,6 @@
-"""The report on a tree: its answer, what that depends on and how sure it is, every claim with evidence, and its origin.
+"""The report on a tree: its answer, its drivers and uncertainty, every claim with evidence, and its origin.
 
-No model writes it: its own words are generated from the numbers, and those of models and people are quoted.
+No model writes it: sentences are generated from the numbers, and models and people are quoted.
 """
 
 import re
@@ -17,22 +17,24 @@ from foretell.forecasters.tree.exports import (
     link_in_words,
     outline,
     stale_parts,
+    tree_caveats,
     tree_failures,
 )
 from foretell.forecasters.tree.history import TreeVersion, tree_digest
+from foretell.forecasters.tree.parts import change_lines, claim_parts, reasoning_lines
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin, leaves
 from foretell.forecasters.tree.text import enumeration, format_probability, one_line
 from foretell.forecasters.tree.what_if import WhatIfResult
+from foretell.number_text import brief_percent, percent, signed
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.report.charts.svg import Chart, figure, rect, text
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, OutlineItem, Section
 from foretell.report.markup import Markup, clean, compact, element, shorten, web_address
-from foretell.report.numbers import signed
 from foretell.report.study import column, table, words
 from foretell.report.theme import DIVERGING
 
-# A tree of claims as a picture: the answer on the left, what it rests on to the right, probabilities as colours.
+# A tree of claims as a picture: the answer on the left, the claims it depends on to the right, coloured by probability.
 
 
 BOX, ROW, COLUMN, MARGIN = 210, 40, 258, 6
@@ -87,9 +89,9 @@ def _drawn(root: str, claims: Mapping[str, PictureClaim]) -> tuple[dict[str, int
             drawn |= dict.fromkeys(new)
             below += new
         level = below
-    # A claim stands to the right of everything that rests on it, also where one of these stands further to the right.
+    # A claim is drawn to the right of every claim that depends on it.
     depth = dict.fromkeys(drawn, 0)
-    for _ in drawn:  # As often as the longest way is long, at most.
+    for _ in drawn:  # At most as often as the longest path has steps.
         for id in drawn:
             below = [child for child in claims[id].children if child in drawn and depth[child] <= depth[id]]
             depth |= dict.fromkeys(below, depth[id] + 1)
@@ -130,15 +132,15 @@ def _edge(start: tuple[float, float], end: tuple[float, float], pull: float) -> 
 def _box(claim: PictureClaim, place: tuple[float, float], hidden: int) -> list[Markup]:
     x, y = place
     step = None if claim.p is None else min(int(claim.p * len(DIVERGING)), len(DIVERGING) - 1)
-    ink = "" if step is None else f" f-o{step}"
+    text_colour = "" if step is None else f" f-o{step}"
     fill = "f-panel" if step is None else f"f-d{step}"
     more = f" (+{hidden})" if hidden else ""
     alarm = " l-b bold dash" if claim.alarm else " l-axis thin"
     return [
         rect(x, y, BOX, HEIGHT, f"{fill}{alarm}", tip=f"{claim.id} {claim.value}: {claim.text}"),
-        text(x + 6, y + 13, f"{claim.id}{more}", f"s w{ink}"),
-        text(x + BOX - 6, y + 13, claim.value, f"s w r{ink}"),
-        text(x + 6, y + 27, shorten(claim.text, LETTERS), f"xs{ink}"),
+        text(x + 6, y + 13, f"{claim.id}{more}", f"s w{text_colour}"),
+        text(x + BOX - 6, y + 13, claim.value, f"s w r{text_colour}"),
+        text(x + 6, y + 27, shorten(claim.text, LETTERS), f"xs{text_colour}"),
     ]
 
 
@@ -152,18 +154,18 @@ SIGNERS = ("prepared by", "checked by", "date")
 READING = (
     "Pull: by how much the answer is higher than if the claim were even. Slope: by how much the answer rises if the "
     "claim goes from surely false to surely true. Share: its part in how far the answer can be expected to move once "
-    "the truth of the inputs is known. Turns at: the probability of the claim at which the answer would be even."
+    "the truth of the inputs is known. Turns at: the probability of the claim at which the answer would be 0.5."
 )
 PICTURE = (
-    "The further to the right, the more in detail. Blue boxes are likely, orange ones unlikely. The answer rises with "
-    "claims on full lines and falls with those on dashed ones; a dashed frame marks what failed or is stale."
+    "Detail increases to the right. Blue boxes are likely, orange ones unlikely. The answer rises with "
+    "claims on full lines and falls with those on dashed ones; a dashed frame marks claims that failed or are stale."
 )
 _PUBLISHED = re.compile(r"\((\d{4}-\d\d-\d\d)\)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportFacts:
-    """What a report says besides the tree: its file and who changed it."""
+    """Facts of a report besides the tree: its file and its versions."""
 
     file: str = "TREE.json"
     """The tree's file as named in commands."""
@@ -175,16 +177,21 @@ class ReportFacts:
 def tree_report(tree: Tree, outcomes: Sequence[WhatIfResult] = (), facts: ReportFacts | None = None) -> ReportDocument:
     """Build the report on a tree that has been evaluated; scenarios are compared if their `outcomes` are given."""
     facts = facts or ReportFacts()
-    found, bar = drivers(tree), error_bar(tree, systematic_error=facts.systematic_error)
+    inputs, bar = drivers(tree), error_bar(tree, systematic_error=facts.systematic_error)
     top = tree.nodes[tree.root]
     sections: list[Section] = [
         ("reliance", "Before you rely on it", list(_reliance(tree))),
         ("criteria", "How it resolves", list(_criteria(tree))),
-        ("inputs", "What it hangs on", list(_drivers(tree, found))),
+        ("direct", "Tree and direct estimate", list(_reconciliation(tree))),
+        ("inputs", "What it hangs on", list(_drivers(tree, inputs))),
         ("bar", "How sure it is", list(_sureness(tree, bar, facts))),
         ("tree", "The tree", list(_picture(tree))),
         ("scenarios", "Scenarios", [_scenarios(tree, outcomes)] if outcomes else []),
-        ("claims", "Every claim", [one for line in outline(tree) if not line.again for one in _claim(tree, line.node)]),
+        (
+            "claims",
+            "Every claim",
+            [block for line in outline(tree) if not line.again for block in _claim(tree, line.node)],
+        ),
         ("made", "How it was made", list(_making(tree, facts))),
         ("reproduce", "How to reproduce it", [HtmlBlock(bullets=_reproducing(tree, facts))]),
         (
@@ -193,61 +200,53 @@ def tree_report(tree: Tree, outcomes: Sequence[WhatIfResult] = (), facts: Report
             [HtmlBlock(definitions=[(who, ". " * 24) for who in SIGNERS])],
         ),
     ]
-    return ReportDocument(title=top.claim, lead=_answer(tree, found, bar), sections=sections)
+    return ReportDocument(title=top.claim, lead=_answer(tree, inputs, bar), sections=sections)
 
 
 # The answer in a paragraph.
 
 
-def _answer(tree: Tree, found: Sequence[Driver], bar: ErrorBar | None) -> str:
+def _answer(tree: Tree, inputs: Sequence[Driver], bar: ErrorBar | None) -> str:
     top, origin = tree.nodes[tree.root], tree.origin or TreeOrigin()
     as_of = f", as of {tree.as_of}" if tree.as_of is not None else ""
     closes = f"; it will be known by {origin.closes}" if origin.closes else ""
     parts = [f"Probability {format_probability(top.p)}{as_of}{closes}."]
+    if origin.reconciliation is not None:
+        first = reasoning_lines(tree)[0]
+        # Two numbers that stay apart come before the tree's own.
+        parts.insert(0 if origin.reconciliation.apart else 1, f"{first[:1].upper()}{first[1:]}.")
     if bar is not None:
         parts.append(f"The answer lies {bar}.")
-    parts += _incomplete(tree)
+    parts += map(_sentence, [*tree_failures(tree), *tree_caveats(tree)])
     factor = top.key_factor or (top.grounding.key_factor if top.grounding is not None else "")
     if factor:
         parts.append(f"Key factor: {_sentence(factor)}")
-    for direction, told in ((1, "Most for it"), (-1, "Most against it")):
-        one = next((one for one in found if one.pull * direction > 0), None)
-        if one is not None and one.id != tree.root:
-            claim = _sentence(shorten(one.claim, 160))
-            parts.append(f"{told}: {one.id} at {format_probability(one.p)}, {claim}")
-    turning = next((one for one in found if one.turns_at is not None and one.id != tree.root), None)
+    for direction, label in ((1, "Most for it"), (-1, "Most against it")):
+        driver = next((driver for driver in inputs if driver.pull * direction > 0), None)
+        if driver is not None and driver.id != tree.root:
+            claim = _sentence(shorten(driver.claim, 160))
+            parts.append(f"{label}: {driver.id} at {format_probability(driver.p)}, {claim}")
+    turning = next((driver for driver in inputs if driver.turns_at is not None and driver.id != tree.root), None)
     if turning is not None and turning.turns_at is not None:
         at = format_probability(turning.turns_at)
-        parts.append(f"The answer would be even with {turning.id} at {at} instead of {format_probability(turning.p)}.")
+        parts.append(f"The answer would be 0.5 with {turning.id} at {at} instead of {format_probability(turning.p)}.")
     return " ".join(parts)
 
 
 def _sentence(text: str) -> str:
-    told = one_line(text)
-    return told if told.endswith((".", "!", "?", "…")) else f"{told}."
+    line = one_line(text)
+    return line if line.endswith((".", "!", "?", "…")) else f"{line}."
 
 
-def _incomplete(tree: Tree) -> Iterator[str]:
-    missing = tree.nodes[tree.root].incomplete
-    if not missing:
-        return
-    stand_in = format_probability(tree.missing)
-    yield f"Without a number of their own: {', '.join(missing)}. {stand_in} stands in for them."
-
-
-# Section by section.
+# The sections.
 
 
 def _reliance(tree: Tree) -> Iterator[HtmlBlock]:
-    failed, stale = tree_failures(tree), stale_parts(tree)
-    for told in (*(f"Failed: {one}" for one in failed), *(f"Stale: {one}" for one in stale), *_incomplete(tree)):
-        yield HtmlBlock(text=told, style="bad")
-    if not failed and not stale and not tree.nodes[tree.root].incomplete:
+    failed, stale, caveats = tree_failures(tree), stale_parts(tree), tree_caveats(tree)
+    for problem in (*(f"Failed: {id}" for id in failed), *(f"Stale: {id}" for id in stale), *map(_sentence, caveats)):
+        yield HtmlBlock(text=problem, style="bad")
+    if not failed and not stale and not caveats:
         yield HtmlBlock(text="Every leaf has a number, no synthesis failed, and nothing is stale.")
-    routed = [node for node in tree.nodes.values() if node.grounding is not None and len(node.grounding.route) > 1]
-    if routed:
-        words = "Examined by another grounder than the one that was meant, or not every time: "
-        yield HtmlBlock(text=words + ", ".join(node.id for node in routed) + ".")
     if tree.notes:
         yield HtmlBlock(bullets=tree.notes)
 
@@ -260,18 +259,36 @@ def _criteria(tree: Tree) -> Iterator[HtmlBlock]:
     if origin.criteria:
         yield HtmlBlock(prose=origin.criteria)
     else:
-        yield HtmlBlock(text="No criteria were given: the claim, as it is worded, comes true or it does not.")
+        yield HtmlBlock(text="No criteria were given; the wording of the claim decides.")
 
 
-def _drivers(tree: Tree, found: Sequence[Driver]) -> Iterator[HtmlBlock]:
-    if not found:
-        yield HtmlBlock(text="Nothing moves it: the answer is given and not worked out.")
+def _reconciliation(tree: Tree) -> Iterator[HtmlBlock]:
+    """Show the tree beside the direct estimate, and what was changed to reconcile them."""
+    both = tree.origin.reconciliation if tree.origin is not None else None
+    if both is None:
         return
-    yield HtmlBlock(charts=[tornado_of(tree, found)])
+    yield HtmlBlock(text="The direct estimate was made from the research, before the tree existed.")
+    together = both.combined()
+    rows = [
+        (target, tuple(map(brief_percent, (both.tree[target], both.direct[target], together[target]))))
+        for target in both.tree
+    ]
+    columns = map(column, ("tree", "direct", "together"))
+    caption = f"They {both.verdict}; together is {percent(both.weight)} of the tree, in log-odds."
+    yield HtmlBlock(table=table("Tree and direct estimate", "outcome", columns, rows, caption=caption))
+    if lines := change_lines(both):
+        yield HtmlBlock(bullets=[f"{line[:1].upper()}{line[1:]}" for line in lines])
+
+
+def _drivers(tree: Tree, inputs: Sequence[Driver]) -> Iterator[HtmlBlock]:
+    if not inputs:
+        yield HtmlBlock(text="Nothing moves it: the answer is given, not computed.")
+        return
+    yield HtmlBlock(charts=[tornado_of(tree, inputs)])
     groups = {
-        "Drivers up": [one for one in found if one.pull > 0],
-        "Drivers down": [one for one in found if one.pull < 0],
-        "No pull either way": [one for one in found if one.pull == 0],
+        "Drivers up": [driver for driver in inputs if driver.pull > 0],
+        "Drivers down": [driver for driver in inputs if driver.pull < 0],
+        "No pull either way": [driver for driver in inputs if driver.pull == 0],
     }
     for title, some in groups.items():
         if some:
@@ -284,18 +301,18 @@ def _driver_table(title: str, some: Sequence[Driver], caption: str) -> HtmlBlock
     labels = ("p", "pull", "slope", "share", "answer if false", "answer if true", "turns at")
     rows = [
         (
-            f"{one.id} {one.claim}",
+            f"{driver.id} {driver.claim}",
             (
-                format_probability(one.p),
-                signed(one.pull, 3),
-                signed(one.slope, 3),
-                f"{one.share:.0%}",
-                format_probability(one.if_false),
-                format_probability(one.if_true),
-                format_probability(one.turns_at),
+                format_probability(driver.p),
+                signed(driver.pull, 3),
+                signed(driver.slope, 3),
+                percent(driver.share),
+                format_probability(driver.if_false),
+                format_probability(driver.if_true),
+                format_probability(driver.turns_at),
             ),
         )
-        for one in some
+        for driver in some
     ]
     caption = f"{title}: {caption}" if caption else ""
     return HtmlBlock(table=table(title, "input", map(column, labels), rows, caption=caption))
@@ -303,25 +320,25 @@ def _driver_table(title: str, some: Sequence[Driver], caption: str) -> HtmlBlock
 
 def _sureness(tree: Tree, bar: ErrorBar | None, facts: ReportFacts) -> Iterator[HtmlBlock]:
     trials = leaf_trials(tree)
-    often = {id: len(one) for id, one in trials.items()}
+    counts = {id: len(values) for id, values in trials.items()}
     if bar is None:
         why = "no leaf was examined more than once"
-        if any(count > 1 for count in often.values()):
+        if any(count > 1 for count in counts.values()):
             why = "all examinations of a leaf came to the same number"
-        yield HtmlBlock(text=f"There is no error bar: {why}. foretell tree update FILE --trials 5 makes one.")
+        yield HtmlBlock(text=f"There is no error bar: {why}. To get one, run foretell tree update FILE --trials 5.")
         return
     pairs = [
         ("answer", f"{format_probability(bar.p)}, {bar}"),
         ("standard deviation", f"{bar.sd:.3f}"),
-        ("examinations", f"{sum(often.values())} of {len(often)} leaves"),
-        ("errors of one trial go together by", f"{bar.correlation:.2f}"),
+        ("examinations", f"{sum(counts.values())} of {len(counts)} leaves"),
+        ("correlation of the errors of one trial", f"{bar.correlation:.2f}"),
     ]
     if facts.systematic_error:
         pairs.append(("systematic error of the grounder", f"{facts.systematic_error:g}"))
-    largest = sorted(bar.contributions.items(), key=lambda one: -one[1])[:5]
+    largest = sorted(bar.contributions.items(), key=lambda item: -item[1])[:5]
     total = sum(bar.contributions.values())
     if total > 0:
-        shares = [f"{id} {value / total:.0%}" for id, value in largest]
+        shares = [f"{id} {percent(value / total)}" for id, value in largest]
         pairs.append(("most of the uncertainty comes from", ", ".join(shares)))
     yield HtmlBlock(definitions=pairs)
 
@@ -345,10 +362,12 @@ def _picture(tree: Tree) -> Iterator[HtmlBlock]:
     )
 
 
-def tornado_of(tree: Tree, found: Sequence[Driver] | None = None) -> Chart:
+def tornado_of(tree: Tree, inputs: Sequence[Driver] | None = None) -> Chart:
     """Plot how far each input moves the answer, widest bar first."""
-    bars = sorted(drivers(tree) if found is None else found, key=lambda one: -abs(one.if_true - one.if_false))[:BARS]
-    rows = [TornadoRow(name=f"{one.id} {one.claim}", at_low=one.if_false, at_high=one.if_true) for one in bars]
+    bars = sorted(
+        drivers(tree) if inputs is None else inputs, key=lambda driver: -abs(driver.if_true - driver.if_false)
+    )[:BARS]
+    rows = [TornadoRow(name=f"{bar.id} {bar.claim}", at_low=bar.if_false, at_high=bar.if_true) for bar in bars]
     return tornado_plot(rows, tree.nodes[tree.root].p or 0.0)
 
 
@@ -375,8 +394,15 @@ def picture_of(tree: Tree) -> Chart:
 def _scenarios(tree: Tree, outcomes: Sequence[WhatIfResult]) -> HtmlBlock:
     base = tree.nodes[tree.root].p or 0.0
     rows = [
-        (one.name, (format_probability(one.p), signed(one.p - base, 3), ", ".join(other.id for other in one.changes)))
-        for one in outcomes
+        (
+            outcome.name,
+            (
+                format_probability(outcome.p),
+                signed(outcome.p - base, 3),
+                ", ".join(other.id for other in outcome.changes),
+            ),
+        )
+        for outcome in outcomes
     ]
     columns = (column("answer"), column("change"), words("claims changed"))
     return HtmlBlock(table=table("What the answer would be", "scenario", columns, rows))
@@ -407,11 +433,27 @@ def _claim(tree: Tree, node: Proposition) -> Iterator[HtmlBlock]:
         yield HtmlBlock(text=f"Note: {note}", style="quiet")
 
 
+def _link_facts(tree: Tree, node: Proposition) -> Iterator[tuple[str, str]]:
+    """Yield how a claim follows from its children, in words and in numbers."""
+    heading = node.link.heading if node.link is not None else ""
+    if heading:
+        yield "kind", heading
+    yield "how", link_in_words(node)
+    parts = claim_parts(tree, node.id) if heading and node.pinned is None else None
+    ends = [
+        f"{child.id} certain: {brief_percent(child.if_true)}, {child.id} fails: {brief_percent(child.if_false)}"
+        for child in (parts.children if parts is not None else ())
+        if child.if_true is not None and child.if_false is not None
+    ]
+    if ends:
+        yield "what it turns on", "; ".join(ends)
+    if numbers := link_in_numbers(tree, node):
+        yield "in numbers", numbers
+
+
 def _facts(tree: Tree, node: Proposition) -> Iterator[tuple[str, str]]:
     if node.children:
-        yield "how", link_in_words(node)
-        if numbers := link_in_numbers(tree, node):
-            yield "in numbers", numbers
+        yield from _link_facts(tree, node)
     if node.causality:
         yield "why", node.causality
     grounding = node.grounding
@@ -436,10 +478,10 @@ def source_link(source: str) -> LinkItem:
     >>> source_link("[s1] Minutes (2026-05-01) https://bank.example/minutes")
     LinkItem(text='[s1] Minutes', address='https://bank.example/minutes', detail='2026-05-01')
     """
-    told = clean(source)
-    title, _, last = told.rpartition(" ")
+    line = clean(source)
+    title, _, last = line.rpartition(" ")
     address = web_address(last)
-    title = title if address else told
+    title = title if address else line
     published = _PUBLISHED.search(title)
     if published is not None:
         title = f"{title[: published.start()].rstrip()} {title[published.end() :].lstrip()}".strip()
@@ -449,15 +491,15 @@ def source_link(source: str) -> LinkItem:
 
 def _making(tree: Tree, facts: ReportFacts) -> Iterator[HtmlBlock]:
     origin = tree.origin or TreeOrigin()
-    later = [one for one in facts.versions if one.models]
-    models = sorted({*origin.models, *(name for one in later for name in one.models)})
-    cost = sum((one.cost for one in later), origin.cost)
+    later = [version for version in facts.versions if version.models]
+    models = sorted({*origin.models, *(name for version in later for name in version.models)})
+    cost = sum((version.cost for version in later), origin.cost)
     below = [tree.nodes[id] for id in leaves(tree)]
-    grounders = sorted({one.grounding.grounder for one in below if one.grounding is not None} - {""})
+    grounders = sorted({node.grounding.grounder for node in below if node.grounding is not None} - {""})
     pairs = [
-        ("nothing later is known than", str(tree.as_of) if tree.as_of is not None else ""),
-        ("models", ", ".join(models) or "none is on record"),
-        ("cost", str(cost) if cost.calls else "none is on record"),
+        ("as of", str(tree.as_of) if tree.as_of is not None else ""),
+        ("models", ", ".join(models) or "not recorded"),
+        ("cost", str(cost) if cost.calls else "not recorded"),
         ("claims", f"{len(tree.nodes)}, of which {len(below)} are leaves"),
         ("leaves examined by", enumeration(grounders)),
         ("joined by", origin.rule),
@@ -468,17 +510,17 @@ def _making(tree: Tree, facts: ReportFacts) -> Iterator[HtmlBlock]:
     if facts.versions:
         rows = [
             (
-                str(one.version),
+                str(version.version),
                 (
-                    one.at.strftime("%Y-%m-%d %H:%M"),
-                    one.author or "–",
-                    format_probability(one.p),
-                    ", ".join(one.changed[:8]) + ("…" if len(one.changed) > 8 else ""),
-                    str(one.cost) if one.cost.calls else "",
-                    one.message,
+                    version.at.strftime("%Y-%m-%d %H:%M"),
+                    version.author or "–",
+                    format_probability(version.p),
+                    ", ".join(version.changed[:8]) + ("…" if len(version.changed) > 8 else ""),
+                    str(version.cost) if version.cost.calls else "",
+                    version.message,
                 ),
             )
-            for one in facts.versions
+            for version in facts.versions
         ]
         columns = (*map(column, ("when", "author", "answer", "changed", "cost")), words("message"))
         yield HtmlBlock(table=table("Versions", "version", columns, rows))
@@ -486,23 +528,23 @@ def _making(tree: Tree, facts: ReportFacts) -> Iterator[HtmlBlock]:
 
 def _reproducing(tree: Tree, facts: ReportFacts) -> list[str]:
     origin, file = tree.origin or TreeOrigin(), facts.file
-    books = [node.id for node in tree.nodes.values() if node.grounding is not None and node.grounding.notebook]
-    found = [
-        f"foretell tree show {file} --inputs: every number above a leaf is worked out "
-        "anew from the file alone, without a model, a key or a network.",
-        f"foretell tree whatif {file} --set ID=P: what another number at a claim would make of the answer.",
+    notebooks = [node.id for node in tree.nodes.values() if node.grounding is not None and node.grounding.notebook]
+    reproducing = [
+        f"foretell tree show {file} --inputs: every number above a leaf is computed "
+        "again from the file alone, without a model, a key or a network.",
+        f"foretell tree whatif {file} --set ID=P: the answer with another number at a claim.",
     ]
-    if books:
-        named = ", ".join(books[:10]) + ("…" if len(books) > 10 else "")
-        found.append(
+    if notebooks:
+        named = ", ".join(notebooks[:10]) + ("…" if len(notebooks) > 10 else "")
+        reproducing.append(
             f"foretell replay {file}: the notebooks behind {named} run again on the data that they "
             "read, without a key or a network."
         )
     if origin.run:
-        found.append(
-            f"foretell replay {origin.run}: the same models' replies from the journal of the machine that grew it, "
-            "without paying for any."
+        reproducing.append(
+            f"foretell replay {origin.run}: the stored replies of the models, on the machine that grew it, "
+            "without paying again."
         )
     if facts.versions:
-        found.append(f"foretell tree log {file} --diff 1..: what was changed since the first version, claim by claim.")
-    return found
+        reproducing.append(f"foretell tree log {file} --diff 1..: the changes since the first version, claim by claim.")
+    return reproducing

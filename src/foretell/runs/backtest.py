@@ -1,18 +1,22 @@
 """Run forecasters over questions, each as of its own date, and return every answer and every failure."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
-from foretell.data.datasets.question_set import LateText, SetFilter
+from foretell.data.datasets.question_set import LeakyQuestions, SetFilter
 from foretell.data.series.series import SeriesSource
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.forecaster import Context, Forecaster, NoSeries, as_forecaster, attempt
-from foretell.questions.errors import InputError, MissingExtra
+from foretell.forecasters.prompt.prediction_context import PredictionContexts
+from foretell.interface import suggesting
+from foretell.questions.backtest import Backtest, BacktestAnswer
+from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
@@ -21,132 +25,159 @@ from foretell.runs.event_loop import run_sync
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import load_settings
-from foretell.tools.late_text import split_late
+from foretell.tools.post_cutoff_text import split_leaky
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-BacktestAnswer = Forecast | Failure
 BacktestProgress = Callable[[int, int], None]
-"""Called with (cells done, cells in all)."""
+"""Called with the number of answers so far and in total."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Backtest:
-    """The result of a backtest: every forecast and failure, in the order of questions, then forecasters.
+Answer = float | Mapping[str, float] | Forecast
+ForecastFunction = (
+    Callable[[Question], Answer]
+    | Callable[[Question], Awaitable[Answer]]
+    | Callable[[Question, Context], Answer]
+    | Callable[[Question, Context], Awaitable[Answer]]
+)
+"""A function of a question, or of a question and a context. It may be `async`."""
 
-    Pass it to `foretell.score`; `to_frame` returns the forecasts as a data frame.
-    """
 
-    questions: tuple[Question, ...]
-    answers: tuple[BacktestAnswer, ...]
-    quarantined: tuple[Question, ...] = ()
-    """Questions that were not asked, because their own text was written after their due date."""
-    resolutions: tuple[Resolution, ...] = ()
-    """The known outcomes, if the questions come from a named set."""
-
-    @property
-    def forecasts(self) -> tuple[Forecast, ...]:
-        """The successful answers."""
-        return tuple(a for a in self.answers if isinstance(a, Forecast))
+class HasForecast(Protocol):
+    """An object with a method `forecast`."""
 
     @property
-    def failures(self) -> tuple[Failure, ...]:
-        """The questions without an answer, each with its reason. They lower the completion rate."""
-        return tuple(a for a in self.answers if isinstance(a, Failure))
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row per forecaster, question and target."""
-        return [
-            {"forecaster": one.forecaster, "question": one.question_id, "as_of": one.as_of.at, "target": target, "p": p}
-            for one in self.forecasts
-            for target, p in one.p.items()
-        ]
-
-    def to_frame(self) -> "DataFrame":
-        """The rows as a pandas data frame."""
-        try:
-            from pandas import DataFrame
-        except ImportError:
-            raise MissingExtra("a data frame", "notebook") from None
-        return DataFrame(self.rows())
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
-        """The numbers of questions, forecasts and failures, and the most frequent reasons for failures."""
-        lines = [f"{len(self.questions)} questions, {len(self.forecasts)} forecasts, {len(self.failures)} failures"]
-        reasons = Counter(f"{one.forecaster}: {one.error}" for one in self.failures)
-        return "\n".join([*lines, *(f"{count} times {reason}" for reason, count in reasons.most_common(5))])
+    def forecast(self) -> ForecastFunction:
+        """The forecasting function."""
+        ...
 
 
-AnyForecaster = Forecaster | Callable[..., Any] | str
-"""A forecaster, a function of a question (and a context), or a name with options such as "always:p=0.3"."""
+AnyForecaster = str | Forecaster | HasForecast | ForecastFunction
+"""A name with options such as "always:p=0.3", an object with a method `forecast`, or a function."""
+AnyQuestions = Sequence[Question] | Benchmark | str | Path
 
 
+@suggesting
 def backtest(
     forecasters: AnyForecaster | Sequence[AnyForecaster],
-    questions: Sequence[Question] | Benchmark | str | Path,
+    questions: AnyQuestions,
     *,
     series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None = None,
     past: Past | None = None,
     progress: BacktestProgress | None = None,
-    late_text: LateText = "quarantine",
+    leaky_questions: LeakyQuestions = "exclude",
 ) -> Backtest:
     """Run every forecaster on every question, as of the question's due date.
 
-    A question that a forecaster cannot answer (it raises `CannotForecast`, or returns no valid probability) becomes a
-    `Failure` in the result; any other exception is a bug in the forecaster and is raised.
+    A question that a forecaster cannot answer, because it raises an exception or returns no valid probability, becomes
+    a `Failure` in the result, with the id of the question and the reason.
 
     Args:
-        forecasters: One or several of: a name with options ("knn", "always:p=0.3"), a function of a question, or an
-            object with a `name` and an `async forecast(question, context)`.
-        questions: A list of `Question`, a file, or the name of a question set, as on the command line. Named sets
-            come with outcomes (which `foretell.score` finds in the result), series and past questions.
+        forecasters: One or several of: a name with options ("knn", "always:p=0.3"), a function of a question, or of a
+            question and a context, or an object with a method `forecast` like that. They may be `async`.
+        questions: A list of `Question`, a file, or the name of a question set. Named sets come with outcomes (which
+            `foretell.score` finds in the result), series and past questions.
         series: Where forecasters read time series. A context manager is opened for the run and closed afterwards.
         past: Earlier questions with outcomes to learn from. Each question sees only what was known before its date.
         progress: Called with the number of answers so far and in total.
-        late_text: What to do with a question whose own text was written after its due date: leave it out
-            ("quarantine"), keep it, or cut the late passages.
+        leaky_questions: What to do with a question whose own text was written after its due date: leave it out
+            ("exclude"), keep it, or redact the later passages.
 
     >>> from foretell.questions.question import Target
     >>> snow = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10", targets=(Target(id="yes"),))
     >>> backtest(lambda question: 0.3, [snow]).forecasts[0].p
     {'yes': 0.3}
     """
-    several = [forecasters] if isinstance(forecasters, str) or not isinstance(forecasters, Sequence) else forecasters
-    chosen = [as_forecaster(one) for one in several]
+    return run_sync(_backtest(_plan(forecasters, questions, series, past, leaky_questions), progress))
+
+
+@suggesting
+async def abacktest(
+    forecasters: AnyForecaster | Sequence[AnyForecaster],
+    questions: AnyQuestions,
+    *,
+    series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None = None,
+    past: Past | None = None,
+    progress: BacktestProgress | None = None,
+    leaky_questions: LeakyQuestions = "exclude",
+) -> Backtest:
+    """Run every forecaster on every question, like `backtest`, without blocking the event loop."""
+    plan = await asyncio.to_thread(_plan, forecasters, questions, series, past, leaky_questions)
+    return await _backtest(plan, progress)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """What a backtest works on."""
+
+    forecasters: tuple[Forecaster, ...]
+    questions: tuple[Question, ...]
+    excluded: tuple[Question, ...]
+    resolutions: tuple[Resolution, ...]
+    contexts: PredictionContexts | None
+    series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None
+    past: Past
+
+
+def _plan(
+    forecasters: AnyForecaster | Sequence[AnyForecaster],
+    questions: AnyQuestions,
+    series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None,
+    past: Past | None,
+    leaky_questions: LeakyQuestions,
+) -> _Plan:
+    several = forecasters if isinstance(forecasters, Sequence) and not isinstance(forecasters, str) else [forecasters]
+    chosen = tuple(as_forecaster(item) for item in several)
     resolutions: tuple[Resolution, ...] = ()
+    contexts = None
     if isinstance(questions, str | Path):
         with errors_name_fields():
-            questions = open_benchmark(str(questions), wanted=SetFilter(late_text=late_text))
+            questions = open_benchmark(str(questions), wanted=SetFilter(leaky_questions=leaky_questions))
     if isinstance(questions, Benchmark):
-        asked, late = questions.questions.questions, questions.questions.quarantined
+        chosen_questions, excluded = questions.questions.questions, questions.questions.excluded
         resolutions, past = questions.questions.resolutions, past or questions.past
+        contexts = questions.contexts
         series = series or questions.series or (SeriesOnDemand(load_settings()) if questions.own else None)
     else:
-        wrong = [one for one in questions if not isinstance(one, Question)]  # pyright: ignore[reportUnnecessaryIsInstance]
+        wrong = [question for question in questions if not isinstance(question, Question)]  # pyright: ignore[reportUnnecessaryIsInstance]
         if wrong:
             hint = "give foretell.Question objects, a file of questions, or the name of a question set"
             raise InputError(f"{wrong[0]!r} is not a Question", hint=hint)
-        asked, late = split_late(questions, late_text)
-    cells = [(question, forecaster) for question in asked for forecaster in chosen]
+        chosen_questions, excluded = split_leaky(questions, leaky_questions)
+    return _Plan(
+        forecasters=chosen,
+        questions=tuple(chosen_questions),
+        excluded=tuple(excluded),
+        resolutions=resolutions,
+        contexts=contexts,
+        series=series,
+        past=past or Past(),
+    )
 
-    async def run() -> list[BacktestAnswer]:
-        answers: list[BacktestAnswer] = []
-        opened = series if isinstance(series, AbstractAsyncContextManager) else nullcontext(series or NoSeries())
-        async with opened as source:
-            for question, forecaster in cells:
-                known = (past or Past()).before(question.due.date())
-                context = Context(as_of=question.as_of, series=source, past=known)
-                answers.append(await attempt(forecaster, question, context))
+
+async def _backtest(plan: _Plan, progress: BacktestProgress | None) -> Backtest:
+    answers: list[BacktestAnswer] = []
+    total, series = len(plan.questions) * len(plan.forecasters), plan.series
+    opened = series if isinstance(series, AbstractAsyncContextManager) else nullcontext(series or NoSeries())
+    async with opened as source:
+        for question in plan.questions:
+            for forecaster in plan.forecasters:
+                known = plan.past.before(question.due.date())
+                context = Context(as_of=question.as_of, series=source, past=known, contexts=plan.contexts)
+                answers.append(await _answer(forecaster, question, context))
                 if progress:
-                    progress(len(answers), len(cells))
-        return answers
+                    progress(len(answers), total)
+    return Backtest(
+        questions=plan.questions, answers=tuple(answers), excluded=plan.excluded, resolutions=plan.resolutions
+    )
 
-    answers = tuple(run_sync(run()))
-    return Backtest(questions=tuple(asked), answers=answers, quarantined=tuple(late), resolutions=resolutions)
+
+async def _answer(forecaster: Forecaster, question: Question, context: Context) -> BacktestAnswer:
+    """Return the answer to a question; an exception of the forecaster is its failure to answer."""
+    try:
+        return await attempt(forecaster, question, context)
+    except InputError:
+        raise  # Wrong settings fail every question.
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return Failure(
+            question_id=question.id, forecaster=forecaster.name, as_of=context.as_of, error=reason, trial=context.trial
+        )

@@ -1,11 +1,13 @@
-"""Runs cells concurrently in one process. Finished cells are skipped; failures are stored.
+"""Run trials concurrently in one process. Finished trials are skipped, and failures are stored.
 
-Several processes may run the same cells against one store: they share them, and no cell is answered twice at once.
+Several processes may run the same trials on one store. They share the work, and one process at a time answers a trial.
 """
 
 import asyncio
+import json
 import logging
 import re
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -17,24 +19,26 @@ from foretell.forecasters.forecaster import EventOrdering
 from foretell.models.budget import Budget
 from foretell.models.database.interface import Statements
 from foretell.models.ledger import Money
-from foretell.models.waiting import asking_for, sending_while
+from foretell.models.waiting import asking_for, pending_work, sending_while
 from foretell.questions.clock_jump import ClockReading, jump_text
 from foretell.questions.errors import StorageError, storage_error_in
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent
 from foretell.runs.claims import ClaimTable
-from foretell.runs.store import CellKey, RunCell, RunStore
+from foretell.runs.store import RunStore, RunTrial, TrialKey
 
-AnswerCell = Callable[[RunCell, EmitEvent], Awaitable[Forecast | Failure]]
-"""Answers one cell and emits events on the way."""
+AnswerTrial = Callable[[RunTrial, EmitEvent], Awaitable[Forecast | Failure]]
+"""Answers one trial and emits events on the way."""
 
 WatchEvents = Callable[[int, TraceEvent], None]
 """Called immediately with a trial's number and each of its events."""
 
 FLUSH_SECONDS = 0.25
-"""How far a reader may lag behind. A crash may lose the last events; the journal still has every reply."""
+"""Seconds between writes of events. A crash may lose the last events, but the journal has every reply."""
+ARRIVING_SECONDS = 2.0
+"""Seconds between updates of how much of a reply has arrived."""
 OTHER_PROCESS_POLL_SECONDS = 0.5
-"""Seconds between checks of cells that another process is answering."""
+"""Seconds between checks of trials that another process is answering."""
 
 log = logging.getLogger(__name__)
 clock_log = logging.getLogger("foretell.clock")
@@ -48,61 +52,75 @@ class RunProgress:
     total: int
     done: int = 0
     failed: int = 0
-    degraded: int = 0
-    """Answered, but based on a failure."""
+    fallback: int = 0
+    """Number of fallback forecasts."""
     skipped: int = 0
     money: Money = field(default_factory=Money)
-    """Billed and reused since it was started, and what is unknown and reserved for the run now."""
+    """Billed and reused since the start, and unknown and reserved now."""
     calls: int = 0
     stopped: str = ""
-    """Why the run gave up before its end."""
+    """Why the run gave up early; empty if it did not."""
     early: bool = False
-    """Whether somebody stopped it early."""
+    """Whether a user stopped it early."""
     unread: tuple[str, ...] = ()
     """Sources of series that could not be read, and why."""
+    fetched: int = 0
+    """Number of series fetched before the first trial."""
+    wanted: int = 0
+    """Number of series to fetch."""
 
     def __add__(self, later: "RunProgress") -> "RunProgress":
-        """Combine two consecutive parts of a run; what is unknown and reserved is that of the later one."""
-        names = ("total", "done", "failed", "degraded", "skipped", "calls")
+        """Combine two consecutive parts of a run. Unknown and reserved costs are those of the later one."""
+        names = ("total", "done", "failed", "fallback", "skipped", "calls")
         sums: dict[str, Any] = {name: getattr(self, name) + getattr(later, name) for name in names}
         sums["money"] = replace(self.money, unknown=0.0, reserved=0.0) + later.money
         return replace(later, **sums, stopped=later.stopped or self.stopped, early=later.early or self.early)
 
 
 HOPELESS_AFTER = 5
-"""Number of cells that fail for the same reason before any is answered, after which the run gives up."""
+"""The run gives up if this many trials fail for the same reason before any is answered."""
 
 
 def why_hopeless(results: Iterable[Forecast | Failure]) -> str:
-    """Why a run that began with these results should give up; empty if it should not."""
+    """Return why a run that began with these results should give up; empty if it should not."""
     problems: list[str] = []
-    alike: set[str] = set()
+    kinds: set[str] = set()
     for result in results:
-        if isinstance(result, Forecast) and not result.degraded:
+        if isinstance(result, Forecast) and not result.fallback:
             return ""
         problems.append(result.error if isinstance(result, Failure) else result.problem)
-        alike.add(failure_kind(problems[-1], result.question_id))
-    if len(problems) < HOPELESS_AFTER or len(alike) > 1:
+        kinds.add(failure_kind(problems[-1], result.question_id))
+    if len(problems) < HOPELESS_AFTER or len(kinds) > 1:
         return ""
-    return f"the first {len(problems)} cells all failed: {problems[0]}"
+    return f"the first {len(problems)} trials all failed: {problems[0]}"
 
 
 def failure_kind(error: str, question: str) -> str:
-    """The words of an error without its numbers (seconds, ids, tokens): equal for failures of the same kind."""
+    """Return the text of an error without numbers and ids, which is equal for failures of the same kind."""
     return re.sub(r"[\d.]+", "#", error.replace(question, ""))
 
 
-class CellTakenOver(Exception):
-    """While this process was suspended or disconnected, another took over one of its cells."""
+class TrialTakenOver(Exception):
+    """While this process was suspended or disconnected, another took over one of its trials."""
 
 
-class CellStopped(Exception):
-    """The run was stopped, and this cell had nothing to answer with: it stays open."""
+class TrialStopped(Exception):
+    """The run was stopped before this trial had an answer. The trial stays open."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PendingNote:
+    """What was stored as the pending work of a trial."""
+
+    text: str | None = None
+    """JSON; None if nothing was stored since the trial began, so that an earlier attempt may have left something."""
+    work: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    at: float = 0.0
 
 
 @dataclass(kw_only=True)
-class CellLease:
-    """A cell that is ours, as far as we know."""
+class TrialLease:
+    """A trial that this process has claimed, unless it was taken over since."""
 
     term: int
     """The term of our liveness when we last checked."""
@@ -111,7 +129,7 @@ class CellLease:
 
 
 class Executor:
-    """Runs cells against one store, at most `concurrency` at a time."""
+    """Runs trials against one store, at most `concurrency` at a time."""
 
     def __init__(
         self,
@@ -125,34 +143,36 @@ class Executor:
         """Pass `claims` to share them with other users in this process."""
         self._store = store
         self._claims = claims or ClaimTable(store.database)
-        self._leases: dict[CellKey, CellLease] = {}
+        self._leases: dict[TrialKey, TrialLease] = {}
         self._concurrency = concurrency
         self._watch: Callable[[RunProgress], None] = watch or (lambda _: None)
         self._on_event = on_event
-        self._waiting: dict[CellKey, list[TraceEvent]] = {}
+        self._waiting: dict[TrialKey, list[TraceEvent]] = {}
+        self._pending: dict[TrialKey, PendingNote] = {}
+        """What was stored as the pending work of trials."""
         self._writing = asyncio.Lock()
         self._results: list[Forecast | Failure] | None = []
-        """Results of the first cells; None once it is known whether the run is hopeless."""
+        """Results of the first trials; None once enough are known to decide whether to give up."""
         self._stops: dict[str, EarlyStop] = {}
         """Stop requests by run."""
         self.budget: Budget | None = None
         """The run's budget, for reporting."""
         self.unknown_before = 0.0
-        """What lost replies of earlier processes may have cost."""
-        self._told = Money()
-        """What was billed and reused in the parts of the run that have ended."""
+        """Possible cost of lost replies of earlier processes."""
+        self._settled = Money()
+        """Billed and reused costs of the parts of the run that have ended."""
 
-    async def run(self, cells: Iterable[RunCell], answer: AnswerCell) -> RunProgress:
-        """Answer and store every cell without a forecast. A failing cell never stops the others."""
-        everything = list(cells)
-        finished = self._store.finished(everything[0].run) if everything else set[tuple[str, str, int]]()
-        todo = [cell for cell in everything if (cell.key.question, cell.key.due, cell.key.trial) not in finished]
-        skipped = len(everything) - len(todo)
-        progress = RunProgress(total=len(everything), done=skipped, skipped=skipped)
-        self._tell(progress)
-        async with self.noting(progress):
+    async def run(self, trials: Iterable[RunTrial], answer: AnswerTrial) -> RunProgress:
+        """Answer and store every trial without a forecast. A failing trial never stops the others."""
+        all_trials = list(trials)
+        finished = self._store.finished(all_trials[0].run) if all_trials else set[tuple[str, str, int]]()
+        todo = [trial for trial in all_trials if (trial.key.question, trial.key.due, trial.key.trial) not in finished]
+        skipped = len(all_trials) - len(todo)
+        progress = RunProgress(total=len(all_trials), done=skipped, skipped=skipped)
+        self._report(progress)
+        async with self.recording(progress):
             while todo:
-                queue, elsewhere = iter(todo), list[RunCell]()
+                queue, elsewhere = iter(todo), list[RunTrial]()
                 try:
                     async with asyncio.TaskGroup() as group:
                         for _ in range(min(self._concurrency, len(todo))):
@@ -161,54 +181,54 @@ class Executor:
                     raise (storage_error_in(problems) or problems) from None
                 if progress.stopped or progress.early:
                     break
-                if todo := elsewhere:  # Another process is at them, and may die over them.
+                if todo := elsewhere:  # Another process is working on them, and may die.
                     await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
-        self._tell(progress)
+        self._report(progress)
         if self.budget is not None:
-            self._told = replace(self.budget.money, unknown=0.0, reserved=0.0)
+            self._settled = replace(self.budget.money, unknown=0.0, reserved=0.0)
         return progress
 
-    def _tell(self, progress: RunProgress) -> None:
+    def _report(self, progress: RunProgress) -> None:
         if self.budget is not None:
-            progress.money = self.budget.money - self._told + Money(unknown=self.unknown_before)
+            progress.money = self.budget.money - self._settled + Money(unknown=self.unknown_before)
         self._watch(progress)
 
     async def _work(
-        self, queue: Iterator[RunCell], elsewhere: list[RunCell], answer: AnswerCell, progress: RunProgress
+        self, queue: Iterator[RunTrial], elsewhere: list[RunTrial], answer: AnswerTrial, progress: RunProgress
     ) -> None:
-        for cell in queue:
+        for trial in queue:
             if progress.stopped or progress.early:
                 return
-            key = cell.key
+            key = trial.key
             try:
                 async with self.claimed(key) as ours:
                     if not ours:
-                        elsewhere.append(cell)
+                        elsewhere.append(trial)
                         continue
-                    if not await self._store.aside(self._store.answered, key):  # Another one may have been quicker.
-                        result = await self.one(cell, answer, progress)
+                    if not await self._store.aside(self._store.answered, key):  # Another process may have answered it.
+                        result = await self.answer_trial(trial, answer, progress)
                         progress.failed += isinstance(result, Failure)
-                        progress.degraded += isinstance(result, Forecast) and result.degraded
+                        progress.fallback += isinstance(result, Forecast) and result.fallback
                         self._stop_if_hopeless(result, progress)
-            except CellStopped:
+            except TrialStopped:
                 return
-            except CellTakenOver as reason:
+            except TrialTakenOver as reason:
                 log.warning("%s", for_log(reason))
-                elsewhere.append(cell)
+                elsewhere.append(trial)
                 continue
             progress.done += 1
-            self._tell(progress)
+            self._report(progress)
 
     @asynccontextmanager
-    async def claimed(self, key: CellKey) -> AsyncGenerator[bool]:
-        """Whether we hold a cell during the block: nobody else answers it, and nothing is written if we lose it."""
+    async def claimed(self, key: TrialKey) -> AsyncGenerator[bool]:
+        """Claim a trial during the block and yield whether we have it. If we lose it, nothing is written."""
         task, store = asyncio.current_task(), self._store
         assert task is not None
-        # Read before the claim is made: who falls asleep in between makes sure again.
+        # Read before the claim, so that a process suspended in between checks its claim again.
         term = await store.aside(lambda: store.database.life.term)
-        async with self._claims.claim(*cell_claim(key)) as ours:
+        async with self._claims.claim(*trial_claim(key)) as ours:
             if ours:
-                self._leases[key] = CellLease(term=term, task=task)
+                self._leases[key] = TrialLease(term=term, task=task)
             try:
                 yield ours
             except asyncio.CancelledError:
@@ -220,28 +240,28 @@ class Executor:
                 if ours:
                     del self._leases[key]
 
-    def _fence(self, statements: Statements, keys: Set[CellKey]) -> Set[CellKey]:
-        """Those of the cells that are still ours; cells that were never claimed pass."""
+    def _owned(self, statements: Statements, keys: Set[TrialKey]) -> Set[TrialKey]:
+        """Return the trials that are still ours. Trials that were never claimed count as ours."""
         claimed = {key for key in keys if key in self._leases}
-        only = cell_claim(next(iter(claimed)))[1] if len(claimed) == 1 else None
+        only = trial_claim(next(iter(claimed)))[1] if len(claimed) == 1 else None
         ours = {run: self._claims.ours(statements, f"cell {run}", only) for run in {key.run for key in claimed}}
-        return {key for key in keys if key not in claimed or cell_claim(key)[1] in ours[key.run]}
+        return {key for key in keys if key not in claimed or trial_claim(key)[1] in ours[key.run]}
 
-    async def _make_sure(self) -> None:
-        """After a silence in which others may have considered us dead: release cells that are no longer ours."""
+    async def _check_leases(self) -> None:
+        """Abandon trials that others took over while this process seemed dead."""
         life = self._store.database.life
         term = life.term
         unsure = {key: lease for key, lease in self._leases.items() if lease.term != term}
         if unsure:
             together = self._store.database.together
-            ours = await self._store.aside(together, lambda statements: self._fence(statements, unsure.keys()))
+            ours = await self._store.aside(together, lambda statements: self._owned(statements, unsure.keys()))
             for key, lease in unsure.items():
                 if key in ours:
                     lease.term = term
                 else:
-                    self._let_go(key)
+                    self._abandon(key)
 
-    def _let_go(self, key: CellKey) -> None:
+    def _abandon(self, key: TrialKey) -> None:
         lease = self._leases.get(key)
         if lease is not None and not lease.lost:
             lease.lost = True
@@ -254,73 +274,74 @@ class Executor:
             if len(self._results) >= HOPELESS_AFTER:
                 self._results = None
 
-    async def one(self, cell: RunCell, answer: AnswerCell, progress: RunProgress) -> Forecast | Failure:
-        """Answer and store one cell; call it within `noting`."""
-        if not await self._store.grouped(self._store.start_cell, cell.key, self._fence):
-            raise _taken_over(cell.key)
-        in_order = EventOrdering(self._waiting.setdefault(cell.key, []).append)
+    async def answer_trial(self, trial: RunTrial, answer: AnswerTrial, progress: RunProgress) -> Forecast | Failure:
+        """Answer and store one trial. Call it within `recording`."""
+        if not await self._store.grouped(self._store.start_trial, trial.key, self._owned):
+            raise _taken_over(trial.key)
+        in_order = EventOrdering(self._waiting.setdefault(trial.key, []).append)
+        self._pending[trial.key] = PendingNote()
 
         def emit(event: TraceEvent) -> None:
             in_order(event)
             if self._on_event is not None:
-                self._on_event(cell.trial, event)
+                self._on_event(trial.trial, event)
             if isinstance(event, ModelCalled):
                 progress.calls += 1
 
         try:
-            async with self._stoppable(cell) as stop:
-                result = await answer(cell, emit)
-            _refuse_stopped_failure(result, stop)
-        except CellStopped:  # Its steps stay readable until it is begun anew.
+            async with self._stoppable(trial) as stop:
+                result = await answer(trial, emit)
+            _raise_if_stopped(result, stop)
+        except TrialStopped:  # Its events stay readable until it starts again.
             await self._flush()
-            self._waiting.pop(cell.key, None)
+            self._waiting.pop(trial.key, None)
             raise
         except asyncio.CancelledError:
-            self._waiting.pop(cell.key, None)  # Another process may be at it by now, and records its events anew.
+            self._waiting.pop(trial.key, None)  # Another process may be working on it and records its own events.
             raise
-        except StorageError:  # Nothing could be recorded either: the run ends, and goes on when it is started again.
+        except StorageError:  # Nothing can be recorded. The run ends and can be resumed.
             raise
-        except Exception as error:  # the boundary of a cell: whatever broke is recorded, and the run goes on
-            log.warning("cell %s failed: %s", for_log(cell.key), for_log(error))
+        except Exception as error:  # An error in one trial is recorded, and the run continues.
+            log.warning("trial %s failed: %s", for_log(trial.key), for_log(error))
             problem = f"{type(error).__name__}: {error}"
             emit(Failed(error=problem))
             result = Failure(
-                question_id=cell.question.id,
+                question_id=trial.question.id,
                 forecaster=type(error).__name__,
-                as_of=cell.question.as_of,
-                trial=cell.trial,
+                as_of=trial.question.as_of,
+                trial=trial.trial,
                 error=problem,
             )
         in_order.release()
-        async with self._writing:  # What a flush has taken is written before the rest.
-            events = self._waiting.pop(cell.key, [])
-        if not await self._store.grouped(self._store.finish_cell, cell.key, result, self._fence, events):
-            raise _taken_over(cell.key)
+        async with self._writing:  # A flush in progress writes its events first.
+            events = self._waiting.pop(trial.key, [])
+        if not await self._store.grouped(self._store.finish_trial, trial.key, result, self._owned, events):
+            raise _taken_over(trial.key)
         return result
 
     @asynccontextmanager
-    async def _stoppable(self, cell: RunCell) -> AsyncGenerator[EarlyStop]:
-        """Answer a cell until its run is stopped. Raises `CellStopped` if that takes longer than allowed.
+    async def _stoppable(self, trial: RunTrial) -> AsyncGenerator[EarlyStop]:
+        """Let a trial run until its run is stopped. Raises `TrialStopped` if it then takes longer than allowed.
 
-        A context manager instead of a wrapper, to add no frame between a command and its model.
+        This is a context manager instead of a wrapper to keep the call stack short.
         """
-        lease, life = self._leases.get(cell.key), self._store.database.life
-        stop, clock = self._stops.setdefault(cell.run, EarlyStop()), asyncio.timeout(None)
+        lease, life = self._leases.get(trial.key), self._store.database.life
+        stop, clock = self._stops.setdefault(trial.run, EarlyStop()), asyncio.timeout(None)
         try:
             sending = sending_while(lambda: stop.wish is None and (lease is None or life.holds(lease.term)))
-            with sending, asking_for(cell.run, cell.question.id):
+            with sending, asking_for(*trial.key):
                 async with clock:
                     with stopping_by(stop), stop.ends(clock):
                         yield stop
         except TimeoutError:
             if not clock.expired():
                 raise
-            raise CellStopped from None
+            raise TrialStopped from None
 
     async def _stop_if_asked(self, progress: RunProgress | None) -> None:
-        """Stop the runs that somebody asked to stop."""
+        """Stop the runs for which a stop was requested."""
         running = {key.run for key in self._waiting}
-        # Of a run that goes on again, the stop of before is forgotten.
+        # Forget earlier stops of runs that have resumed.
         self._stops = {run: stop for run, stop in self._stops.items() if run in running}
         wishes = await self._store.aside(self._store.stop_wishes, running) if running else {}
         for run, wish in wishes.items():
@@ -329,55 +350,80 @@ class Executor:
             progress.early = True
 
     @asynccontextmanager
-    async def noting(self, progress: RunProgress | None = None) -> AsyncGenerator[None]:
-        """While the block lasts, write events to the store now and then and report progress."""
+    async def recording(self, progress: RunProgress | None = None) -> AsyncGenerator[None]:
+        """Write events to the store and report progress regularly during the block."""
 
-        async def flush_now_and_then() -> None:
+        async def flush_regularly() -> None:
             before = ClockReading.now()
             while True:
                 await asyncio.sleep(FLUSH_SECONDS)
                 now = ClockReading.now()
                 if jump := before.jump_to(now):
-                    clock_log.warning("%s; the run goes on, its forecasts keep their dates", jump_text(jump))
+                    clock_log.warning("%s; the run continues, and its forecasts keep their dates", jump_text(jump))
                 before = now
-                await self._make_sure()
+                await self._check_leases()
                 await self._flush()
+                await self._keep_pending_work()
                 await self._stop_if_asked(progress)
                 if progress is not None:
-                    self._tell(progress)
+                    self._report(progress)
 
-        flusher = asyncio.create_task(flush_now_and_then())
+        flusher = asyncio.create_task(flush_regularly())
         try:
             yield
         finally:
             flusher.cancel()
             await asyncio.gather(flusher, return_exceptions=True)
             await self._flush()
+            await self._keep_pending_work()
 
     async def _flush(self) -> None:
-        """Write the events of all running cells."""
-        async with self._writing:  # One after the other: the events of a cell keep their order.
+        """Write the events of all running trials."""
+        async with self._writing:  # One flush at a time, so that events keep their order.
             events = [(key, event) for key, waiting in self._waiting.items() for event in waiting]
             for waiting in self._waiting.values():
                 waiting.clear()
-            lost = await self._store.aside(self._store.add_events, events, self._fence) if events else ()
+            lost = await self._store.aside(self._store.add_events, events, self._owned) if events else ()
         for key in lost:
-            self._let_go(key)
+            self._abandon(key)
+
+    async def _keep_pending_work(self) -> None:
+        """Store what running trials wait for, if it has changed, and delete that of trials that have ended."""
+        pending, now = pending_work(), time.monotonic()
+        changed: dict[TrialKey, str] = {}
+        for key, before in list(self._pending.items()):
+            running = key in self._waiting
+            work = pending.get(key, []) if running else []
+            # The size of an arriving reply changes all the time.
+            same = before.text is not None and running and _without_tokens(work) == _without_tokens(before.work)
+            if same and (work == before.work or now < before.at + ARRIVING_SECONDS):
+                continue
+            text = json.dumps(work) if work else ""
+            if text != before.text:
+                changed[key] = text
+            if running:
+                self._pending[key] = PendingNote(text=text, work=work, at=now)
+            else:
+                del self._pending[key]
+        if changed:
+            await self._store.aside(self._store.keep_pending_work, changed)
 
 
-def cell_claim(key: CellKey) -> tuple[str, str]:
-    """The name of a cell in the table of claims."""
+def _without_tokens(work: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**item, "tokens": 0} for item in work]
+
+
+def trial_claim(key: TrialKey) -> tuple[str, str]:
+    """Return the name of a trial in the table of claims."""
     return f"cell {key.run}", f"{key.question} {key.due} {key.trial}"
 
 
-def _refuse_stopped_failure(result: Forecast | Failure, stop: EarlyStop) -> None:
-    """Raise `CellStopped` for a cell that failed only because its run was stopped."""
+def _raise_if_stopped(result: Forecast | Failure, stop: EarlyStop) -> None:
+    """Raise `TrialStopped` for a trial that failed only because its run was stopped."""
     if stop.wish is not None and isinstance(result, Failure):
-        raise CellStopped
+        raise TrialStopped
 
 
-def _taken_over(key: CellKey) -> CellTakenOver:
+def _taken_over(key: TrialKey) -> TrialTakenOver:
     where = f"trial {key.trial} of {key.question}, run {key.run}"
-    return CellTakenOver(
-        f"this process was away for a while, and another one took over {where}: nothing is written here"
-    )
+    return TrialTakenOver(f"this process was suspended, and another one took over {where}; nothing is written here")

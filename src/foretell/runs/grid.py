@@ -1,4 +1,4 @@
-"""Experiments as files: a grid says what varies and what does not, and expands to runs with their factors."""
+"""Grids: files that describe an experiment by what varies, and expand to runs with their factors."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from foretell.data.datasets.rows import read_text
+from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError, known_names
-from foretell.runs.spec import FORMER_NAMES, SAMPLING, RunSpec, parse_yaml, spec_from_mapping
+from foretell.runs.spec import FORMER_NAMES, SAMPLING, RunSpec, spec_from_mapping
 
 GRID_FIELDS = ("name", "base", "factors", "also", "without", "budget")
 SECTIONS = ("questions", "options", "models", "sampling", "prices", "budget")
@@ -33,7 +34,7 @@ class FactorLevel:
 
 @dataclass(frozen=True, kw_only=True)
 class GridFactor:
-    """Something that varies: every level is combined with every level of the other factors."""
+    """A factor. Every level is combined with every level of the other factors."""
 
     name: str
     levels: tuple[FactorLevel, ...]
@@ -50,7 +51,7 @@ class GridRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """An experiment: what all runs share, what varies, and extra runs outside the full cross."""
+    """An experiment: the fields that all runs share, the factors, and extra runs."""
 
     name: str
     base: Mapping[str, Any]
@@ -64,38 +65,38 @@ class Grid:
     path: Path = field(default_factory=Path)
 
     def runs(self) -> tuple[GridRun, ...]:
-        """Every run in the order of the file; duplicates are refused."""
-        crossed = prod(len(factor.levels) for factor in self.factors) if self.factors else 0
-        size = crossed + len(self.also)
+        """Return every run in the order of the file. Raises `InputError` if two are the same."""
+        combinations = prod(len(factor.levels) for factor in self.factors) if self.factors else 0
+        size = combinations + len(self.also)
         if size > MOST_RUNS:
             raise InputError(f"the grid has {size:,} runs", path=self.path, hint=f"at most {MOST_RUNS:,}")
-        found, ids = list[GridRun](), dict[str, str]()
+        runs, ids = list[GridRun](), dict[str, str]()
         for run in self._expanded():
             if run.spec.id in ids:
                 problem = f"{run.name!r} and {ids[run.spec.id]!r} are the same run"
                 raise InputError(problem, path=self.path, column="factors")
             ids[run.spec.id] = run.name
-            found.append(run)
-        if not found:
+            runs.append(run)
+        if not runs:
             raise InputError("the grid has no run", path=self.path, column="factors")
-        return tuple(found)
+        return tuple(runs)
 
     def _expanded(self) -> Iterator[GridRun]:
         for levels in itertools.product(*(factor.levels for factor in self.factors)) if self.factors else ():
             factors = {factor.name: level.label for factor, level in zip(self.factors, levels, strict=True)}
             if not any(all(factors.get(k) == v for k, v in out.items()) for out in self.without):
                 yield self._run(run_name(factors), factors, levels)
-        for one in self.also:
-            given = {_short_name(path): level_label(value) for path, value in _spread(one.changes)}
-            yield self._run(one.label or run_name(given), given, (one,))
+        for extra in self.also:
+            factors = {_short_name(path): level_label(value) for path, value in _spread(extra.changes)}
+            yield self._run(extra.label or run_name(factors), factors, (extra,))
 
     def _run(self, name: str, factors: RunFactors, levels: Sequence[FactorLevel]) -> GridRun:
-        written = deepcopy(dict(self.base))
+        settings = deepcopy(dict(self.base))
         for level in levels:
             for path, value in level.changes.items():
-                _put(written, path, value)
+                _put(settings, path, value)
         try:
-            return GridRun(name=name, factors=factors, spec=spec_from_mapping(written))
+            return GridRun(name=name, factors=factors, spec=spec_from_mapping(settings))
         except InputError as error:
             raise InputError(f"{name}: {error}", path=self.path, column="factors") from None
 
@@ -120,7 +121,7 @@ def level_label(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
-        return "+".join(level_label(one) for one in cast("Sequence[Any]", value))
+        return "+".join(level_label(item) for item in cast("Sequence[Any]", value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -133,7 +134,7 @@ def field_path(name: str) -> str:
     name = FORMER_NAMES.get(name, name)
     if name in SHORT:
         return SHORT[name]
-    if name in {one.name for one in fields(RunSpec)} or name.partition(".")[0] in SECTIONS:
+    if name in {part.name for part in fields(RunSpec)} or name.partition(".")[0] in SECTIONS:
         return name
     return f"sampling.{name}" if name in SAMPLING else f"options.{name}"
 
@@ -147,20 +148,20 @@ def _spread(changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Fields with their values, with sections flattened."""
     for path, value in changes.items():
         if isinstance(value, dict) and path in SECTIONS:
-            yield from ((f"{path}.{name}", one) for name, one in cast("dict[str, Any]", value).items())
+            yield from ((f"{path}.{name}", inner) for name, inner in cast("dict[str, Any]", value).items())
         else:
             yield path, value
 
 
-def _put(written: dict[str, Any], path: str, value: Any) -> None:
+def _put(settings: dict[str, Any], path: str, value: Any) -> None:
     first, _, rest = path.partition(".")
     if not rest:
-        written[first] = value
+        settings[first] = value
         return
-    inner = written.get(first)
+    inner = settings.get(first)
     if first == "questions" and isinstance(inner, str):
         inner = {"dataset": inner}
-    written[first] = {**cast("dict[str, Any]", inner or {}), rest: value}
+    settings[first] = {**cast("dict[str, Any]", inner or {}), rest: value}
 
 
 # Reading the file.
@@ -178,7 +179,7 @@ def read_grid(path: str | Path) -> Grid:
 
 
 def grid_from_mapping(data: Any, path: Path) -> Grid:
-    """A grid from a mapping as written by a user."""
+    """Return a grid from a mapping as written by a user."""
     body = _mapping(data, "grid")
     for name in body:
         if name not in GRID_FIELDS:
@@ -186,9 +187,9 @@ def grid_from_mapping(data: Any, path: Path) -> Grid:
     budget = body.get("budget")
     if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | float) or budget <= 0):
         raise InputError(f"{budget!r} is not an amount of dollars", column="budget")
-    factors = tuple(_factor(name, given) for name, given in _mapping(body.get("factors") or {}, "factors").items())
-    also = tuple(_single(one, n) for n, one in enumerate(_list(body.get("also") or [], "also"), 1))
-    without = [_mapping(one, "without") for one in _list(body.get("without") or [], "without")]
+    factors = tuple(_factor(name, levels) for name, levels in _mapping(body.get("factors") or {}, "factors").items())
+    also = tuple(_single(row, n) for n, row in enumerate(_list(body.get("also") or [], "also"), 1))
+    without = [_mapping(row, "without") for row in _list(body.get("without") or [], "without")]
     known = {factor.name: {level.label for level in factor.levels} for factor in factors}
     for out in without:
         for name, value in out.items():
@@ -205,15 +206,15 @@ def grid_from_mapping(data: Any, path: Path) -> Grid:
     )
 
 
-def _factor(name: str, given: Any) -> GridFactor:
+def _factor(name: str, data: Any) -> GridFactor:
     column = f"factors.{name}"
-    if isinstance(given, dict):
-        # Levels with names of their own, each of which sets several fields.
-        named = cast("dict[Any, Any]", given)
-        levels = [FactorLevel(label=str(label), changes=_changes(one, column)) for label, one in named.items()]
+    if isinstance(data, dict):
+        # Named levels, each of which sets several fields.
+        named = cast("dict[Any, Any]", data)
+        levels = [FactorLevel(label=str(label), changes=_changes(value, column)) for label, value in named.items()]
     else:
         path = field_path(name)
-        levels = [FactorLevel(label=level_label(one), changes={path: one}) for one in _list(given, column)]
+        levels = [FactorLevel(label=level_label(value), changes={path: value}) for value in _list(data, column)]
     if not levels:
         raise InputError("has no level", column=column, hint="write a list of values")
     labels = [level.label for level in levels]
@@ -222,35 +223,35 @@ def _factor(name: str, given: Any) -> GridFactor:
     return GridFactor(name=name, levels=tuple(levels))
 
 
-def _single(given: Any, number: int) -> FactorLevel:
-    written = _mapping(given, f"also.{number}")
-    return FactorLevel(label=str(written.pop("name", "")), changes=_changes(written, f"also.{number}"))
+def _single(data: Any, number: int) -> FactorLevel:
+    settings = _mapping(data, f"also.{number}")
+    return FactorLevel(label=str(settings.pop("name", "")), changes=_changes(settings, f"also.{number}"))
 
 
-def _changes(given: Any, column: str) -> dict[str, Any]:
-    return {field_path(name): value for name, value in _mapping(given or {}, column).items()}
+def _changes(data: Any, column: str) -> dict[str, Any]:
+    return {field_path(name): value for name, value in _mapping(data or {}, column).items()}
 
 
-def _mapping(given: Any, column: str) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise InputError(f"expected fields with values, found {str(given)[:40]!r}", column=column)
-    return {str(name): value for name, value in cast("dict[Any, Any]", given).items()}
+def _mapping(data: Any, column: str) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise InputError(f"expected fields with values, found {str(data)[:40]!r}", column=column)
+    return {str(name): value for name, value in cast("dict[Any, Any]", data).items()}
 
 
-def _list(given: Any, column: str) -> list[Any]:
-    if not isinstance(given, list):
-        raise InputError(f"expected a list, found {str(given)[:40]!r}", column=column)
-    return cast("list[Any]", given)
+def _list(data: Any, column: str) -> list[Any]:
+    if not isinstance(data, list):
+        raise InputError(f"expected a list, found {str(data)[:40]!r}", column=column)
+    return cast("list[Any]", data)
 
 
-# The factors of runs that no grid made: the fields in which they differ.
+# The factors of runs outside a grid: the fields in which they differ.
 
 NO_FACTOR = ("budget", "prices", "efforts", "questions.digest", "strict")
 """Fields that do not affect a run's own forecasts."""
 
 
 def factors_of_specs(specs: Mapping[str, RunSpec]) -> dict[str, dict[str, str]]:
-    """The fields in which runs differ, by run name. Unstated options have their defaults.
+    """Return the fields in which runs differ, by run name. Unset options have their defaults.
 
     >>> from foretell.runs.spec import QuestionsSpec
     >>> one = RunSpec(questions=QuestionsSpec(dataset="demo"), forecaster="prior")
@@ -258,30 +259,30 @@ def factors_of_specs(specs: Mapping[str, RunSpec]) -> dict[str, dict[str, str]]:
     {'a': {'seed': '0'}, 'b': {'seed': '1'}}
     """
     flat = {name: _flat(spec) for name, spec in specs.items()}
-    paths = dict.fromkeys(path for one in flat.values() for path in one)
-    varying = [path for path in paths if len({one.get(path) for one in flat.values()}) > 1]
-    return {name: {_short_name(path): one[path] for path in varying if path in one} for name, one in flat.items()}
+    paths = dict.fromkeys(path for row in flat.values() for path in row)
+    varying = [path for path in paths if len({row.get(path) for row in flat.values()}) > 1]
+    return {name: {_short_name(path): row[path] for path in varying if path in row} for name, row in flat.items()}
 
 
 def _flat(spec: RunSpec) -> dict[str, str]:
     from foretell.forecasters.forecaster import current_options, make_forecaster
     from foretell.runs.runtime import forecaster_name, forecaster_options
 
-    written = asdict(spec)
+    settings = asdict(spec)
     try:
-        made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
-        usual = asdict(made) if is_dataclass(made) and not isinstance(made, type) else {}
-        given = current_options(forecaster_name(spec), written["options"])
+        forecaster = make_forecaster(forecaster_name(spec), forecaster_options(spec))
+        defaults = asdict(forecaster) if is_dataclass(forecaster) and not isinstance(forecaster, type) else {}
+        options = current_options(forecaster_name(spec), settings["options"])
     except (InputError, TypeError):
-        usual, given = {}, written["options"]
-    written["options"] = {**{k: v for k, v in usual.items() if _plain(v)}, **given}
-    found: dict[str, str] = {}
-    for name, value in written.items():
+        defaults, options = {}, settings["options"]
+    settings["options"] = {**{k: v for k, v in defaults.items() if _plain(v)}, **options}
+    flat: dict[str, str] = {}
+    for name, value in settings.items():
         inner = cast("dict[str, Any]", value) if isinstance(value, dict) else None
-        for path, one in ((f"{name}.{key}", v) for key, v in inner.items()) if inner is not None else ((name, value),):
+        for path, leaf in ((f"{name}.{key}", v) for key, v in inner.items()) if inner is not None else ((name, value),):
             if path not in NO_FACTOR and name not in NO_FACTOR:
-                found[path] = level_label(one)
-    return found
+                flat[path] = level_label(leaf)
+    return flat
 
 
 def _plain(value: Any) -> bool:

@@ -1,6 +1,6 @@
-"""Outcomes of a run's questions, the past made of outcomes, and base rates, all stored with the run.
+"""Outcomes of a run's questions, past questions for forecasters, and base rates, all stored with the run.
 
-With them, scoring needs neither the question file nor a network.
+They let runs be scored without the question file or a network.
 
 No forecaster and no tool may import this module.
 """
@@ -9,18 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from foretell.forecasters.base_rates.past import Past, PastAnswer
+from foretell.forecasters.base_rates.past import Past, PastAnswer, PastQuestions
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.questions.as_of import AsOf, AsOfMode
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
-from foretell.runs.store import ROW_READERS, RunStore, stored_row
+from foretell.runs.store import RunStore
+from foretell.runs.stored_rows import ROW_READERS, stored_row
 
 _KEEP = """
 insert into run_outcome values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (run, question, due, target) do update
 set outcome = excluded.outcome, payoff = excluded.payoff,
     resolved_at = excluded.resolved_at, told_at = excluded.told_at"""
+_SHARED = """
+select other.run, count(distinct other.question || ' ' || other.due) from run_outcome other join run_outcome mine
+on mine.question = other.question and mine.due = other.due and mine.target = other.target
+where mine.run = ? and other.run <> ? group by other.run order by 2 desc, 1"""
 
 
 class RunOutcomes:
@@ -30,63 +35,85 @@ class RunOutcomes:
         self._db = store.database
 
     def keep(self, run: str, questions: Iterable[Question], resolutions: Iterable[Resolution]) -> int:
-        """Store the outcomes of a run's questions; returns how many targets are new or changed."""
-        known = {(one.question_id, one.due, one.target_id): one for one in resolutions}
+        """Store the outcomes of a run's questions and return how many targets are new or changed."""
+        known = {
+            (resolution.question_id, resolution.due, resolution.target_id): resolution for resolution in resolutions
+        }
         if not known:
             return 0
-        told, rows = datetime.now(UTC).isoformat(timespec="seconds"), list[tuple[object, ...]]()
-        before = {(one.question_id, one.due, one.target_id): (one.outcome, one.payoff) for one in self.of(run)}
+        now, rows = datetime.now(UTC).isoformat(timespec="seconds"), list[tuple[object, ...]]()
+        before = {(old.question_id, old.due, old.target_id): (old.outcome, old.payoff) for old in self.of(run)}
         for question in questions:
             for target in question.targets:
-                # An outcome without a date is that of every asking.
-                found = known.get((question.id, question.due, target.id)) or known.get((question.id, None, target.id))
-                if found is None or (found.outcome is None and found.payoff is None):
+                # An outcome without a due date applies to every due date.
+                match = known.get((question.id, question.due, target.id)) or known.get((question.id, None, target.id))
+                if match is None or (match.outcome is None and match.payoff is None):
                     continue
-                if before.get((question.id, question.due, target.id)) != (found.outcome, found.payoff):
-                    at = found.resolved_at.isoformat() if found.resolved_at else None
+                if before.get((question.id, question.due, target.id)) != (match.outcome, match.payoff):
+                    at = match.resolved_at.isoformat() if match.resolved_at else None
                     key = (run, question.id, question.due.isoformat(), target.id)
-                    rows.append((*key, found.outcome, found.payoff, at, told))
+                    rows.append((*key, match.outcome, match.payoff, at, now))
         self._db.write_many(_KEEP, rows)
         return len(rows)
 
     def of(self, run: str, question: str | None = None) -> list[Resolution]:
-        """What is known about a run's questions, or about one of them."""
+        """Return the known outcomes of a run's questions, or of one of them."""
         query = f"select {ROW_READERS['run_outcome'][0]} from run_outcome where run = ?"
         query, values = (query, (run,)) if question is None else (f"{query} and question = ?", (run, question))
         return [stored_row("run_outcome", row, self._db.place) for row in self._db.read(query, values)]
 
     def count(self) -> dict[str, tuple[int, str]]:
-        """By run: the number of resolved targets, and when the last one was recorded."""
+        """Return the number of resolved targets by run, and when the last one was recorded."""
         query = "select run, count(outcome), max(told_at) from run_outcome group by run"
-        return {run: (n, told) for run, n, told in self._db.read(query)}
+        return {run: (n, recorded) for run, n, recorded in self._db.read(query)}
+
+    def shared(self, run: str) -> dict[str, int]:
+        """Return the number of resolved questions that other runs have in common with a run, the most first."""
+        return dict(self._db.read(_SHARED, (run, run)))
 
 
 # What forecasters may learn from outcomes: the past of a question set, and base rates.
 
 
 def past_of(questions: Iterable[Question], resolutions: Iterable[Resolution]) -> Past:
-    """The past made of questions and their resolutions.
+    """Return past questions with their resolutions.
 
-    Outcomes without a date are left out, because nobody can say when they became known.
+    Outcomes without a date are left out, because it is unknown when they became known.
     """
     answers = [
         PastAnswer(
-            question_id=one.question_id,
-            due=one.due,
-            target_id=one.target_id,
-            outcome=one.outcome,
-            known_on=one.resolved_at.date(),
+            question_id=resolution.question_id,
+            due=resolution.due,
+            target_id=resolution.target_id,
+            outcome=resolution.outcome,
+            known_on=resolution.resolved_at.date(),
         )
-        for one in resolutions
-        if one.outcome is not None and one.due is not None and one.resolved_at is not None
+        for resolution in resolutions
+        if resolution.outcome is not None and resolution.due is not None and resolution.resolved_at is not None
     ]
     return Past.of(questions, answers)
+
+
+def keep_past(store: RunStore, run: str, past: Past) -> Past:
+    """Store what a run may learn from, and return it.
+
+    It is shown to models, so a resumed run, a worker on another machine and a replay have to use the same.
+    """
+    body = past.whole.table.to_bytes()
+    stored = store.keep_past(run, body)
+    return past if stored == body else Past.of_table(PastQuestions.from_bytes(stored))
+
+
+def stored_past(store: RunStore, run: str) -> Past | None:
+    """Return what a run may learn from; None for runs of older versions."""
+    body = store.past(run)
+    return None if body is None else Past.of_table(PastQuestions.from_bytes(body))
 
 
 def rates_of(
     questions: Sequence[Question], rates: Rates | None, mode: AsOfMode
 ) -> Iterator[tuple[Question, str, float]]:
-    """The base rate of every target that has one, as of the moment its question is asked."""
+    """Yield the base rate of every target that has one, as of its question's date."""
     if rates is None:
         return
     for question in questions:

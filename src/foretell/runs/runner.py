@@ -1,44 +1,47 @@
 """From a run spec to its answers: questions, runtime, forecaster, executor, store."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.question_set import quarantine_note, questions_digest, wording
+from foretell.data.datasets.question_set import AskedKey, asked_key, excluded_note, wording
 from foretell.data.series.series import SeriesSource
 from foretell.data.service import load_with_key
 from foretell.data.untrusted import question_for_prompt
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.combine.aggregate import ReasonsPanel
+from foretell.forecasters.combine.panel import ReasonsPanel
 from foretell.forecasters.forecaster import CannotForecast, Forecaster, NoSeries, make_forecaster
 from foretell.forecasters.forecaster import asks_models as forecaster_asks_models
-from foretell.forecasters.prompt.forecaster import PromptForecaster
-from foretell.forecasters.prompt.prediction_context import QuestionOnly
+from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.names import ModelName, check_knowledge_cutoff, default_efforts
 from foretell.models.prices import tier_factor
 from foretell.models.router import ModelRouter
+from foretell.plugins import load
+from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
-from foretell.questions.question import Question
+from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent
+from foretell.runs.anchors import ESTIMATOR, estimates_without_model, needs_estimate
 from foretell.runs.claims import ClaimTable
-from foretell.runs.executor import AnswerCell, Executor, RunProgress, WatchEvents
-from foretell.runs.outcomes import RunOutcomes, rates_of
-from foretell.runs.question_sets import LATE_TEXT_HINT, Benchmark, open_benchmark
+from foretell.runs.contexts import check_views, context_rows, contexts_of, contexts_of_set, run_digest
+from foretell.runs.executor import AnswerTrial, Executor, RunProgress, WatchEvents
+from foretell.runs.outcomes import RunOutcomes, keep_past
+from foretell.runs.question_sets import LEAKY_QUESTIONS_HINT, Benchmark, open_benchmark
 from foretell.runs.runtime import (
     SLOW_TIERS,
     PlainRuntime,
     Runtime,
     TreeOutput,
-    contexts_of,
     forecaster_name,
     forecaster_options,
+    live_questions,
     models_of_run,
     open_runtime,
     patience_of,
@@ -50,8 +53,9 @@ from foretell.runs.runtime import (
 )
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import Settings
-from foretell.runs.spec import AUTO, FOUND_OUT, RunSpec, spec_from_json
-from foretell.runs.store import CellKey, RunCell, RunStore, cells_of, panel_cells
+from foretell.runs.spec import AUTO, DERIVED_SETTINGS, RunSpec, current_names, spec_from_json
+from foretell.runs.store import RunStore, RunTrial, TrialKey, panel_trials, trials_of
+from foretell.runs.trial_evidence import EvidenceOfTrials
 
 WatchProgress = Callable[[RunProgress], None]
 
@@ -63,25 +67,34 @@ class PreparedRun:
     spec: RunSpec
     benchmark: Benchmark
     questions: tuple[Question, ...]
+    contexts: Mapping[AskedKey, PredictionContext] = field(default_factory=dict[AskedKey, PredictionContext])
+    """What the question set gathered for the questions, if the forecaster reads it."""
+    stored_past: Past | None = None
+    """The past with which a stored run began; None for that of the question set."""
     warnings: tuple[str, ...] = ()
-    """What the models may already know about the questions."""
+    """Warnings that models may already know about the questions."""
     notes: tuple[str, ...] = ()
-    """What was left out of it, and its relation to other runs of the same spec."""
+    """Notes on questions that were left out, and on other runs of the same spec."""
     now: datetime | None = None
-    """The moment at which questions without their own moment are asked."""
-    only: Set[CellKey] | None = None
-    """The cells to run; all by default."""
+    """The time at which questions without their own time are asked."""
+    only: Set[TrialKey] | None = None
+    """The trials to run; all by default."""
 
-    def cells(self) -> list[RunCell]:
+    @property
+    def past(self) -> Past:
+        """Past questions that the run may learn from."""
+        return self.benchmark.past if self.stored_past is None else self.stored_past
+
+    def run_trials(self) -> list[RunTrial]:
         """The trials to run, first trials first."""
-        return self._chosen(cells_of(self.spec.id, self.questions, self.spec.trials))
+        return self._chosen(trials_of(self.spec.id, self.questions, self.spec.trials))
 
-    def panel_cells(self) -> list[RunCell]:
-        """The cells to run after the trials, in which a panel reads their reasons."""
-        return self._chosen(panel_cells(self.spec.id, self.questions, self.spec.trials))
+    def panel_trials(self) -> list[RunTrial]:
+        """The extra trials to run last, in which a panel reads the others' reasons."""
+        return self._chosen(panel_trials(self.spec.id, self.questions, self.spec.trials))
 
-    def _chosen(self, cells: Iterable[RunCell]) -> list[RunCell]:
-        return [cell for cell in cells if self.only is None or cell.key in self.only]
+    def _chosen(self, trials: Iterable[RunTrial]) -> list[RunTrial]:
+        return [trial for trial in trials if self.only is None or trial.key in self.only]
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -92,48 +105,61 @@ class PreparedRun:
 def prepare_run(
     spec: RunSpec, benchmark: Benchmark | None = None, *, folders: Sequence[Path] = (Path(),)
 ) -> PreparedRun:
-    """Open the questions and check that the models cannot have read about them.
+    """Open the questions and check them against the models' knowledge cutoffs.
 
-    The returned spec contains the digest of its questions, which is part of the run's identity. Sets that grow, such as
-    the open questions of a tournament, have no digest: their run is identified by their name.
+    The returned spec contains the digest of its questions, which is part of the run's id. Sets that grow, such as the
+    open questions of a tournament, have no digest, and their run is identified by name.
 
     Args:
         spec: What to run.
         benchmark: The questions, if they should not be opened by name.
         folders: Folders in which to look for a question file, in order.
     """
-    asked, now = spec.questions, datetime.now(UTC)
+    wanted, now = spec.questions, datetime.now(UTC)
+    if live_questions(spec) is not None:
+        hint = "mode: backtest asks its questions again, as of the times when they were asked"
+        raise InputError(f"{wanted.dataset} is answered by its own entries", column="mode", hint=hint)
     opened = benchmark or open_benchmark(
-        asked.dataset, wanted=asked, live=spec.mode == "live", now=now, folders=folders
+        wanted.dataset, wanted=wanted, live=spec.mode == "live", now=now, folders=folders
     )
     questions = opened.questions.questions[: spec.questions.limit]
+    contexts = contexts_of_set(spec, opened, questions)
+    view_notes = check_views(spec, questions, contexts)
     if benchmark is None and not opened.grows:
-        digest = questions_digest(questions, now)
-        if asked.digest and asked.digest != digest:
-            problem = f"{asked.dataset} holds other questions than the spec says"
+        digest = run_digest(spec, questions, contexts, now)
+        if wanted.digest and wanted.digest != digest:
+            problem = f"{wanted.dataset} has other questions than the spec"
             raise InputError(problem, column="questions.digest", hint=f"their digest is {digest}")
         spec = spec.with_digest(digest)
     benchmark = opened
-    late = len(opened.questions.quarantined)
-    spec = replace(spec, questions=replace(spec.questions, quarantined=late))
+    excluded = len(opened.questions.excluded)
+    spec = replace(spec, questions=replace(spec.questions, excluded=excluded))
     warnings: dict[str, int] = {}
     if spec.mode == "backtest":
         for question in questions:
             for model in dict.fromkeys(spec.models.values()):
-                found = check_knowledge_cutoff(model, question.opens_at or question.due, strict=spec.strict)
-                if found is not None:
-                    warnings[found.text] = warnings.get(found.text, 0) + 1
-    message = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
-    notes = (f"{quarantine_note(late)} ({LATE_TEXT_HINT})",) if late else ()
-    return PreparedRun(spec=spec, benchmark=benchmark, questions=questions, warnings=message, notes=notes, now=now)
+                knowledge_cutoff = check_knowledge_cutoff(model, question.opens_at or question.due, strict=spec.strict)
+                if knowledge_cutoff is not None:
+                    warnings[knowledge_cutoff.text] = warnings.get(knowledge_cutoff.text, 0) + 1
+    shown = tuple(f"{text} ({n} questions)" if n > 1 else text for text, n in list(warnings.items())[:5])
+    notes = (f"{excluded_note(excluded)} ({LEAKY_QUESTIONS_HINT})",) if excluded else ()
+    return PreparedRun(
+        spec=spec,
+        benchmark=benchmark,
+        questions=questions,
+        contexts=contexts,
+        warnings=shown,
+        notes=(*notes, *view_notes),
+        now=now,
+    )
 
 
 def begin_run(
     store: RunStore, spec: RunSpec, now: datetime, services: Sequence[str] = (), *, again: bool = False, **more: Any
 ) -> RunSpec:
-    """Store a run and return it with the settings chosen for its models when it was first made.
+    """Store a run and return its spec with the settings that were chosen for its models when it was first made.
 
-    With `again` nothing is chosen: the run is recomputed as it was. See `RunStore.begin` for `more`.
+    With `again` nothing is chosen, and the run is recomputed as it was. See `RunStore.begin` for `more`.
     """
     known = store.run(spec.id)
     if known is not None:
@@ -141,35 +167,33 @@ def begin_run(
     elif "agent" in spec.models and not again:
         spec = replace(spec, marked=True)
         spec = spec if spec.efforts else replace(spec, efforts=default_efforts(models_of_run(spec)))
-    began = now.isoformat(timespec="milliseconds")  # Runs are listed by it, the newest first.
+    began = now.isoformat(timespec="milliseconds")  # Runs are listed by it.
     store.begin(spec.id, spec.to_json(), began, services=services, folder=Path.cwd(), **more)
     return spec
 
 
-async def execute_run(  # noqa: PLR0913 - who watches, and where things go
+async def execute_run(
     prepared: PreparedRun,
     settings: Settings,
     *,
     watch: WatchProgress | None = None,
     on_event: WatchEvents | None = None,
     journal: Journal | None = None,
-    concurrency: int | None = None,
     trees: TreeOutput | None = None,
 ) -> RunProgress:
-    """Run the cells without a forecast. After a crash it continues where it was, without paying twice.
+    """Run the trials without a forecast. After a crash it resumes without paying twice.
 
-    The journal is closed at the end, even one that was passed in.
+    The journal is closed at the end, even if it was passed in.
     """
-    concurrency = concurrency or prepared.spec.concurrency
-    store = RunStore(settings.store)
+    store, concurrency = RunStore(settings.store), prepared.spec.concurrency
     again = journal is not None and journal.mode == "replay"
     spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services, again=again)
     store.keep_questions(spec.id, prepared.questions)
+    store.keep_contexts(spec.id, context_rows(prepared.contexts.values()))
     RunOutcomes(store).keep(spec.id, prepared.questions, prepared.benchmark.questions.resolutions)
-    if asks_models(spec) and (unpriced := [one for one in prepared.questions if one.kind != "market"]):
-        # Its answers are combined with these base rates, wherever the run is shown.
-        store.keep_rates(spec.id, rates_of(unpriced, prepared.benchmark.past.rates, spec.mode))
     prepared = replace(prepared, spec=spec)
+    if asks_models(spec):
+        prepared = replace(prepared, stored_past=keep_past(store, spec.id, prepared.past))
     executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
     try:
         async with ClaimTable(store.database).claim(f"run {spec.id}", ""), AsyncExitStack() as stack:
@@ -184,50 +208,109 @@ async def execute_run(  # noqa: PLR0913 - who watches, and where things go
                     settings,
                     journal,
                     store,
-                    past=lambda: prepared.benchmark.past,
-                    # A backtest of published rounds is answered from what comes with them, the same on every machine.
-                    series=prepared.benchmark.series
-                    or (on_demand if prepared.benchmark.own or spec.mode == "live" else None),
+                    past=lambda: prepared.past,
+                    series=series_of_run(prepared, on_demand),
                     concurrency=concurrency,
                     trees=trees,
                     budget=executor.budget,
                 ) as answer,
             ):
-                progress = await executor.run(prepared.cells(), answer)
+                if on_demand is series_of_run(prepared, on_demand) and settings.network and not again:
+                    await _fetch_values(prepared, store, on_demand, watch)
+                if asks_models(spec) and not again:
+                    await keep_estimates(store, prepared, on_demand)
+                progress = await executor.run(prepared.run_trials(), answer)
                 if asks_models(spec) and has_panel(spec) and not progress.early:
-                    progress += await executor.run(prepared.panel_cells(), answer)
+                    progress += await executor.run(prepared.panel_trials(), answer)
                 if progress.stopped:
                     store.label(spec.id, problem=progress.stopped)
-                return replace(progress, unread=tuple(on_demand.unread.values()))
+                return replace(progress, unread=on_demand.unread)
     except Exception as error:
-        # Whatever ended the run is what its page and the list of runs say of it.
-        told = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        with suppress(Exception):  # Where nothing can be written, the error itself says so.
-            store.label(spec.id, problem=told)
+        # Shown on the run's page and in the list of runs.
+        problem = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        with suppress(Exception):  # The store may be what failed.
+            store.label(spec.id, problem=problem)
         raise
     finally:
         store.close()
 
 
+async def _fetch_values(
+    prepared: PreparedRun, store: RunStore, series: SeriesOnDemand, watch: WatchProgress | None
+) -> None:
+    """Fetch what the open trials will read, all at once; what fails is reported by those who need it."""
+    spec, done = prepared.spec, store.finished(prepared.spec.id)
+    trials = [trial for trial in prepared.run_trials() if trial.key[1:] not in done]
+    estimated = asks_models(spec)
+    wanted = [
+        (ref, as_of)
+        for question in {trial.key[1:3]: trial.question for trial in trials}.values()
+        for as_of in [question.as_of_in(spec.mode)]
+        for ref in (
+            *_series_read(forecaster_name(spec), question, as_of),
+            *(_series_read(ESTIMATOR, question, as_of) if estimated and needs_estimate(question) else ()),
+        )
+    ]
+
+    def show(fetched: int, total: int) -> None:
+        if watch is not None:
+            watch(RunProgress(total=len(trials), fetched=fetched, wanted=total))
+
+    await series.fetch_all(wanted, show)
+
+
+SeriesRead = Callable[[Question, AsOf], Iterable[SeriesRef]]
+"""Returns the series that a forecaster reads for a question; a forecaster's class may have it as `series_read`."""
+
+
+def _series_read(forecaster: str, question: Question, as_of: AsOf) -> Iterable[SeriesRef]:
+    read: SeriesRead = getattr(load("forecasters", forecaster), "series_read", series_asked)
+    return read(question, as_of)
+
+
+def series_asked(question: Question, as_of: AsOf) -> Iterable[SeriesRef]:
+    """Return the series that decides a question, if there is one."""
+    return () if question.series is None else (question.series,)
+
+
+def series_of_run(prepared: PreparedRun, on_demand: SeriesOnDemand) -> SeriesSource | None:
+    """Return where the forecasters of a run read series that need no tool.
+
+    A backtest of published rounds uses only their own series, which are the same on every machine.
+    """
+    live = prepared.benchmark.own or prepared.spec.mode == "live"
+    return prepared.benchmark.series or (on_demand if live else None)
+
+
+async def keep_estimates(store: RunStore, prepared: PreparedRun, on_demand: SeriesOnDemand) -> None:
+    """Store the estimates without a model, with which answers are combined wherever the run is shown."""
+    run, series = prepared.spec.id, series_of_run(prepared, on_demand)
+    known = await store.aside(store.rates, run)
+    rows = await estimates_without_model(prepared.questions, prepared.spec.mode, prepared.past, series, known)
+    await store.aside(store.keep_rates, run, rows)
+
+
 def asks_models(spec: RunSpec) -> bool:
-    """Whether its cells take long and cost money; such cells are shared between machines."""
+    """Return whether the trials of a run ask models. Such trials are shared between machines."""
     return forecaster_asks_models(forecaster_name(spec), spec.models)
 
 
 def check_options(spec: RunSpec) -> None:
-    """Raise errors in the roles and options of a run that any machine would find."""
-    # Options first: a misspelt name is the cause where a model or forecaster seems to be missing.
-    made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
+    """Check the roles and options of a run. Raises `InputError` if they are wrong on any machine."""
+    # Options first, because a misspelt option may be why a model seems to be missing.
+    forecaster = make_forecaster(forecaster_name(spec), forecaster_options(spec))
     if asks_models(spec):
         models_of_run(spec)
     if spec.sampling.get("tier") == "batch" and forecaster_name(spec) == "tree":
         hint = "sampling.tier=flex costs half too and takes minutes"
-        raise InputError("a tree asks too often to wait a day for each reply", column="sampling.tier", hint=hint)
-    shown_context(made, spec, QuestionOnly())
+        raise InputError(
+            "a tree makes too many requests to wait a day for each reply", column="sampling.tier", hint=hint
+        )
+    shown_context(forecaster, spec)
 
 
 def check_run(spec: RunSpec, settings: Settings) -> None:
-    """Raise errors that this machine would find in a run that asks models, before anything is stored."""
+    """Check a run that asks models, before anything is stored. Raises `InputError` if it cannot run on this machine."""
     if not asks_models(spec):
         return
     check_options(spec)
@@ -243,14 +326,14 @@ def check_run(spec: RunSpec, settings: Settings) -> None:
 
 SLOW_WORDS = {
     "flex": "a reply may take a quarter of an hour",
-    "batch": "replies come together, within a day; cells that run at the same time make one batch",
+    "batch": "replies come together, within a day; trials that run at the same time make one batch",
 }
 
 
 def money_notices(spec: RunSpec) -> tuple[str, ...]:
-    """Models with unknown prices, and what the run's service tier saves or could save."""
+    """Return notices about models with unknown prices, and about what a service tier saves or could save."""
     notices = [
-        f"no price is known for {name}, so nobody can say what this will cost: --set prices.{name}=0.5/2 states it in "
+        f"no price is known for {name}, so the cost is unknown: --set prices.{name}=0.5/2 states it in "
         "dollars per million tokens read/written"
         for name in unpriced_models(spec)
     ]
@@ -263,21 +346,21 @@ def money_notices(spec: RunSpec) -> tuple[str, ...]:
             notices.append(f"service tier {tier}: {name} {has_it}")
     elif tier is None and spec.mode == "backtest" and not spec.questions.typed and any(cheaper.values()):
         halved = [
-            f"the service tier {slow} halves the price of {', '.join(found)}"
-            for slow, found in cheaper.items()
-            if found
+            f"the service tier {slow} halves the price of {', '.join(models)}"
+            for slow, models in cheaper.items()
+            if models
         ]
         notices.append(f"a backtest can wait: {'; '.join(halved)}")
     return tuple(notices)
 
 
 def has_panel(spec: RunSpec) -> bool:
-    """Whether a model reads the trials' reasons in an extra cell per question."""
+    """Return whether a model reads the trials' reasons in an extra trial per question."""
     return spec.combine == "judged" and spec.trials > 1
 
 
 @asynccontextmanager
-async def open_answers(  # noqa: PLR0913 - everything a run may need
+async def open_answers(  # noqa: PLR0913 - the parts of a run
     spec: RunSpec,
     settings: Settings,
     journal: Journal | None,
@@ -288,63 +371,66 @@ async def open_answers(  # noqa: PLR0913 - everything a run may need
     concurrency: int = 50,
     trees: TreeOutput | None = None,
     budget: Budget | None = None,
-) -> AsyncGenerator[AnswerCell]:
-    """Answers the cells of a run, with this concurrency; the cell after the trials belongs to the panel."""
-    made = make_forecaster(forecaster_name(spec), forecaster_options(spec))
-    contexts = contexts_of(spec, store)
+) -> AsyncGenerator[AnswerTrial]:
+    """Open a function that answers the trials of a run. The trial after the others is the panel's."""
+    options = make_forecaster(forecaster_name(spec), forecaster_options(spec))
     async with AsyncExitStack() as stack:
         if journal is None or not asks_models(spec):
-            plain = PlainRuntime(spec=spec, past=past, series=series or NoSeries(), contexts=contexts)
-            answer = plain.answers(shown_context(forecaster_of(made, plain), spec, contexts))
+            plain = PlainRuntime(spec=spec, past=past, series=series or NoSeries())
+            plain = replace(plain, contexts=contexts_of(spec, store, plain))
+            answer = plain.answers(shown_context(forecaster_of(options), spec))
         else:
             limits = replace(patience_of(spec), at_once=max(64, concurrency))
-            limits = made.limits(limits) if hasattr(made, "limits") else limits
+            limits = options.limits(limits) if hasattr(options, "limits") else limits
             opened = await stack.enter_async_context(
                 open_runtime(spec, settings, journal, past=past, limits=limits, budget=budget)
             )
-            runtime = replace(opened, contexts=contexts, trees=trees or TreeOutput())
-            if hasattr(made, "open"):
-                forecaster, runtime = await stack.enter_async_context(made.open(runtime))
+            runtime = replace(
+                opened,
+                contexts=contexts_of(spec, store, opened),
+                trees=trees or TreeOutput(),
+                evidence=EvidenceOfTrials(run=spec.id, store=store, journal=journal, trials=spec.trials),
+            )
+            if hasattr(options, "open"):
+                forecaster, runtime = await stack.enter_async_context(options.open(runtime))
             else:
-                forecaster = forecaster_of(made, runtime)
-            answer = runtime.answers(shown_context(forecaster, spec, contexts))
+                forecaster = forecaster_of(options)
+            answer = runtime.answers(shown_context(forecaster, spec))
             answer = _with_panel(answer, store, runtime) if has_panel(spec) else answer
         yield under_rules(answer, spec, settings, store)
 
 
-def forecaster_of(made: Any, runtime: PlainRuntime) -> Forecaster:
-    """The forecaster that a registered entry makes from its options, with the run's contexts."""
-    if hasattr(made, "build"):
-        return made.build()
-    return replace(made, contexts=runtime.contexts) if isinstance(made, PromptForecaster) else made
+def forecaster_of(options: Any) -> Forecaster:
+    """Return the forecaster for its options."""
+    return options.build() if hasattr(options, "build") else options
 
 
-def _with_panel(trial: AnswerCell, store: RunStore, runtime: Runtime) -> AnswerCell:
-    """Trials, and an extra cell per question in which a model reads what they wrote."""
+def _with_panel(answer_trial: AnswerTrial, store: RunStore, runtime: Runtime) -> AnswerTrial:
+    """Add an extra trial per question in which a model reads the reasons of the others."""
     panel = ReasonsPanel()
 
-    async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
-        if cell.trial < runtime.spec.trials:
-            return await trial(cell, emit)
-        answers = await store.aside(store.answers_to, cell.key)
-        forecasts = [a for a in answers if isinstance(a, Forecast) and a.trial < cell.trial]
-        question = question_for_prompt(cell.question) if runtime.spec.marked else cell.question
-        context = runtime.context(question, cell.trial, emit)
+    async def answer(run_trial: RunTrial, emit: EmitEvent) -> Forecast | Failure:
+        if run_trial.trial < runtime.spec.trials:
+            return await answer_trial(run_trial, emit)
+        answers = await store.aside(store.answers_to, run_trial.key)
+        forecasts = [answer for answer in answers if isinstance(answer, Forecast) and answer.trial < run_trial.trial]
+        question = question_for_prompt(run_trial.question) if runtime.spec.marked else run_trial.question
+        context = runtime.context(question, run_trial.trial, emit)
         try:
             return await panel.judge(question, forecasts, context)
         except CannotForecast as reason:
             return Failure(
-                question_id=cell.question.id,
+                question_id=run_trial.question.id,
                 forecaster=panel.name,
                 as_of=context.as_of,
-                trial=cell.trial,
+                trial=run_trial.trial,
                 error=str(reason),
             )
 
     return answer
 
 
-# Whether a stored run asked these questions: which run a spec goes on with, adds to, or leaves alone.
+# Which stored run has the same questions as a spec, and is continued or extended.
 
 NAMED = 3
 """Maximum number of questions named in a message."""
@@ -357,9 +443,9 @@ class QuestionMatch:
     run: str
     spec: RunSpec
     questions: tuple[Question, ...]
-    """The current questions; one asked "now" and asked before keeps its moment."""
+    """The current questions. A question without its own time keeps the time at which it was first asked."""
     edited: tuple[str, ...] = ()
-    """Ids of questions whose wording has changed."""
+    """Ids of questions whose wording or context has changed."""
     added: tuple[str, ...] = ()
     """Ids of questions that the run did not ask."""
     missing: tuple[str, ...] = ()
@@ -376,8 +462,10 @@ class QuestionMatch:
         return len(self.questions) - len(self.added)
 
 
-def match_questions(stored: Sequence[Question], prepared: PreparedRun, run: str, spec: RunSpec) -> QuestionMatch:
-    """Compare a run's questions with the current ones."""
+def match_questions(
+    stored: Sequence[Question], prepared: PreparedRun, run: str, spec: RunSpec, contexts: Mapping[AskedKey, str]
+) -> QuestionMatch:
+    """Compare a run's questions with the current ones, and the digests of its contexts with theirs."""
     known: dict[str, dict[datetime, Question]] = {}
     for question in stored:
         known.setdefault(question.id, {})[question.due] = question
@@ -389,16 +477,14 @@ def match_questions(stored: Sequence[Question], prepared: PreparedRun, run: str,
         versions = known.get(question.id, {})
         undated = question.due == prepared.now
         before = versions.get(max(versions)) if undated and versions else versions.get(question.due)
-        taken = before
+        used = before
         if before is None:
             added.append(question.id)
-        elif wording(before, before.due if undated else None) != wording(
-            _known_as(question, before), prepared.now if undated else None
-        ):
+        elif _edited(question, before, prepared, contexts.get(asked_key(before))):
             edited.append(question.id)
         elif undated and again is not None and question.due - before.due >= timedelta(days=again):
-            taken = question
-        chosen.append(taken or question)
+            used = question
+        chosen.append(used or question)
         for due in list(versions) if undated else [question.due]:
             versions.pop(due, None)
     return QuestionMatch(
@@ -411,6 +497,16 @@ def match_questions(stored: Sequence[Question], prepared: PreparedRun, run: str,
     )
 
 
+def _edited(question: Question, before: Question, prepared: PreparedRun, digest: str | None) -> bool:
+    """Whether a question has another wording than in a run, or another context than the one with that digest."""
+    context = prepared.contexts.get(asked_key(question))
+    if context is not None and context.digest != digest:
+        return True
+    undated = question.due == prepared.now
+    asked = wording(_known_as(question, before), prepared.now if undated else None)
+    return wording(before, before.due if undated else None) != asked
+
+
 def _known_as(question: Question, before: Question) -> Question:
     """The question as stored by a run made before its deciding series was known."""
     return replace(question, series=None) if before.series is None else question
@@ -418,37 +514,42 @@ def _known_as(question: Question, before: Question) -> Question:
 
 def runs_like(store: RunStore, prepared: PreparedRun) -> Iterator[QuestionMatch]:
     """Stored runs of the same spec, newest first, each compared with the current questions."""
-    # What was chosen for its models when a run was made is no part of what it is.
-    wanted = json.loads(prepared.spec.with_digest("").bare().to_json())
+    # Settings chosen when a run was made are not compared.
+    wanted = current_names(json.loads(prepared.spec.with_digest("").bare().to_json()))
     same = [wanted]
-    if wanted["aggregate"] == AUTO:
-        same.append({**wanted, "aggregate": "logit-mean"})  # What earlier versions stored for the same file.
-    for run, written in store.specs():
-        asked = written.get("questions", {})
-        questions = {name: value for name, value in asked.items() if name not in ("digest", "quarantined")}
-        rest = {name: value for name, value in written.items() if name not in ("questions", "concurrency", *FOUND_OUT)}
+    if wanted["combine"] == AUTO:
+        same.append({**wanted, "combine": "logit-mean"})  # Earlier versions stored this for the same file.
+    for run, stored_spec in store.specs():
+        spec = current_names(stored_spec)
+        spec_questions = spec.get("questions", {})
+        questions = {name: value for name, value in spec_questions.items() if name not in ("digest", "excluded")}
+        rest = {
+            name: value for name, value in spec.items() if name not in ("questions", "concurrency", *DERIVED_SETTINGS)
+        }
         if {**rest, "questions": questions} not in same:
             continue
+        if spec_questions.get("digest", "").partition("+")[2] != prepared.spec.questions.digest.partition("+")[2]:
+            continue  # Its questions were shown without their contexts.
         stored = store.questions(run)
         if not stored:
-            # Runs of the first version kept ids only: what they asked is taken to be what is asked now.
+            # Runs of the first version stored ids only, so assume that their questions are unchanged.
             ids = {(id, due) for id, due, _ in store.ended(run)}
-            stored = [one for one in prepared.questions if (one.id, one.due.isoformat()) in ids]
+            stored = [question for question in prepared.questions if (question.id, question.due.isoformat()) in ids]
             stored = list(prepared.questions) if len(stored) == len(ids) else stored
-        yield match_questions(stored, prepared, run, spec_from_json(written))
+        yield match_questions(stored, prepared, run, spec_from_json(spec), store.context_digests(run))
 
 
 def find_run_of(store: RunStore, prepared: PreparedRun, *, extend: bool = False) -> PreparedRun:
-    """The run that a spec continues: one with exactly these questions, else a new or extended one."""
+    """Return the run that a spec continues: one with exactly these questions, or a new or extended one."""
     if not prepared.spec.questions.digest:
-        return prepared  # What grows by itself, and what was typed, is known by its name.
-    matches = sorted(runs_like(store, prepared), key=lambda one: one.spec.combine != prepared.spec.combine)
-    # A run that was extended since it began with these questions is still theirs.
-    began = [one for one in matches if one.run == prepared.spec.id and not one.edited and not one.added]
-    own = next(iter([one for one in matches if one.same] or began), None)
+        return prepared  # Growing and typed question sets are identified by name.
+    matches = sorted(runs_like(store, prepared), key=lambda match: match.spec.combine != prepared.spec.combine)
+    # A run that began with these questions and was extended since counts too.
+    began = [match for match in matches if match.run == prepared.spec.id and not match.edited and not match.added]
+    own = next(iter([match for match in matches if match.same] or began), None)
     if own is not None:
-        return _going_on(prepared, own)
-    nearest = max(matches, key=lambda one: (one.shared, -len(one.edited)), default=None)
+        return _continued(prepared, own)
+    nearest = max(matches, key=lambda match: (match.shared, -len(match.edited)), default=None)
     if extend:
         return _extended(prepared, matches, nearest)
     if nearest is None or not nearest.shared:
@@ -456,37 +557,41 @@ def find_run_of(store: RunStore, prepared: PreparedRun, *, extend: bool = False)
     return replace(prepared, notes=(*prepared.notes, _differs(nearest, len(prepared.questions))))
 
 
-def _going_on(prepared: PreparedRun, own: QuestionMatch) -> PreparedRun:
+def _continued(prepared: PreparedRun, own: QuestionMatch) -> PreparedRun:
     spec = replace(own.spec, concurrency=prepared.spec.concurrency)
     return replace(prepared, spec=spec, questions=own.questions)
 
 
 def _extended(prepared: PreparedRun, matches: Sequence[QuestionMatch], nearest: QuestionMatch | None) -> PreparedRun:
-    fitting = [one for one in matches if one.shared and not one.edited and not one.missing]
+    fitting = [match for match in matches if match.shared and not match.edited and not match.missing]
     if fitting:
-        largest = max(fitting, key=lambda one: one.shared)
+        largest = max(fitting, key=lambda match: match.shared)
         note = f"{len(largest.added)} questions are added to run {largest.run}"
-        return replace(_going_on(prepared, largest), notes=(*prepared.notes, note))
+        return replace(_continued(prepared, largest), notes=(*prepared.notes, note))
     if nearest is None or not nearest.shared:
         raise InputError(
             "no run of this spec asks any of these questions", column="--extend", hint="leave it out to start one"
         )
     if nearest.edited:
-        problem = f"run {nearest.run} asks {_named(nearest.edited)} in other words"
-        hint = "a run asks a question in one wording: restore it, give the new one its own id, or leave out --extend"
+        problem = f"run {nearest.run} asks {_named(nearest.edited)} with another wording or context"
+        hint = "restore them, give the new one its own id, or leave out --extend"
         raise InputError(problem, column="--extend", hint=hint)
     problem = f"run {nearest.run} also asks {_named(nearest.missing)}"
-    raise InputError(problem, column="--extend", hint="an extension only adds: put back what was taken out")
+    raise InputError(
+        problem, column="--extend", hint="an extension only adds questions: put back those that were removed"
+    )
 
 
 def _differs(nearest: QuestionMatch, total: int) -> str:
-    """How this differs from the closest run."""
+    """Return how the questions differ from those of the closest run."""
     if nearest.edited:
-        return f"{_named(nearest.edited)} is worded otherwise than in run {nearest.run}, so this is another run"
+        return (
+            f"{_named(nearest.edited)} has another wording or context than in run {nearest.run}, so this is another run"
+        )
     if nearest.missing:
         return f"run {nearest.run} also asks {_named(nearest.missing)}, so this is another run"
-    asked = f"run {nearest.run} asks {nearest.shared} of these {total} questions"
-    return f"{asked}, and this is another run; extend that one to add the others"
+    text = f"run {nearest.run} asks {nearest.shared} of these {total} questions"
+    return f"{text}, and this is another run; extend that one to add the others"
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -1,9 +1,10 @@
-"""The runtime of a run: creates the context of every trial, with models behind the journal and fenced tools."""
+"""The runtime of a run: creates the context of every trial, with models behind the journal and filtered tools."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -12,6 +13,7 @@ import numpy as np
 from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.market import market_ref
+from foretell.data.search.engine import DocumentSource
 from foretell.data.series.series import Series, SeriesInMemory, SeriesSource, SeriesUnavailable
 from foretell.data.untrusted import question_for_prompt
 from foretell.forecasters.base_rates.past import Past
@@ -22,10 +24,11 @@ from foretell.forecasters.forecaster import (
     Models,
     NoSeries,
     attempt,
+    no_evidence,
     read_forecaster,
 )
 from foretell.forecasters.prompt.adapter import on_context
-from foretell.forecasters.prompt.prediction_context import PredictionContexts, QuestionOnly
+from foretell.forecasters.prompt.prediction_context import PredictionContexts
 from foretell.forecasters.series.forecasters import Auto
 from foretell.models.budget import Budget
 from foretell.models.canonical import content_key
@@ -35,8 +38,9 @@ from foretell.models.journal import Journal
 from foretell.models.limits import UNLIMITED, ModelLimits
 from foretell.models.model import EFFORTS, ModelSettings, ReasoningEffort
 from foretell.models.names import MODEL_ROLES, ModelName, ModelRole, ModelRoles
-from foretell.models.prices import PriceList, read_price
+from foretell.models.prices import PriceList
 from foretell.models.router import ModelRouter
+from foretell.models.token_price import read_price
 from foretell.models.waiting import USUAL_SECONDS
 from foretell.plugins import load, names
 from foretell.questions.as_of import AsOf, Clock
@@ -44,23 +48,27 @@ from foretell.questions.errors import InputError, known_names
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, ignore_event
-from foretell.runs.executor import AnswerCell
+from foretell.runs.executor import AnswerTrial
+from foretell.runs.matching_sources import MatchingSources
 from foretell.runs.services import MAY_BE_REVISED, Services, open_services, plugin_tools
 from foretell.runs.settings import CHECKED_MODELS, Settings, clock_of
 from foretell.runs.spec import RunSpec
-from foretell.runs.store import RunCell, RunStore
-from foretell.tools.fence import FencedTools, SourceStore
+from foretell.runs.store import RunStore, RunTrial
+from foretell.runs.trial_evidence import EvidenceOfTrials
+from foretell.tools.calculate import Calculate
+from foretell.tools.content_filter import ModelContentFilter
 from foretell.tools.journal import JournaledTool, journal_scope, note_event
-from foretell.tools.leak_filter import LeakFilter
-from foretell.tools.rules import FenceRules
+from foretell.tools.leakage_filter import FilteredTools, SourceStore
+from foretell.tools.leakage_rules import LeakageRules
 from foretell.tools.series import WEATHER_PROVIDER, FetchPrices, FetchSeries, FetchWeather, about_weather
+from foretell.tools.series_stats import SeriesStats
 from foretell.tools.tool import Tool
 from foretell.tools.web import FetchWikipedia, LookupUrl, SummarizeResults, WebSearch
 
 
 @dataclass(frozen=True, kw_only=True)
 class JournaledSeries:
-    """A series source for forecasters that read series without a tool: fetched once, and identical in every replay."""
+    """A series source for forecasters that read series without a tool. Each series is fetched only once."""
 
     source: SeriesSource
     journal: Journal
@@ -71,10 +79,10 @@ class JournaledSeries:
 
         async def produce() -> dict[str, Any]:
             try:
-                found = await self.source.fetch(ref, as_of)
+                series = await self.source.fetch(ref, as_of)
             except (SeriesUnavailable, SourceError) as error:
                 return {"failed": str(error)}
-            return {"id": found.id, "days": found.days.astype(str).tolist(), "values": found.values.tolist()}
+            return {"id": series.id, "days": series.days.astype(str).tolist(), "values": series.values.tolist()}
 
         stored = await self.journal.once_json(content_key(request), "series", produce)
         if "failed" in stored:
@@ -91,9 +99,9 @@ def forecaster_options(spec: RunSpec) -> dict[str, Any]:
     """The forecaster's own options: those in its name, then those of the run."""
     options = read_forecaster(spec.forecaster)[1]
     name, seconds = forecaster_name(spec), SLOW_TIERS.get(spec.sampling.get("tier") or "")
-    if seconds is not None and name in ("agent", "context"):
+    if seconds is not None and name in ("agent", "prompt", "reason"):
         options.setdefault("seconds", REPLIES_OF_TRIAL * seconds)
-    elif name == "context" and spec.sampling.get(REPLY_SECONDS):
+    elif name == "prompt" and spec.sampling.get(REPLY_SECONDS):
         options.setdefault("seconds", max(USUAL_SECONDS, REPLIES_OF_TRIAL * float(spec.sampling[REPLY_SECONDS])))
     return options | {name: value for name, value in spec.options.items() if name != CONTEXT_OPTION}
 
@@ -103,49 +111,47 @@ def forecaster_name(spec: RunSpec) -> str:
     return spec.forecaster.partition(":")[0]
 
 
-def contexts_of(spec: RunSpec, store: RunStore) -> PredictionContexts:
-    """The contexts shown to forecasters: those shared by the question set, or the question alone."""
-    live = live_questions(spec)
-    return QuestionOnly() if live is None else live.contexts(spec, store)
-
-
-def shown_context(forecaster: Forecaster, spec: RunSpec, contexts: PredictionContexts) -> Forecaster:
+def shown_context(forecaster: Forecaster, spec: RunSpec) -> Forecaster:
     """The forecaster, with the shared context if the run's options ask for it."""
     if CONTEXT_OPTION not in spec.options:
         return forecaster
     options = spec.options[CONTEXT_OPTION]
     if not isinstance(options, Mapping):
         raise InputError(f"context is {options!r}, write e.g. {{view: both, tools: false}}", column="options.context")
-    return on_context(forecaster, cast("Mapping[str, Any]", options), contexts)
+    return on_context(forecaster, cast("Mapping[str, Any]", options))
 
 
-def under_rules(answer: AnswerCell, spec: RunSpec, settings: Settings, store: RunStore) -> AnswerCell:
-    """Answers of arena entries under the arena's rules: in time and adding up. Other runs have no such rules."""
+def under_rules(answer: AnswerTrial, spec: RunSpec, settings: Settings, store: RunStore) -> AnswerTrial:
+    """Apply the rules of a live question set, such as an arena, to answers. Other runs have no such rules."""
     live = live_questions(spec)
     return answer if live is None else live.rules(answer, spec, store, clock_of(settings))
 
 
 class LiveQuestions(Protocol):
-    """A question set that grows while it is answered: shared contexts and rules for all."""
+    """A question set that grows while it is answered, with shared contexts and rules."""
 
     def contexts(self, spec: RunSpec, store: RunStore) -> PredictionContexts:
-        """What every entry is shown, by question."""
+        """Return the contexts that every entry is shown."""
         ...
 
-    def rules(self, answer: AnswerCell, spec: RunSpec, store: RunStore, clock: Clock) -> AnswerCell:
-        """The same answers, checked against the rules."""
+    def rules(self, answer: AnswerTrial, spec: RunSpec, store: RunStore, clock: Clock) -> AnswerTrial:
+        """Wrap `answer` so that it obeys the rules."""
         ...
 
 
 def live_questions(spec: RunSpec) -> LiveQuestions | None:
-    """The live question set named by a run's data set prefix, such as `arena:`; None for any other."""
+    """The live question set named by a run's data set prefix, such as `arena:`; None for any other.
+
+    A backtest asks the same questions again, with the contexts that were kept and without the rules.
+    """
     prefix, colon, _ = spec.questions.dataset.partition(":")
-    return load("live_questions", prefix)() if colon and prefix in names("live_questions") else None
+    live = colon and spec.mode == "live" and prefix in names("live_questions")
+    return load("live_questions", prefix)() if live else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOutput:
-    """Where a run's only tree is stored, who watches it grow, and notes about it."""
+    """Where a run's only tree is stored, a callback for its events, and warnings about it."""
 
     file: Path | None = None
     """None for the default place in the home."""
@@ -159,10 +165,10 @@ class PlainRuntime:
 
     spec: RunSpec
     past: Callable[[], Past] = Past
-    """What forecasters may learn from; looked up with every context because an arena's past grows."""
+    """Returns past questions to learn from. Called for every context, because an arena's past grows."""
     series: SeriesSource = field(default_factory=NoSeries)
-    contexts: PredictionContexts = field(default_factory=QuestionOnly)
-    """Shared contexts of questions."""
+    contexts: PredictionContexts | None = None
+    """Shared contexts of questions; None for the questions alone."""
 
     def context(self, question: Question, trial: int = 0, emit: EmitEvent = ignore_event) -> Context:
         """The context of one trial on one question."""
@@ -171,18 +177,20 @@ class PlainRuntime:
             as_of=as_of,
             series=self.series,
             past=self.past().before(min(as_of.at.date(), question.due.date())),
+            contexts=self.contexts,
             emit=emit,
             seed=self.spec.seed,
             trial=trial,
+            trials=self.spec.trials,
             marked=self.spec.marked,
         )
 
-    def answers(self, forecaster: Forecaster) -> AnswerCell:
-        """Cells answered by a forecaster."""
+    def answers(self, forecaster: Forecaster) -> AnswerTrial:
+        """Return a function that answers trials with a forecaster."""
 
-        def answer(cell: RunCell, emit: EmitEvent) -> Awaitable[Forecast | Failure]:
-            question = question_for_prompt(cell.question) if self.spec.marked else cell.question
-            return attempt(forecaster, question, self.context(question, cell.trial, emit))
+        def answer(run_trial: RunTrial, emit: EmitEvent) -> Awaitable[Forecast | Failure]:
+            question = question_for_prompt(run_trial.question) if self.spec.marked else run_trial.question
+            return attempt(forecaster, question, self.context(question, run_trial.trial, emit))
 
         return answer
 
@@ -198,37 +206,47 @@ class Runtime(PlainRuntime):
     budget: Budget
     settings: Settings
     trees: TreeOutput = field(default_factory=TreeOutput)
+    evidence: EvidenceOfTrials | None = None
+    """What the trials on a question found; None if they are not stored."""
 
     def context(self, question: Question, trial: int = 0, emit: EmitEvent = ignore_event) -> Context:
-        """The context of one trial on one question. The trials of a question share its budget."""
-        limit = self.spec.budget.question
-        account = "" if limit is None else f"{self.spec.id}/{question.id} {question.due.isoformat()}"
-        budget = Budget("question", dollars=limit, within=self.budget, id=account)
+        """The context of one trial on one question."""
+        budget = self.budget_of(question)
         return replace(
             super().context(question, trial, emit),
             models=Models(roles=self.models, model=self.router.within(budget), prices=self.router.prices),
             tools=self.tools,
             series=JournaledSeries(source=self.services.series, journal=self.journal),
             budget=budget,
+            matching_sources=MatchingSources(settings=self.settings, journal=self.journal).of,
+            evidence_of_others=no_evidence if self.evidence is None else partial(self.evidence.of_others, trial=trial),
         )
 
-    def tools(self, question: Question, context: Context) -> FencedTools:
-        """New tools behind the fence, with their own store of sources."""
-        fence = FenceRules(as_of=context.as_of, question=question, clairvoyant=self.spec.clairvoyant, emit=context.emit)
-        leak_filter = LeakFilter(
+    def budget_of(self, question: Question, name: str = "question") -> Budget:
+        """Return the budget of a question, which its trials and its context share."""
+        limit = self.spec.budget.question
+        account = "" if limit is None else f"{self.spec.id}/{question.id} {question.due.isoformat()}"
+        return Budget(name, dollars=limit, within=self.budget, id=account)
+
+    def tools(self, question: Question, context: Context) -> FilteredTools:
+        """Return new tools behind the leakage filter, with their own store of sources."""
+        rules = LeakageRules(
+            as_of=context.as_of, question=question, unfiltered=not self.spec.leakage_filter, emit=context.emit
+        )
+        content_filter = ModelContentFilter(
             model=context.model("filter"),
             name=self.models.name("filter"),
             settings=self.models.setting("filter"),
-            seconds=tool_seconds(self.spec, self.models.setting("filter"), LeakFilter.seconds),
+            seconds=tool_seconds(self.spec, self.models.setting("filter"), ModelContentFilter.seconds),
             marked=self.spec.marked,
         )
         engine = self.services.engine
-        # Another engine finds other pages for the same words.
-        asked = " and archive" if self.spec.archive_check else ""
-        scope = journal_scope(question.id, context.trial, f"{engine.name}{asked}" if engine else None)
-        reaching = [
+        # Results depend on the engine and on the archive check.
+        suffix = " and archive" if self.spec.archive_check else ""
+        scope = journal_scope(question.id, context.trial, f"{engine.name}{suffix}" if engine else None)
+        online = [
             JournaledTool(tool=tool, journal=self.journal, scope=scope, emit=context.emit)
-            for tool in self._reaching(question, context)
+            for tool in self._online_tools(question, context)
         ]
         sources = SourceStore(marked=self.spec.marked)
         summary = SummarizeResults(
@@ -239,28 +257,31 @@ class Runtime(PlainRuntime):
             settings=self.models.setting("summariser"),
             seconds=tool_seconds(self.spec, self.models.setting("summariser"), SummarizeResults.seconds),
         )
-        return FencedTools.around([*reaching, summary], fence, leak_filter, sources=sources)
+        return FilteredTools.around([*online, summary, Calculate()], rules, content_filter, sources=sources)
 
-    def _reaching(self, question: Question, context: Context) -> list[Tool]:
+    def _online_tools(self, question: Question, context: Context) -> list[Tool]:
         """The tools that use the network and are available for this question."""
-        services, clairvoyant = self.services, self.spec.clairvoyant
-        stored = context.as_of.mode == "backtest" and not clairvoyant
+        services, filtered = self.services, self.spec.leakage_filter
+        stored = context.as_of.mode == "backtest" and filtered
         tools: list[Tool] = []
         if services.engine is not None and (services.engine.filters_dates or not stored):
             history = services.stored_pages if stored and self.spec.archive_check else None
             tools.append(WebSearch(engine=services.engine, history=history))
-        tools.append(LookupUrl(pages=services.stored_pages if stored else services.live_pages))
+        documents = services.engine if isinstance(services.engine, DocumentSource) else None
+        tools.append(LookupUrl(pages=services.stored_pages if stored else services.live_pages, documents=documents))
         tools.append(FetchWikipedia(wikipedia=services.wikipedia))
         if question.series is not None and services.series.supplies(question.series):
-            tools.append(
+            source, revised = services.series, question.series.provider in MAY_BE_REVISED
+            tools += [
                 FetchSeries(
                     question=question,
-                    source=services.series,
+                    source=source,
                     estimate=estimate_from_series,
-                    allow_revised=question.series.provider in MAY_BE_REVISED,
+                    allow_revised=revised,
                     emit=note_event,
-                )
-            )
+                ),
+                SeriesStats(question=question, source=source, allow_revised=revised, emit=note_event),
+            ]
         elif about_weather(question) and services.series.supplies(SeriesRef(provider=WEATHER_PROVIDER, id="")):
             tools.append(FetchWeather(source=services.series, emit=note_event))
         ref = market_ref(question)
@@ -270,7 +291,7 @@ class Runtime(PlainRuntime):
 
 
 async def estimate_from_series(question: Question, series: Series, as_of: AsOf) -> Mapping[str, float]:
-    """What `auto` says about a question from the history that an agent just read; nothing if it cannot."""
+    """Return the forecast of `auto` from a series that an agent just read; empty if it cannot forecast."""
     context = Context(as_of=as_of, series=SeriesInMemory(series={series.id: series}))
     try:
         return (await Auto().forecast(question, context)).p
@@ -288,23 +309,23 @@ def models_of_run(spec: RunSpec) -> ModelRoles:
     others: dict[ModelRole, str] = {
         role: spec.models[role] for role in MODEL_ROLES if role in spec.models and role != "agent"
     }
-    given = {name: value for name, value in spec.sampling.items() if name != REPLY_SECONDS}
+    chosen = {name: value for name, value in spec.sampling.items() if name != REPLY_SECONDS}
     try:
-        sampling = ModelSettings(**given)
+        sampling = ModelSettings(**chosen)
     except TypeError:
         known = [*(field.name for field in fields(ModelSettings)), REPLY_SECONDS]
-        wrong = next((name for name in given if name not in known), "")
+        wrong = next((name for name in chosen if name not in known), "")
         hint = known_names(wrong, known)
         raise InputError(f"sampling has no setting {wrong!r}", column="sampling", hint=hint) from None
     if sampling.effort not in (None, *EFFORTS):
         hint = f"there are {', '.join(EFFORTS)}"
         raise InputError(f"there is no effort {sampling.effort!r}", column="sampling.effort", hint=hint)
-    found = ModelRoles(agent=spec.models["agent"], others=others, settings={"agent": sampling} if given else {})
-    settings = dict(found.settings)
+    model_roles = ModelRoles(agent=spec.models["agent"], others=others, settings={"agent": sampling} if chosen else {})
+    settings = dict(model_roles.settings)
     for role in MODEL_ROLES:
         if role in spec.efforts:
-            settings[role] = replace(found.setting(role), effort=cast("ReasoningEffort", spec.efforts[role]))
-    return replace(found, settings=settings)
+            settings[role] = replace(model_roles.setting(role), effort=cast("ReasoningEffort", spec.efforts[role]))
+    return replace(model_roles, settings=settings)
 
 
 REPLY_SECONDS = "reply_seconds"
@@ -327,35 +348,38 @@ def patience_of(spec: RunSpec) -> ModelLimits:
     seconds = spec.sampling.get(REPLY_SECONDS) or SLOW_TIERS.get(tier)
     if seconds is None:
         return usual
-    if tier == "batch":  # Requests that wait hold nobody up, and the more there are the fewer batches it takes.
+    if tier == "batch":  # Waiting requests block nothing, and more requests make fewer batches.
         usual = replace(usual, at_once=UNLIMITED)
     return replace(usual, seconds=float(seconds), total_seconds=max(usual.total_seconds, 3 * float(seconds)))
 
 
 def prices_of(spec: RunSpec) -> PriceList:
     """Prices for a run: those in its spec, then the known ones."""
-    return PriceList({name: read_price(written) for name, written in spec.prices.items()})
+    return PriceList({name: read_price(price) for name, price in spec.prices.items()})
 
 
 def unpriced_models(spec: RunSpec) -> list[str]:
     """The run's models whose price is unknown."""
     prices = prices_of(spec)
     deep = spec.options.get("deep_model")
-    asked = [*models_of_run(spec).names(), *([deep] if isinstance(deep, str) else [])]
-    return [name for name in asked if prices.of(name) is None]
+    models = [*models_of_run(spec).names(), *([deep] if isinstance(deep, str) else [])]
+    return [name for name in models if prices.of(name) is None]
 
 
-def refuse_unpriced(spec: RunSpec, budget: Budget | None) -> None:
-    """Refuse a dollar limit for a model with an unknown price, before anything is stored."""
+def refuse_unpriced(spec: RunSpec, budget: Budget | None, setting: str = "--set prices.{}=0.5/2") -> None:
+    """Raise `InputError` if there is a dollar limit and a model with an unknown price.
+
+    `setting` is how a user states the price of a model.
+    """
     limited = budget is not None and budget.limited
     if spec.budget.run is None and spec.budget.question is None and not limited:
         return
     if unpriced := unpriced_models(spec):
+        write = setting.format(unpriced[0])
         raise InputError(
-            f"a budget in dollars needs a known price, and that of {unpriced[0]} is not known",
+            f"a budget in dollars needs a known price, and the price of {unpriced[0]} is unknown",
             column="budget",
-            hint=f"state it in dollars per million input/output tokens: --set prices.{unpriced[0]}=0.5/2 (0 if it is "
-            "free); or set no budget",
+            hint=f"state it in dollars per million input/output tokens: {write} (0 if it is free); or set no budget",
         )
 
 
@@ -369,11 +393,11 @@ async def open_runtime(
     limits: ModelLimits | None = None,
     budget: Budget | None = None,
 ) -> AsyncGenerator[Runtime]:
-    """The runtime, open for the duration of one run; `budget` is the run's if somebody watches it."""
+    """Open the runtime of a run. `budget` is the run's budget, if it exists already."""
     models = models_of_run(spec)
     patience = limits or patience_of(spec)
     providers = {name.partition(":")[0] for name in models.names()}
-    # What a provider allows is said by its name, or for a server of one's own by its address.
+    # Limits are by provider name, or by address for a user's own server.
     allowed = {place: patience.allowing(settings.limits.get(place)) for place in {*providers, *settings.limits}}
     async with (
         AsyncHttpClient(access=settings.access) as client,
@@ -401,8 +425,8 @@ async def open_runtime(
 
 FIRST_REPLY_SECONDS = 120.0
 TRIED_FIRST = (
-    "{} is in no table of models: a few short requests, paid from the budget of the run, find out first how it can be "
-    "asked (check_models = false in settings.toml starts without)"
+    "{} is an unknown model: a few short requests, paid from the budget of the run, find out first what it supports "
+    "(check_models = false in settings.toml turns this off)"
 )
 log = logging.getLogger("foretell.models.check")
 
@@ -415,19 +439,20 @@ async def try_first(name: str, router: ModelRouter, budget: Budget, settings: Se
     if check.sure:
         keep_capabilities(settings, name, check.found(router.learned(name)))
     else:
-        log.warning("%s: that could not be found out (%s); it is asked as most models are", name, checks[-1][1])
+        log.warning(
+            "%s: its capabilities could not be determined (%s); it is used like most models", name, checks[-1][1]
+        )
 
 
-def keep_capabilities(settings: Settings, model: str, found: Mapping[str, str]) -> None:
+def keep_capabilities(settings: Settings, model: str, capabilities: Mapping[str, str]) -> None:
     """Store a model's capabilities in the home."""
     path = settings.home / CHECKED_MODELS
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, with_capabilities(path, ModelName.read(model).name, found))
+    write_atomically(path, with_capabilities(path, ModelName.read(model).name, capabilities))
     forget_facts()
 
 
 def run_budget(spec: RunSpec, journal: Journal, settings: Settings) -> Budget:
-    """The budget of a run, shared by every process that works on it and within the one around all of them."""
+    """Return the budget of a run, which all its processes share, within the budget of the settings."""
     budget = Budget("run", dollars=spec.budget.run, within=settings.budget, run=spec.id)
     budget.use(journal.ledger)
     return budget

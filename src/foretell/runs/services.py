@@ -2,26 +2,35 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from foretell.data.day_cache import FOLDER, DayCache
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.markets.listing import EventSource
 from foretell.data.markets.market import Market, MarketRef, PriceSource, PricesUnavailable, events_named
 from foretell.data.pages import PageSource, WaybackPages
 from foretell.data.search.engine import SearchEngine
-from foretell.data.series.series import Series, SeriesByProvider, SeriesSource, SeriesUnavailable, series_of
+from foretell.data.series.series import (
+    Series,
+    SeriesByProvider,
+    SeriesSource,
+    SeriesUnavailable,
+    SeriesUnread,
+    series_of,
+)
 from foretell.data.service import ServiceConfig, load_with_key, needs_key, open_service
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.data.untrusted import for_log
 from foretell.data.wikipedia import Wikipedia
+from foretell.number_text import plural
 from foretell.plugins import Names, exists, load, load_object, names, variables_in_words
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
-from foretell.runs.settings import Settings
+from foretell.runs.settings import Settings, clock_of
 from foretell.tools.tool import Tool
 
 SEARCH_ENGINES = Names("search_engines")
@@ -30,12 +39,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """What tools are made from. There is no search engine unless one was chosen."""
+    """The services that tools use. There is no search engine unless one was chosen."""
 
     engine: SearchEngine | None
     live_pages: PageSource
     stored_pages: WaybackPages
-    """Page versions from an archive: in a backtest, today's page proves nothing."""
+    """Page versions from an archive, for backtests."""
     wikipedia: Wikipedia
     series: SeriesByProvider
     prices: Mapping[str, PriceSource]
@@ -57,7 +66,7 @@ def service_config(settings: Settings, http: AsyncHttpClient, name: str) -> Serv
 
 
 def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence[str]) -> Services:
-    """Create services without connecting. A named engine without its key raises an `InputError` now, not mid-run."""
+    """Create services without connecting. Raises `InputError` if the key of a named engine is missing."""
     from foretell.data.pages import WebPages
     from foretell.data.search.engine import FallbackSearch
 
@@ -73,7 +82,7 @@ def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence
         live_pages=WebPages(client, allow_private="pages" in settings.addresses),
         stored_pages=WaybackPages(client, **address("wayback")),
         wikipedia=Wikipedia(client, **address("wikipedia")),
-        series=_series(settings, config),
+        series=_series(settings, client, DayCache(settings.home / FOLDER, clock_of(settings))),
         prices=_prices(settings, config),
         config=config,
     )
@@ -82,7 +91,7 @@ def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence
 def plugin_tools(services: Services, question: Question) -> list[Tool]:
     """Tools added by other packages: those with their key, for the question sources they name or for all.
 
-    They are behind the fence like every tool, and everything they return is judged by its content.
+    They are behind the leakage filter like every tool, and the content of everything they return is checked.
     """
     tools: list[Tool] = []
     for name in names("tools"):
@@ -91,33 +100,40 @@ def plugin_tools(services: Services, question: Question) -> list[Tool]:
         if (config.key or not needs_key(plugin)) and (not sources or question.source in sources):
             tool: Tool = open_service("tools", name, config)
             if tool.spec.name != name:
-                raise InputError(f"the tool {name!r} calls itself {tool.spec.name!r}", hint="use one name")
+                raise InputError(f"the plug-in {name!r} makes a tool called {tool.spec.name!r}", hint="use one name")
             tools.append(tool)
     return tools
 
 
-def _series(settings: Settings, config: Callable[[str], ServiceConfig]) -> SeriesByProvider:
-    """Every series source that needs no key or has one.
+def _series(settings: Settings, client: AsyncHttpClient, daily: DayCache) -> SeriesByProvider:
+    """Every series source that needs no key or has one, each response stored for a day.
 
     Entries that lead to the same class share one instance and its rate limit.
     """
+    stored = client.once_a_day(daily)
+
+    def config(name: str) -> ServiceConfig:
+        return service_config(settings, stored, name)
+
     opened: dict[Any, SeriesSource] = {}
     sources: dict[str, SeriesSource] = {}
     for name in names("series"):
         plugin = load("series", name)
         available: Callable[[ServiceConfig], bool] | None = getattr(plugin, "available", None)
-        here = available is None or available(config(name))
-        if here and (settings.key(name) or not needs_key(plugin)):
+        usable = available is None or available(config(name))
+        if usable and (settings.key(name) or not needs_key(plugin)):
             if plugin not in opened:
                 opened[plugin] = open_service("series", name, config(name))
             sources[name] = opened[plugin]
-    return SeriesByProvider(sources)
+    return SeriesByProvider(sources, daily)
 
 
 MAY_BE_REVISED = frozenset({"dbnomics"})
-"""Providers used in backtests although they keep no vintages: measurements that are hardly ever revised."""
+"""Providers used in backtests although they keep no vintages, because their data is hardly ever revised."""
+AT_ONCE = 16
+"""Number of series of one provider that are fetched at the same time; its rate limit may allow fewer."""
 TRIES = 3
-"""Consecutive failures after which a provider is skipped for the rest of a run: offline, each takes time."""
+"""Consecutive failures after which a provider is skipped for the rest of a run."""
 
 
 class SeriesOnDemand:
@@ -132,11 +148,12 @@ class SeriesOnDemand:
         self._stack = AsyncExitStack()
         self._http: AsyncHttpClient | None = None
         self._sources: SeriesByProvider | None = None
+        self._daily = DayCache(settings.home / FOLDER, clock_of(settings))
         self._markets: dict[str, PriceSource] = {}
         self._read: dict[tuple[str, str, AsOf], asyncio.Task[Series]] = {}
         self._failures: dict[str, list[SourceError]] = {}
-        self.unread: dict[str, str] = {}
-        """Provider → why it could not be read."""
+        self._unread: dict[str, dict[str, Exception]] = {}
+        """Provider → why a series could not be read, by its id."""
 
     async def __aenter__(self) -> "SeriesOnDemand":
         """Use as a context manager, so that connections are closed."""
@@ -147,7 +164,7 @@ class SeriesOnDemand:
         await self._stack.aclose()
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The series as known at the cutoff; in a backtest, none that may have been revised since."""
+        """Return the series as known at the cutoff. In a backtest, series that may have been revised raise an error."""
         key = (ref.provider, ref.id, as_of)
         if key not in self._read:
             self._read[key] = asyncio.create_task(self._fetch(ref, as_of))
@@ -156,37 +173,97 @@ class SeriesOnDemand:
     async def _fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
         failures = self._failures.setdefault(ref.provider, [])
         if len(failures) >= TRIES:
-            raise SeriesUnavailable(f"{ref.provider} failed {TRIES} times and is left alone: {failures[-1]}")
+            self._unread.setdefault(ref.provider, {})[ref.id] = failures[-1]
+            raise SeriesUnread(f"{ref.provider} failed {TRIES} times and is skipped: {failures[-1]}")
         if self._sources is None or self._http is None:
-            self._http = AsyncHttpClient(limits=self._limits or HttpLimits(), access=self._settings.access)
-            self._stack.push_async_callback(self._http.aclose)
-            self._sources = _series(self._settings, self._config)
+            client = AsyncHttpClient(limits=self._limits or HttpLimits(), access=self._settings.access)
+            self._stack.push_async_callback(client.aclose)
+            self._sources = _series(self._settings, client, self._daily)
+            self._http = client.once_a_day(self._daily)
         if not self._sources.supplies(ref) and exists("series", ref.provider):
             variables = variables_in_words(getattr(load("series", ref.provider), "key_variables", ()))
-            raise SeriesUnavailable(f"{ref.provider}/{ref.id} needs {variables or 'a file that is not there'}")
+            raise SeriesUnread(f"{ref.provider}/{ref.id} needs {variables or 'a missing file'}")
         try:
             if exists("markets", ref.provider) and not exists("series", ref.provider):
-                return await self._prices(ref, as_of)
-            found = await self._sources.fetch_with_provenance(ref, as_of)
+                with self._daily.discarding(SourceError):
+                    series = await self._prices(ref, as_of)
+            else:
+                provenance = await self._sources.fetch_with_provenance(ref, as_of)
+                if provenance.revised and as_of.mode == "backtest" and ref.provider not in MAY_BE_REVISED:
+                    raise SeriesUnavailable(f"{ref.provider}/{ref.id} has no values from before later revisions")
+                series = provenance.series
         except SourceError as error:
             failures.append(error)
-            if ref.provider not in self.unread:
-                # What a server said is shown in notes and logs, so it must not control a terminal.
-                why = for_log(str(error))
-                problem = f"{ref.provider} could not be read, so forecasts may rest on older values: {why}"
-                self.unread[ref.provider] = problem
-                log.warning("%s", problem)
+            if ref.provider not in self._unread:
+                log.warning("%s could not be read: %s", ref.provider, for_log(str(error)))
+            self._unread.setdefault(ref.provider, {})[ref.id] = error
+            raise
+        except SeriesUnavailable as error:
+            if exists("series", ref.provider):
+                self._unread.setdefault(ref.provider, {})[ref.id] = error
             raise
         failures.clear()
-        if found.revised and as_of.mode == "backtest" and ref.provider not in MAY_BE_REVISED:
-            raise SeriesUnavailable(f"{ref.provider}/{ref.id} is only known as corrected later")
-        return found.series
+        self._unread.get(ref.provider, {}).pop(ref.id, None)
+        return series
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """For each provider that could not be read: how many of its series, and why."""
+        # The server's text goes to notes and logs, so it must not contain control characters.
+        return tuple(
+            f"{plural(len(failed), 'series', 'series')} of {provider} could not be read, so forecasts may use older "
+            f"values: {for_log(str(next(iter(failed.values()))))}"
+            for provider, failed in sorted(self._unread.items())
+            if failed
+        )
+
+    async def fetch_all(
+        self, wanted: Iterable[tuple[SeriesRef, AsOf]], watch: Callable[[int, int], None] = lambda done, total: None
+    ) -> None:
+        """Fetch many series, those of all providers at the same time, and once more those that failed.
+
+        `watch` is called with how many have been fetched or failed, and how many there are.
+        """
+        by_provider: dict[str, list[tuple[SeriesRef, AsOf]]] = {}
+        for ref, as_of in dict.fromkeys((SeriesRef(provider=ref.provider, id=ref.id), as_of) for ref, as_of in wanted):
+            by_provider.setdefault(ref.provider, []).append((ref, as_of))
+        total, done = sum(map(len, by_provider.values())), 0
+
+        async def provider(listed: Sequence[tuple[SeriesRef, AsOf]]) -> None:
+            slots = asyncio.Semaphore(AT_ONCE)
+
+            async def single(ref: SeriesRef, as_of: AsOf) -> None:
+                nonlocal done
+                async with slots:
+                    with suppress(SeriesUnavailable, SourceError):
+                        await self.fetch(ref, as_of)
+                done += 1
+                watch(done, total)
+
+            await asyncio.gather(*(single(ref, as_of) for ref, as_of in listed))
+
+        await asyncio.gather(*map(provider, by_provider.values()))
+        await asyncio.gather(*map(self._again, by_provider.values()))
+
+    async def _again(self, listed: Sequence[tuple[SeriesRef, AsOf]]) -> None:
+        """Fetch the series of a provider that failed again, until one fails again."""
+        for ref, as_of in listed:
+            if isinstance(self._unread.get(ref.provider, {}).get(ref.id), SourceError):
+                self._failures.pop(ref.provider, None)
+                del self._read[ref.provider, ref.id, as_of]
+                try:
+                    await self.fetch(ref, as_of)
+                except SourceError as error:
+                    self._failures[ref.provider] = [error] * TRIES
+                    return
+                except SeriesUnavailable:
+                    continue
 
     async def _prices(self, ref: SeriesRef, as_of: AsOf) -> Series:
         """The last price of each day of a market, by its platform and id."""
         market: Market = load("markets", ref.provider)
         if market.prices is None or (needs_key(market) and not self._settings.key(ref.provider)):
-            raise SeriesUnavailable(f"{ref.provider} tells no prices here")
+            raise SeriesUnavailable(f"{ref.provider} has no prices here")
         if ref.provider not in self._markets:
             self._markets[ref.provider] = market.prices(market.client(self._config(ref.provider)))
         try:
@@ -210,10 +287,10 @@ class MarketSources:
 
 
 def open_markets(settings: Settings, client: AsyncHttpClient, platforms: Sequence[str]) -> MarketSources:
-    """Readers of these platforms, with one connection each. A missing key raises an `InputError` now.
+    """Open readers of these platforms, with one connection each. Raises `InputError` if a key is missing.
 
-    A platform may be given with a part, `kalshi:KXFED`: its listing is stored under the full name, everything else
-    under the name of the market.
+    A platform may be given with a part, such as `kalshi:KXFED`. Its listing is returned under the full name, everything
+    else under the name of the market.
     """
     events: dict[str, EventSource] = {}
     settlements: dict[str, SettlementSource] = {}
@@ -238,7 +315,7 @@ def open_markets(settings: Settings, client: AsyncHttpClient, platforms: Sequenc
 
 
 def _prices(settings: Settings, config: Callable[[str], ServiceConfig]) -> dict[str, PriceSource]:
-    """Prices of every platform that needs no key or has one. Outcomes are not for tools."""
+    """Return price sources of every platform that needs no key or has one. Tools get no outcomes."""
     sources: dict[str, PriceSource] = {}
     for platform in names("markets"):
         market: Market = load("markets", platform)

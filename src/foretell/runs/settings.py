@@ -1,4 +1,4 @@
-"""The settings of this machine: where things are stored, which keys exist, and what settings.toml in the home says."""
+"""The settings of this machine, from environment variables and from settings.toml in the home."""
 
 import logging
 import os
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from foretell.data.clock import CLOCK_VARIABLE, open_clock
 from foretell.data.files import home_folder
-from foretell.data.known_services import KNOWN_SERVICES, ServiceLimit, parse_pace
-from foretell.data.pace import ServiceAccess
+from foretell.data.known_services import KNOWN_SERVICES, parse_rate_limits
+from foretell.data.service_limits import ServiceAccess
 from foretell.models.facts import use_facts_from
-from foretell.models.limits import ModelLimits, parse_limits
+from foretell.models.limits import ModelLimits, parse_model_limits
+from foretell.models.rate_limits import RateLimit
 from foretell.plugins import KeyVariables, key_in
 from foretell.questions.as_of import Clock
 from foretell.questions.errors import InputError, known_names
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 
 
 KNOWN_MODELS = "known_models.toml"
-"""In the home: a newer table of models than the one shipped with the package."""
+"""File in the home: a newer table of models than the one shipped with the package."""
 CHECKED_MODELS = "checked_models.toml"
-"""In the home: capabilities found by probing models."""
+"""File in the home: capabilities found by probing models."""
 SETTINGS_FILE = "settings.toml"
-"""In the home: the settings that `SETTINGS_TEMPLATE` explains."""
+"""File in the home: the settings that `SETTINGS_TEMPLATE` explains."""
 EXAMPLE_FILE = "example.json"
 """Marks a home that holds an example instead of the user's own runs."""
 KEYS = KeyVariables()
-"""Environment variables that may hold a service's key, first one wins; taken from the plug-ins."""
+"""Environment variables that may hold a service's key, by service. The first one that is set counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +56,15 @@ class Settings:
     limits: Mapping[str, ModelLimits] = field(default_factory=dict[str, ModelLimits], repr=False)
     """By provider: limits for all processes together."""
     clock: str = field(default="", repr=False)
-    """Where a simulation says what time it is, `file:PATH`; empty for this machine's clock."""
+    """Clock of a simulation, `file:PATH`; empty for this machine's clock."""
     contact: str = field(default="", repr=False)
-    """E-mail or web address of whoever runs this program; some services ask for it."""
+    """E-mail or web address of the user; some services ask for it."""
     user_agents: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """User agent by service, or under "" for all, instead of foretell's own."""
-    pace: Mapping[str, tuple[ServiceLimit, ...]] = field(
-        default_factory=dict[str, tuple[ServiceLimit, ...]], repr=False
+    rate_limits: Mapping[str, tuple[RateLimit, ...]] = field(
+        default_factory=dict[str, tuple[RateLimit, ...]], repr=False
     )
-    """Rate by service, if it differs from the table of services."""
+    """Rate limits by service, if they differ from the table of services."""
     network: bool = field(default_factory=lambda: DEFAULTS["network"], repr=False)
     """Whether public markets and series may be read to answer a question without a model."""
     check_models: bool = field(default=False, repr=False)
@@ -71,7 +72,7 @@ class Settings:
     workers_concurrency: int | None = field(default=None, repr=False)
     """How many trials all workers of the shared database together run at the same time; None for no limit."""
     budget: "Budget | None" = field(default=None, repr=False, compare=False)
-    """The budget around all runs: of a grid, an arena, a tournament, or a server that answers for others."""
+    """The budget that includes all runs: of a grid, an arena, a tournament or a server."""
 
     def key(self, service: str) -> str:
         """The key of a service; empty if there is none."""
@@ -79,7 +80,7 @@ class Settings:
 
     @property
     def services(self) -> tuple[str, ...]:
-        """Services with a key; they determine which tools an agent is offered."""
+        """Services with a key. They determine which tools an agent has."""
         return tuple(service for service in KEYS if self.key(service))
 
     @property
@@ -91,7 +92,7 @@ class Settings:
             addresses=self.addresses,
             contact=self.contact,
             user_agents=self.user_agents,
-            pace=self.pace,
+            rate_limits=self.rate_limits,
         )
 
     @property
@@ -106,8 +107,13 @@ class Settings:
 
     @property
     def is_example(self) -> bool:
-        """Whether this is a complete example instead of the user's own home."""
+        """Whether the home is an example instead of the user's own."""
         return (self.home / EXAMPLE_FILE).is_file()
+
+    @property
+    def practice_home(self) -> Path:
+        """The home of practice, which is separate from real runs and journals."""
+        return (self.home / "practice").absolute()
 
     @property
     def corpus(self) -> Path:
@@ -148,7 +154,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         clock=values.get(CLOCK_VARIABLE, ""),
         contact=saved.get("contact", ""),
         user_agents=saved.get("user_agents", {}),
-        pace=saved.get("rate_limits", {}),
+        rate_limits=saved.get("rate_limits", {}),
         network=saved["network"],
         check_models=saved["check_models"],
         workers_concurrency=saved.get("workers_concurrency"),
@@ -158,7 +164,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
 # The file of settings, and the environment variables of earlier versions.
 
 DEFAULTS: dict[str, Any] = {"network": True, "check_models": True}
-"""What holds if nothing else is set."""
+"""Default settings."""
 SETTINGS_TEMPLATE = """\
 # Settings of foretell on this machine. Remove the # before a line to use it.
 
@@ -210,11 +216,11 @@ def read_settings_file(home: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        written = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(str(error), path=path, hint='write contact = "you@example.org"') from None
     saved: dict[str, Any] = {}
-    for key, value in written.items():
+    for key, value in data.items():
         if key not in _READERS:
             raise InputError("is no setting", path=path, column=key, hint=known_names(key, list(_READERS)))
         kind, read = _READERS[key]
@@ -228,8 +234,8 @@ def read_settings_file(home: Path) -> dict[str, Any]:
     return saved | {key: home / saved[key] for key in ("corpus", "series") if key in saved}
 
 
-def _rate_limits(table: Mapping[str, Any]) -> dict[str, tuple[ServiceLimit, ...]]:
-    return parse_pace(",".join(f"{service}={limit}" for service, limit in table.items()))
+def _rate_limits(table: Mapping[str, Any]) -> dict[str, tuple[RateLimit, ...]]:
+    return parse_rate_limits(",".join(f"{service}={limit}" for service, limit in table.items()))
 
 
 def _model_limits(table: Mapping[str, Any]) -> dict[str, ModelLimits]:
@@ -241,7 +247,7 @@ def _model_limits(table: Mapping[str, Any]) -> dict[str, ModelLimits]:
         " ".join([provider, *(f"{name}={number}" for name, number in limits.items())])
         for provider, limits in table.items()
     )
-    return parse_limits("; ".join(words))
+    return parse_model_limits("; ".join(words))
 
 
 def _user_agents(table: Mapping[str, Any]) -> dict[str, str]:
@@ -298,8 +304,8 @@ OLD: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "FORETELL_CORPUS": ("corpus", Path),
     "FORETELL_SERIES": ("series", Path),
     "FORETELL_MCP_URL": ("search_server", str),
-    "FORETELL_PACE": ("rate_limits", parse_pace),
-    "FORETELL_LIMITS": ("model_limits", parse_limits),
+    "FORETELL_PACE": ("rate_limits", parse_rate_limits),
+    "FORETELL_LIMITS": ("model_limits", parse_model_limits),
     "FORETELL_USER_AGENT": ("user_agents", partial(_old_agent, "all")),
     **{
         f"FORETELL_{service.upper()}_USER_AGENT": ("user_agents", partial(_old_agent, service))
@@ -311,7 +317,7 @@ _noted: set[str] = set()
 
 
 def _old_variables(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return what variables of earlier versions set, by key; they take precedence over the file, as they did."""
+    """Return settings from variables of earlier versions, by key. They take precedence over the file."""
     saved: dict[str, Any] = {}
     for name, (key, read) in OLD.items():
         if not values.get(name):

@@ -4,16 +4,18 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from foretell.data.datasets.question_set import SetFilter
 from foretell.data.datasets.rows import read_text
-from foretell.models.prices import read_price
-from foretell.questions.codec import checked_fields, parse_yaml
+from foretell.models.token_price import read_price
+from foretell.plugins import NO_CHOICE, current_name, former_name, load
+from foretell.questions.codec import DERIVED, checked_fields, parse_yaml
 from foretell.questions.errors import InputError, known_names
 
 AUTO, DEFAULT = "auto", "default"
@@ -21,14 +23,14 @@ COMBINATIONS = (AUTO, "logit-mean", "mean", "median", "trimmed", "extremised", "
 """Ways to combine trials that have a name."""
 COMBINE_HELP = (
     "How to combine trials: logit-mean, mean, median, trimmed, extremised, judged (a model reads the reasons), default "
-    "(starts from the price or base rate and trusts trials as far as their track record supports it), auto (default "
-    "once a track record has tested it, logit-mean until then), or a fitted FILE."
+    "(starts from the price, or an estimate without a model, and trusts trials as far as their track record supports "
+    "it), auto (default if models are asked, else logit-mean), or a fitted FILE."
 )
 
 
-RunState = Literal["running", "waiting", "stopped", "crashed", "error", "partial", "done"]
-"""In order: a process is working on it; its cells are queued; somebody stopped it; its process died; it ended with an
-error; every cell has ended, some without an answer; every cell is answered."""
+RunState = Literal["running", "waiting", "stopped", "crashed", "error", "partial", "done", "deleted"]
+"""In order: a process is working on it; its trials are queued; a user stopped it; its process died; it ended with an
+error; every trial has ended, some without an answer; every trial is answered; it is in the bin."""
 TYPED_PREFIX = "asked "
 """Prefix of the name of a typed question set, which exists only in the store."""
 
@@ -42,13 +44,13 @@ class QuestionsSpec(SetFilter):
     digest: str = ""
     """Digest of the questions, so that other questions in a file of the same name make another run. Computed when a run
     is prepared; if a user sets it, the questions must match."""
-    quarantined: int = 0
+    excluded: int = field(default=0, metadata=DERIVED)
     """Questions that were left out when the run was prepared because their own text was written later. Not part of the
     run's id."""
 
     def __post_init__(self) -> None:
         if "\x00" in self.dataset:
-            raise ValueError("the name of a data set holds no null character")
+            raise ValueError("the name of a data set must not contain a null character")
         super().__post_init__()
 
     @property
@@ -59,7 +61,7 @@ class QuestionsSpec(SetFilter):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetSpec:
-    """Hard limits in dollars. When a budget is spent, the current belief is the answer."""
+    """Hard limits in dollars. When a budget is spent, the current estimate is the answer."""
 
     run: float | None = None
     question: float | None = None
@@ -71,9 +73,7 @@ class BudgetSpec:
 
 
 TOURNAMENT = "tournament"
-"""Section of a settings file that is no part of a run: how to take part in a tournament."""
-FOUND_OUT = ("efforts", "marked")
-"""Fields of a spec that are determined when a run is created."""
+"""Section of a settings file about tournaments. It is not part of a run."""
 DEFAULT_CONCURRENCY = 50
 SAMPLING = ("temperature", "effort", "max_tokens", "tier", "reply_seconds")
 """Parts of `sampling`."""
@@ -86,7 +86,7 @@ class RunSpec:
     questions: QuestionsSpec
     forecaster: str = "agent"
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Options of the forecaster: variant, steps, crowd, prior, …"""
+    """Options of the forecaster, such as variant, steps or prior."""
     models: Mapping[str, str] = field(default_factory=dict[str, str])
     """Models by role, at least `agent`; the others default to it."""
     search: tuple[str, ...] = ()
@@ -96,9 +96,10 @@ class RunSpec:
     """How trials are combined: one of `COMBINATIONS`, or the file of a fitted rule."""
     mode: Literal["backtest", "live"] = "backtest"
     strict: bool = False
-    """Refuse questions that opened before a model's knowledge cutoff, instead of warning."""
-    clairvoyant: bool = False
-    """Filters off, for an upper bound; marked in every result."""
+    """Reject questions that opened before a model's knowledge cutoff, instead of warning."""
+    leakage_filter: bool = True
+    """Whether a backtest withholds what was published after the cutoff. False gives an upper bound; every result is
+    marked."""
     archive_check: bool = False
     """Ask the archive whether pages found by a search are rewritten under the same address; such pages count only as
     stored versions. Takes three requests per page at the archive's rate."""
@@ -110,16 +111,16 @@ class RunSpec:
     """By model: dollars per million tokens, input/output (such as 0.5/2), if the price is unknown or differs."""
     concurrency: int = DEFAULT_CONCURRENCY
     """How many trials run at the same time. Not part of the run's id."""
-    efforts: Mapping[str, str] = field(default_factory=dict[str, str])
+    efforts: Mapping[str, str] = field(default_factory=dict[str, str], metadata=DERIVED)
     """By role: the effort of its model, where `sampling` does not set it. Chosen when a run is made and stored with it,
     but not part of its id, so that the same file stays the same run when more is known about its models."""
-    marked: bool = False
-    """Whether our ids and notes carry a mark and questions are shown without anything that imitates ours. True for
-    every new run; runs of older versions continue as they began, so that their replies are found."""
+    marked: bool = field(default=False, metadata=DERIVED)
+    """Whether our ids and notes in prompts carry a mark, and text that imitates them is removed from questions. True
+    for every new run. Runs of older versions continue without, so that their replies are found."""
 
     def __post_init__(self) -> None:
-        for written in self.prices.values():
-            read_price(written)
+        for price in self.prices.values():
+            read_price(price)
         if self.trials < 1:
             raise ValueError(f"trials = {self.trials} is not a number of trials")
         if not 1 <= self.concurrency <= 2000:
@@ -129,7 +130,7 @@ class RunSpec:
 
     @cached_property
     def id(self) -> str:
-        """A short hash of the content: equal specs share it.
+        """A short hash of the content. Equal specs have equal ids.
 
         >>> RunSpec(questions=QuestionsSpec(dataset="demo")).id == RunSpec(questions=QuestionsSpec(dataset="demo")).id
         True
@@ -137,59 +138,70 @@ class RunSpec:
         return hashlib.sha256(self.bare().to_json().encode()).hexdigest()[:12]
 
     def bare(self) -> "RunSpec":
-        """The spec without what was determined when the run was made and is not part of its identity."""
-        questions = replace(self.questions, quarantined=0)
+        """Return the spec without fields that were determined when the run was made and are not part of its id."""
+        questions = replace(self.questions, excluded=0)
         return replace(self, efforts={}, marked=False, concurrency=DEFAULT_CONCURRENCY, questions=questions)
 
     def with_digest(self, digest: str) -> "RunSpec":
-        """The spec with the digest of these questions."""
+        """Return the spec with the digest of its questions."""
         return replace(self, questions=replace(self.questions, digest=digest))
 
     def to_json(self) -> str:
-        """Canonical JSON as written by earlier versions, so that a run keeps its id.
+        """Return canonical JSON as written by earlier versions, so that a run keeps its id.
 
-        Fields added later are left out at their default, and `combine` has its former name, `aggregate`.
+        Fields added later are left out at their default, and renamed fields have their former names.
         """
         fields = asdict(self)
         fields["aggregate"] = fields.pop("combine")
+        fields["clairvoyant"] = not fields.pop("leakage_filter")
+        fields["forecaster"] = former_name("forecasters", self.forecaster)
         for name in ("sampling", "prices", "efforts", "marked", "archive_check"):
             if not fields[name]:
                 del fields[name]
         if self.concurrency == DEFAULT_CONCURRENCY:
             del fields["concurrency"]
-        usual = QuestionsSpec(dataset="")
+        defaults = QuestionsSpec(dataset="")
         for name in ("digest", "closes_after", "closes_before", "category", "status", "minimum_volume", "again"):
             if not fields["questions"][name]:
                 del fields["questions"][name]
-        for name in ("late_text", "quarantined"):
-            if fields["questions"][name] == getattr(usual, name):
+        for name in ("leaky_questions", "excluded"):
+            if fields["questions"][name] == getattr(defaults, name):
                 del fields["questions"][name]
+        fields["questions"] = _former_question_names(fields["questions"])
         return json.dumps(fields, sort_keys=True, ensure_ascii=False)
 
 
-def read_spec(path: str | Path, changes: Mapping[str, Any] | None = None) -> RunSpec:
-    """Read a YAML or JSON file. An unknown or wrong field raises an `InputError` that names it.
+DERIVED_SETTINGS = tuple(attribute.name for attribute in fields(RunSpec) if attribute.metadata.get("derived"))
+"""Fields of a spec that are determined when a run is created."""
+
+
+def read_spec(path: str | Path, changes: Mapping[str, Any] | None = None, *, usual: str | None = None) -> RunSpec:
+    """Read a YAML or JSON file. Raises `InputError` if a field is unknown or wrong.
 
     Args:
         path: The file.
         changes: Settings to change, as `with_settings` takes them.
+        usual: Forecaster of a file that names none, if it is not the usual one.
     """
     file = Path(path)
     if not file.exists():
         raise InputError("no such file", path=file, hint="foretell init run writes one")
     try:
-        written = parse_yaml(read_text(file))
-        if isinstance(written, dict):
-            cast("dict[str, Any]", written).pop(TOURNAMENT, None)
-        if not changes or not isinstance(written, dict):
-            return spec_from_mapping(written)
+        data = parse_yaml(read_text(file))
+        if isinstance(data, dict):
+            if "base" in data:
+                raise InputError("describes a grid of runs, not one run", hint=f"foretell grid {file}")
+            cast("dict[str, Any]", data).pop(TOURNAMENT, None)
+            data = data if usual is None else {"forecaster": usual, **cast("dict[str, Any]", data)}
+        if not changes or not isinstance(data, dict):
+            return spec_from_mapping(data)
     except InputError as error:
         raise error.at(path=file) from None
-    return spec_from_mapping(with_settings(current_names(cast("dict[str, Any]", written)), changes))
+    return spec_from_mapping(with_settings(current_names(cast("dict[str, Any]", data)), changes))
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read from a settings file how to forecast. What it says about questions, mode and tournament is left out."""
+    """Read from a settings file how to forecast, without its questions, mode and tournament."""
     settings = current_names(_config_data(path))
     settings.pop(TOURNAMENT, None)
     try:
@@ -200,7 +212,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_tournament_section(path: Path) -> dict[str, Any]:
-    """Read from a settings file how to take part in a tournament; empty if it does not say."""
+    """Read the tournament section of a settings file; empty if it has none."""
     section = _config_data(path).get(TOURNAMENT) or {}
     if not isinstance(section, dict):
         raise InputError("is not a section with keys", path=path, column=TOURNAMENT)
@@ -217,7 +229,7 @@ def _config_data(path: Path) -> dict[str, Any]:
 
 
 def spec_from_mapping(data: Any) -> RunSpec:
-    """A spec as written by a user, in full or abbreviated. A wrong field raises an `InputError` that names it."""
+    """Return the spec that a user wrote, in full or abbreviated. Raises `InputError` if a field is wrong."""
     if isinstance(data, dict) and "marked" in data:
         raise InputError("marks are chosen when a run is made", column="marked", hint="leave it out")
     if isinstance(data, dict) and "efforts" in data:
@@ -227,26 +239,57 @@ def spec_from_mapping(data: Any) -> RunSpec:
     return spec_from_json(_unabridged(cast("dict[str, Any]", data)) if isinstance(data, dict) else data)
 
 
+USUAL_FORECASTER = "reason"
+"""Forecaster of settings that name none."""
+
+
+def usual_forecaster(options: Mapping[str, Any], preset: str = "agent") -> str:
+    """Return the forecaster of settings that name none: `reason`, or the preset if an option is one of its own.
+
+    So settings for the belief agent or for a tree of the paper, such as `steps` or `rule`, need not name it.
+
+    >>> usual_forecaster({"take_apart": "never"}), usual_forecaster({"steps": 5})
+    ('reason', 'agent')
+    """
+    own, other = (signature(load("forecasters", name)).parameters for name in (USUAL_FORECASTER, preset))
+    return preset if any(name in other and name not in own for name in options) else USUAL_FORECASTER
+
+
 def _unabridged(data: dict[str, Any]) -> dict[str, Any]:
-    """Expand abbreviations: a data set as a single word, dates without quotes, prices by role."""
+    """Expand abbreviations, such as a data set as a single word, and add the usual forecaster."""
+    options = data.get("options")
+    if "forecaster" not in data:
+        stated = cast("dict[str, Any]", options) if isinstance(options, dict) else {}
+        data = {**data, "forecaster": usual_forecaster(stated)}
     models, prices = data.get("models"), data.get("prices")
+    if isinstance(models, dict) and cast("dict[str, Any]", models).get("agent") == NO_CHOICE:
+        models = {role: name for role, name in cast("dict[str, Any]", models).items() if role != "agent"}
+        data = {**data, "models": models}
     if isinstance(models, dict) and isinstance(prices, dict):
         names = cast("dict[str, Any]", models)
-        stated = {str(names.get(who, who)): price for who, price in cast("dict[str, Any]", prices).items()}
-        data = {**data, "prices": {who: f"{price:g}" if _is_number(price) else price for who, price in stated.items()}}
+        by_model = {
+            str(names.get(role_or_model, role_or_model)): price
+            for role_or_model, price in cast("dict[str, Any]", prices).items()
+        }
+        data = {
+            **data,
+            "prices": {
+                role_or_model: f"{price:g}" if _is_number(price) else price for role_or_model, price in by_model.items()
+            },
+        }
     questions = data.get("questions")
     if isinstance(questions, str):
         return {**data, "questions": {"dataset": questions}}
     if not isinstance(questions, dict):
         return data
-    written = {
+    fields = {
         name: value.isoformat() if isinstance(value, date) else value
         for name, value in cast("dict[str, Any]", questions).items()
     }
-    if (rounds := written.get("rounds")) is not None:
+    if (rounds := fields.get("rounds")) is not None:
         days = cast("list[Any]", rounds) if isinstance(rounds, list) else [rounds]
-        written["rounds"] = [str(day) for day in days]
-    return {**data, "questions": written}
+        fields["rounds"] = [str(day) for day in days]
+    return {**data, "questions": fields}
 
 
 def _is_number(value: Any) -> bool:
@@ -254,11 +297,12 @@ def _is_number(value: Any) -> bool:
 
 
 def read_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the values of changed settings: text, as the command line has it, is read as YAML."""
-    return {name: parse_yaml(value) if isinstance(value, str) else value for name, value in changes.items()}
+    """Read changed settings: values given as text are read as YAML, and former names become the current ones."""
+    values = {name: parse_yaml(value) if isinstance(value, str) else value for name, value in changes.items()}
+    return current_names(values)
 
 
-def with_settings(written: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def with_settings(spec: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a spec, as a user writes it, with some settings changed; None removes one.
 
     A setting is named as in the YAML file, with dots between the parts. Raises InputError if there is no such setting.
@@ -266,12 +310,12 @@ def with_settings(written: Mapping[str, Any], changes: Mapping[str, Any]) -> dic
     >>> with_settings({"questions": "demo", "models": {"agent": "a:b"}}, {"budget.run": 2, "models.filter": "c:d.5"})
     {'questions': 'demo', 'models': {'agent': 'a:b', 'filter': 'c:d.5'}, 'budget': {'run': 2}}
     """
-    data: dict[str, Any] = json.loads(json.dumps(dict(written), default=str))
+    data: dict[str, Any] = json.loads(json.dumps(dict(spec), default=str))
     if isinstance(questions := data.get("questions"), str) and any(name.startswith("questions.") for name in changes):
         data["questions"] = {"dataset": questions}
-    known = [name for name in RunSpec.__dataclass_fields__ if name not in FOUND_OUT]
+    known = [name for name in RunSpec.__dataclass_fields__ if name not in DERIVED_SETTINGS]
     for name, value in current_names(changes).items():
-        field, _, rest = name.partition(".")  # The rest may have dots: names of models do.
+        field, _, rest = name.partition(".")  # The rest may contain dots, as names of models do.
         if field not in known:
             nested = [f"{section}.{key}" for section, keys in _section_keys().items() for key in keys]
             raise InputError("there is no such setting", column=name, hint=_nearest(name, [*known, *nested]))
@@ -295,22 +339,60 @@ def _section_keys() -> dict[str, tuple[str, ...]]:
 
 def _nearest(name: str, known: Sequence[str]) -> str:
     """A hint for an unknown setting: a similar name, the section that has it, or all settings."""
-    inside = [one for one in known if one.rpartition(".")[2] == name]
-    return f"did you mean {' or '.join(inside)}?" if inside else known_names(name, known)
+    matches = [setting for setting in known if setting.rpartition(".")[2] == name]
+    return f"did you mean {' or '.join(matches)}?" if matches else known_names(name, known)
 
 
 def spec_from_json(data: Any) -> RunSpec:
-    """A spec from parsed JSON or YAML. A wrong field raises an `InputError` that names it."""
+    """Return a spec from parsed JSON or YAML. Raises `InputError` if a field is wrong."""
     return checked_fields(current_names(cast("dict[str, Any]", data)) if isinstance(data, dict) else data, RunSpec)
 
 
-FORMER_NAMES = {"aggregate": "combine"}
-"""Former names of fields, still in stored specs, and their current names."""
+# Names of earlier versions. Stored specs use them, so that a run keeps its id, and old files can still be read.
+
+FORMER_NAMES = {"aggregate": "combine", "clairvoyant": "leakage_filter"}
+FORMER_QUESTION_NAMES = {"late_text": "leaky_questions", "quarantined": "excluded"}
+FORMER_LEAKY_QUESTIONS = {"quarantine": "exclude", "cut": "redact"}
 
 
 def current_names(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a spec under their current names."""
-    for former, current in FORMER_NAMES.items():
-        if former in data and current in data:
-            raise InputError(f"is the former name of {current}; write only {current}", column=former)
-    return {FORMER_NAMES.get(name, name): value for name, value in data.items()}
+    """Return settings under their current names; settings may be nested or have dots in their names."""
+    settings: dict[str, Any] = {}
+    for former, value in data.items():
+        name = _current_name(former)
+        if name in settings or (name != former and name in data):
+            raise InputError(f"is the former name of {name}; write only {name}", column=former)
+        settings[name] = _current_value(former, name, value)
+    return settings
+
+
+def _current_name(name: str) -> str:
+    section, dot, rest = name.partition(".")
+    if section == "questions" and dot:
+        return f"questions.{FORMER_QUESTION_NAMES.get(rest, rest)}"
+    return FORMER_NAMES.get(name, name)
+
+
+def _current_value(former: str, name: str, value: Any) -> Any:
+    if former == "clairvoyant" and value is not None:
+        unfiltered = parse_yaml(value) if isinstance(value, str) else value
+        if not isinstance(unfiltered, bool):
+            raise InputError("is not true or false", column="clairvoyant", hint="write leakage_filter: false instead")
+        return not unfiltered
+    if name == "forecaster" and isinstance(value, str):
+        return current_name("forecasters", value)
+    if name == "questions.leaky_questions" and isinstance(value, str):
+        return FORMER_LEAKY_QUESTIONS.get(value, value)
+    if name == "questions" and isinstance(value, Mapping):
+        dotted = {f"questions.{part}": inner for part, inner in cast("Mapping[str, Any]", value).items()}
+        return {part.removeprefix("questions."): inner for part, inner in current_names(dotted).items()}
+    return value
+
+
+def _former_question_names(questions: Mapping[str, Any]) -> dict[str, Any]:
+    names = {current: former for former, current in FORMER_QUESTION_NAMES.items()}
+    values = {current: former for former, current in FORMER_LEAKY_QUESTIONS.items()}
+    return {
+        names.get(name, name): values.get(value, value) if name == "leaky_questions" else value
+        for name, value in questions.items()
+    }

@@ -1,29 +1,27 @@
-"""Runs, their cells and events, in an SQLite file or a PostgreSQL database.
+"""Runs, their trials and events, in an SQLite file or a PostgreSQL database.
 
-Events are notes for readers, not the source of truth: after a crash a cell starts again with its replies from the
-journal, so the events of an unfinished cell are simply dropped and written again.
+Events are only for readers. After a crash a trial starts again with its replies from the journal, so the events of an
+unfinished trial are deleted and written again.
 """
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import datetime
-from hashlib import blake2b
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from foretell.forecasters.early_stop import StopWish
 from foretell.models.canonical import quick_json
 from foretell.models.database import open_database
-from foretell.models.database.interface import Database, SqlRow, SqlValues, Statements
-from foretell.questions import trace as events
-from foretell.questions.codec import from_json, to_json
+from foretell.models.database.interface import Database, SqlRow, SqlValues, Statements, like_pattern
+from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.forecast import Failure, Forecast, StopWish
 from foretell.questions.question import Question
-from foretell.questions.resolution import Resolution
 from foretell.questions.trace import ModelCalled, TraceEvent
-from foretell.runs.spec import RunState
+from foretell.runs.spec import RunState, current_names
+from foretell.runs.stored_rows import ROW_READERS, TRIAL_COLUMNS, answer_checksum, stored_answer, stored_row
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -57,19 +55,19 @@ MIGRATIONS = (
         primary key (name, due)
     ) without rowid;
     """,
-    # Failures are few and counted often; without it every forecast of a run is read for that.
+    # Counts failures without reading every forecast of a run.
     "create index cell_failed on cell (run) where failure is not null;",
-    # Who follows a run asks for what came after the last number seen.
+    # Finds new events of a run.
     "create index event_of_run on event (run, id);",
-    # Answers that rest on a failure are few and counted often, too.
+    # Counts fallback forecasts.
     """
     alter table cell add column degraded integer not null default 0;
     update cell set degraded = 1 where replace(forecast, '"ending":"degraded"', '') <> forecast;
     create index cell_degraded on cell (run) where degraded = 1;
     """,
-    # A spec names its file of questions as it is called in the folder that the run was started in.
+    # The question file of a spec is relative to the folder in which the run was started.
     "alter table run add column folder text not null default '';",
-    # What people say of a run, why it was given up, how its questions came out, and how good it was by that.
+    # Labels of a run, why it gave up, its outcomes and its scores.
     """
     alter table run add column name text not null default '';
     alter table run add column note text not null default '';
@@ -82,110 +80,60 @@ MIGRATIONS = (
     ) without rowid;
     create table run_score (run text primary key, seen text not null, summary text not null);
     """,
-    # A checksum of every answer, which those of older versions lack.
+    # A checksum of every answer; answers of older versions have none.
     "alter table cell add column checksum text;",
+    # Contexts by digest, because the runs of a grid show the same ones.
+    """
+    create table shown_context (digest text primary key, body text not null);
+    create table run_context (
+        run text not null, question text not null, due text not null, digest text not null,
+        primary key (run, question, due)
+    ) without rowid;
+    """,
+    # The answers of a run by a rule that was fitted to earlier runs.
+    "create table run_combined (run text primary key, seen text not null, answers text not null);",
+    # The past that a run may learn from, by digest, because it is the same for many runs.
+    """
+    create table past (digest text primary key, body blob not null);
+    create table run_past (run text primary key, digest text not null);
+    """,
+    # When a run was moved to the bin.
+    "alter table run add column deleted text not null default '';",
+    # What trials wait for, for readers; after a crash, what they were cut off at.
+    """
+    create table pending_work (
+        run text not null, question text not null, due text not null, trial integer not null, body text not null,
+        primary key (run, question, due, trial)
+    ) without rowid;
+    """,
 )
 """Migrations of the tables. Existing entries never change."""
 
 _RUNS = """
 select id, spec, created, services, count(forecast), count(failure),
     (select count(*) from cell as broken where broken.run = run.id and broken.degraded = 1), folder,
-    name, note, tags, archived, problem
+    name, note, tags, archived, problem, deleted
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
 _KEEP_QUESTION = "insert into question values (?, ?, ?, ?) on conflict do nothing"
 _ADD_EVENT = "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)"
+_NO_PENDING_WORK = "delete from pending_work where run = ? and question = ? and due = ? and trial = ?"
+_KEEP_PENDING_WORK = """
+insert into pending_work values (?, ?, ?, ?, ?)
+on conflict (run, question, due, trial) do update set body = excluded.body"""
 _NO_STOP = "delete from tick where name = ?"
+DAYS_IN_BIN = 30
+"""Days after which a deleted run is removed."""
 EVENTS = "events"
-"""Written one after the other, so that a reader continuing after the last number it saw never misses a smaller one."""
+"""Name of the lock for writing events, so that a reader that continues after the last number it saw misses no event."""
 _FINISH = """
 insert into cell values (?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (run, question, due, trial) do update
 set forecast = excluded.forecast, failure = excluded.failure, degraded = excluded.degraded,
     checksum = excluded.checksum"""
-CELL_COLUMNS = ("run", "question", "due", "trial", "forecast", "failure", "degraded", "checksum")
-_CELL = ", ".join(CELL_COLUMNS)
-EVENT_KINDS = {kind.__name__: kind for kind in events.TraceEvent.__args__}
+_TRIAL = ", ".join(TRIAL_COLUMNS)
 
 
-class DamagedRow(InputError):
-    """A stored row was altered: it is reported and not used."""
-
-    def __init__(self, what: str, fault: str, place: str | Path | None) -> None:
-        hint = "foretell doctor --repair sets it aside and brings back what it can"
-        super().__init__(f"the stored {what} is not used: {fault}", path=place, hint=hint)
-
-
-UNREADABLE = (InputError, ValueError, KeyError, TypeError, AttributeError)
-"""Exceptions that reading a damaged row may raise."""
-
-
-def answer_checksum(row: SqlRow) -> str:
-    """Checksum of a stored answer: its cell, its content, and whether it rests on a failure."""
-    return blake2b(repr(tuple(row[:7])).encode(), digest_size=16).hexdigest()
-
-
-def answer_fault(row: SqlRow) -> str:
-    """What is wrong with a cell's answer; empty if nothing is. Without a checksum it only has to be readable."""
-    if row[7] is not None:
-        return "" if answer_checksum(row) == row[7] else "it was changed after it was stored"
-    try:
-        _read_answer(row)
-    except UNREADABLE:
-        return "it cannot be read"
-    return ""
-
-
-def _read_answer(row: SqlRow) -> Forecast | Failure:
-    return from_json(row[4], Forecast) if row[4] else from_json(row[5], Failure)
-
-
-def stored_answer(row: SqlRow, place: str | Path | None = None) -> Forecast | Failure:
-    """The answer of a cell from its row, after verifying its checksum."""
-    if fault := answer_fault(row):
-        raise DamagedRow(f"answer to {row[1]}, trial {row[3]} of run {row[0]},", fault, place)
-    return _read_answer(row)
-
-
-def read_event(kind: str, body: str) -> Any:
-    """An event from its stored form."""
-    fields: dict[str, Any] = json.loads(body)
-    fields.pop("replayed", None)  # Of earlier versions, in which it was never set.
-    return EVENT_KINDS[kind](**fields)
-
-
-ROW_READERS: Mapping[str, tuple[str, Callable[[SqlRow], Any]]] = {
-    "run": ("id, spec, services, tags", lambda row: [dict(json.loads(row[1])), *map(list, map(json.loads, row[2:]))]),
-    "question": ("run, id, due, body", lambda row: from_json(row[3], Question)),
-    "event": ("run, id, kind, body", lambda row: read_event(row[2], row[3])),
-    "run_outcome": ("run, question, due, target, outcome, payoff, resolved_at", lambda row: _resolution(*row[1:])),
-}
-"""Columns of each table and how to read a row of them; the first two columns name the row."""
-TABLE_NOUNS = {"run": "run", "question": "question", "event": "step", "run_outcome": "outcome of"}
-
-
-def _resolution(
-    question: str, due: str, target: str, outcome: int | None, payoff: float | None, at: str | None
-) -> Resolution:
-    return Resolution(
-        question_id=question,
-        target_id=target,
-        due=datetime.fromisoformat(due),
-        outcome=outcome,
-        payoff=payoff,
-        resolved_at=None if at is None else datetime.fromisoformat(at),
-    )
-
-
-def stored_row(table: str, row: SqlRow, place: str | Path | None = None) -> Any:
-    """The content of a row, if it can be read."""
-    try:
-        return ROW_READERS[table][1](row)
-    except UNREADABLE:
-        named = f"run {row[0]}" if table == "run" else f"{TABLE_NOUNS[table]} {row[1]} of run {row[0]}"
-        raise DamagedRow(named, "it cannot be read", place) from None
-
-
-class CellKey(NamedTuple):
+class TrialKey(NamedTuple):
     """One trial on one question of one run: the unit of work."""
 
     run: str
@@ -198,8 +146,16 @@ class CellKey(NamedTuple):
         return self
 
 
-CellFence = Callable[[Statements, Set[CellKey]], Set[CellKey]]
-"""Returns which of these cells are still ours, fixed until the end of the transaction."""
+OwnershipCheck = Callable[[Statements, Set[TrialKey]], Set[TrialKey]]
+"""Returns which of these trials are still ours, locked until the end of the transaction."""
+
+
+class ContextRow(NamedTuple):
+    """What a question is shown with, as JSON, and its digest."""
+
+    question: Question
+    digest: str
+    body: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,30 +166,42 @@ class RunRow:
     spec: dict[str, Any]
     created: str
     services: tuple[str, ...]
-    """Services with a key when it began: a replay offers the same tools without them."""
+    """Services that had a key when it began. A replay has the same tools without keys."""
     done: int
     failed: int
-    degraded: int = 0
-    """Forecasts that rest on a failure."""
+    fallback: int = 0
+    """Number of fallback forecasts."""
     folder: str = ""
-    """Where it was last started: a question file is looked up there."""
+    """Folder in which it was last started. Its question file is looked up there."""
     name: str = ""
     """Name given by the user."""
     note: str = ""
     tags: tuple[str, ...] = ()
     archived: bool = False
-    """Kept, but hidden in lists."""
+    """Hidden in lists."""
     problem: str = ""
-    """Why it gave up before its end."""
+    """Why it gave up early; empty if it did not."""
+    deleted: str = ""
+    """When it was moved to the bin; empty if it was not."""
 
 
-_SOUND = "forecast is not null and degraded = 0"
+class MatchingQuestion(NamedTuple):
+    """A stored question that contains a text, and its run."""
+
+    run: str
+    question: Question
 
 
-def cells_each(spec: Mapping[str, Any]) -> int:
-    """Cells per question: its trials, and the panel if there is one."""
+_ANSWERED = "forecast is not null and degraded = 0"
+_MATCHING = """
+select question.run, question.id, question.due, body from question join run on run.id = question.run
+where lower(body) like ? escape '!' and deleted = '' order by question.run desc, due desc limit ?"""
+
+
+def trials_per_question(spec: Mapping[str, Any]) -> int:
+    """Return the number of trials per question, including the panel's if there is one."""
     trials = int(spec.get("trials", 1))
-    return trials + (spec.get("aggregate") == "judged" and trials > 1)
+    return trials + (spec.get("combine") == "judged" and trials > 1)
 
 
 class RunStore:
@@ -244,6 +212,7 @@ class RunStore:
         self._db = open_database(place, "file of runs", timeout=30, sessions=2)
         try:
             self._db.migrate("store", MIGRATIONS)
+            self._empty_bin()
         except BaseException:
             self._db.close()
             raise
@@ -265,7 +234,7 @@ class RunStore:
         """Like `aside`, grouped with other work of this turn of the event loop."""
         return self._db.grouped(lambda: work(*args, **kwargs))
 
-    def begin(  # noqa: PLR0913 - one for each thing that is noted of a run
+    def begin(  # noqa: PLR0913 - one for each column of a run
         self,
         run: str,
         spec: str,
@@ -276,20 +245,21 @@ class RunStore:
         instead_of: str = "",
         questions: Iterable[Question] = (),
     ) -> None:
-        """Store a run. If it exists, only the folder in which it was last started changes.
+        """Store a run. If it exists, only the folder in which it was last started changes, and it leaves the bin.
 
-        If it replaces another run, it asks these questions and takes over its name, note and tags, in one transaction;
-        the other run's answers are archived.
+        If it replaces another run, it takes over its name, note and tags, in one transaction. The other run is
+        archived, or removed if it has no answers.
         """
         insert = "insert into run (id, spec, created, services, folder) values (?, ?, ?, ?, ?) on conflict do nothing"
-        again = "update run set folder = ?, problem = '' where id = ? and (folder <> ? or problem <> '')"
-        asked = _question_rows(run, questions)
+        changed = "folder <> ? or problem <> '' or deleted <> ''"
+        again = f"update run set folder = ?, problem = '', deleted = '' where id = ? and ({changed})"
+        question_rows = _question_rows(run, questions)
 
-        def all_of_it(statements: Statements) -> None:
+        def work(statements: Statements) -> None:
             statements.write(insert, (run, spec, created, json.dumps(list(services)), str(folder)))
             statements.write(again, (str(folder), run, str(folder)))
             statements.write(_NO_STOP, (f"stop {run}",))
-            statements.write_many(_KEEP_QUESTION, asked)
+            statements.write_many(_KEEP_QUESTION, question_rows)
             if rows := statements.read(_RUNS.format(where="where run.id = ?"), (instead_of,)):
                 other = _run_row(rows[0])
                 _label(statements, run, name=other.name, note=other.note, tags=other.tags)
@@ -299,23 +269,91 @@ class RunStore:
                 else:
                     _remove(statements, other.id)
 
-        self._db.together(all_of_it)
+        self._db.together(work)
 
-    def label(self, run: str, **said: str | bool | Sequence[str]) -> None:
-        """Set a run's name, note, tags, archived state or the problem it ended with."""
-        _label(self._db, run, **said)
+    def label(self, run: str, **labels: str | bool | Sequence[str]) -> None:
+        """Set a run's name, note, tags, archived state, the problem it ended with or when it was deleted."""
+        _label(self._db, run, **labels)
+
+    def restore(self, run: str) -> None:
+        """Take a run out of the bin, without its name if another run has that now."""
+        name = "case when exists (select 1 from run as other where other.name = run.name and deleted = '')"
+        self._db.write(f"update run set name = {name} then '' else name end, deleted = '' where id = ?", (run,))
 
     def remove(self, run: str) -> None:
         """Delete a run with its answers, events, questions and base rates. The journal keeps the paid replies."""
         self._db.together(lambda statements: _remove(statements, run))
 
-    def asked(self) -> dict[str, int]:
+    def _empty_bin(self) -> None:
+        """Remove runs that were deleted long ago."""
+        if self._db.read_only:
+            return
+        latest = (datetime.now(UTC) - timedelta(days=DAYS_IN_BIN)).isoformat()
+        for (run,) in self._db.read("select id from run where deleted <> '' and deleted < ?", (latest,)):
+            self.remove(run)
+
+    def question_counts(self) -> dict[str, int]:
         """Number of questions by run."""
         return dict(self._db.read("select run, count(*) from question group by run"))
 
+    def question_count(self, run: str) -> int:
+        """Number of questions of a run."""
+        return self._db.read("select count(*) from question where run = ?", (run,))[0][0]
+
+    def question_dates(self, run: str, question: str) -> list[str]:
+        """Return the dates as of which a run asks a question, latest first."""
+        query = "select due from question where run = ? and id = ? order by due desc"
+        return [due for (due,) in self._db.read(query, (run, question))]
+
+    def first_question(self, run: str) -> Question | None:
+        """A question of a run; None if it has none."""
+        query = f"select {ROW_READERS['question'][0]} from question where run = ? order by id, due limit 1"
+        rows = self._db.read(query, (run,))
+        return stored_row("question", rows[0], self._db.place) if rows else None
+
+    def matching_questions(self, text: str, most: int) -> list[MatchingQuestion]:
+        """Return up to `most` questions in whose stored form a lower-case text occurs, those of the last run first."""
+        return [
+            MatchingQuestion(run=run, question=stored_row("question", (run, *row), self._db.place))
+            for run, *row in self._db.read(_MATCHING, (f"%{like_pattern(text)}%", most))
+        ]
+
+    def tags(self) -> list[str]:
+        """All tags of runs, sorted."""
+        rows = self._db.read("select distinct tags from run where deleted = ''")
+        return sorted({tag for (tags,) in rows for tag in json.loads(tags)})
+
+    def summaries(self) -> dict[str, tuple[str, str]]:
+        """Return the stored summary of each run's scores: the state that it was computed from, and its text."""
+        return {run: (seen, text) for run, seen, text in self._db.read("select run, seen, summary from run_score")}
+
+    def keep_summary(self, run: str, seen: str, text: str) -> None:
+        """Store the summary of a run's scores, unless the store can only be read."""
+        self._keep_result("run_score", "summary", (run, seen, text))
+
+    def combined(self, run: str, seen: str) -> list[dict[str, float]] | None:
+        """Return the stored probabilities of a run's answers; None if they are damaged or of another state."""
+        rows = self._db.read("select seen, answers from run_combined where run = ?", (run,))
+        known = [text for stored, text in rows if stored == f"{seen} {_digest(text)}"]
+        return json.loads(known[0]) if known else None
+
+    def keep_combined(self, run: str, seen: str, answers: Sequence[Mapping[str, float]]) -> None:
+        """Store the probabilities of a run's answers, unless the store can only be read."""
+        text = json.dumps([dict(p) for p in answers])
+        self._keep_result("run_combined", "answers", (run, f"{seen} {_digest(text)}", text))
+
+    def _keep_result(self, table: str, column: str, row: tuple[str, str, str]) -> None:
+        keep = f"""
+        insert into {table} values (?, ?, ?)
+        on conflict (run) do update set seen = excluded.seen, {column} = excluded.{column}"""
+        if not self._db.read_only:
+            self._db.write(keep, row)
+
     def state(self, row: RunRow, questions: int) -> RunState:
-        """The state of a run with so many questions."""
-        if row.done + row.failed >= questions * cells_each(row.spec):
+        """Return the state of a run, given its number of questions."""
+        if row.deleted:
+            return "deleted"
+        if row.done + row.failed >= questions * trials_per_question(row.spec):
             return "partial" if row.failed else "done"
         names = (f"cell {row.id}", f"run {row.id}", f"queue {row.id}")
         claims = self._db.read("select distinct name, owner from tick where name in (?, ?, ?) and done = 0", names)
@@ -326,34 +364,38 @@ class RunStore:
         held = {name.partition(" ")[0] for name, _ in claims}
         return "waiting" if "queue" in held else "crashed" if "run" in held else "stopped"
 
+    def under_way(self, run: str) -> int:
+        """Number of trials that a process is working on, or was when it crashed."""
+        return self._db.read("select count(*) from tick where name = ? and done = 0", (f"cell {run}",))[0][0]
+
     def queue(self, run: str, *, queued: bool) -> None:
-        """Record whether the cells of a run are waiting for workers."""
-        words = "insert into tick (name, due, owner) values (?, '', 0) on conflict do nothing"
-        self._db.write(words if queued else "delete from tick where name = ?", (f"queue {run}",))
+        """Record whether the trials of a run are waiting for workers."""
+        insert = "insert into tick (name, due, owner) values (?, '', 0) on conflict do nothing"
+        self._db.write(insert if queued else "delete from tick where name = ?", (f"queue {run}",))
 
     def ask_to_stop(self, run: str, wish: StopWish) -> None:
-        """Request that a run stops; the process working on it notices within a second."""
+        """Request that a run stops. The process working on it notices within a second."""
 
-        def leave_word(statements: Statements) -> None:
+        def work(statements: Statements) -> None:
             statements.write(_NO_STOP, (f"stop {run}",))
             statements.write("insert into tick (name, due, owner) values (?, ?, 0)", (f"stop {run}", wish))
 
-        self._db.together(leave_word)
+        self._db.together(work)
 
     def stop_wishes(self, runs: Iterable[str]) -> dict[str, StopWish]:
-        """Those of the runs that are to stop, and how."""
+        """Return the requested stops by run."""
         names = [f"stop {run}" for run in runs]
-        marks = ", ".join("?" * len(names))
-        rows = self._db.read(f"select name, due from tick where name in ({marks})", names) if names else []
+        placeholders = ", ".join("?" * len(names))
+        rows = self._db.read(f"select name, due from tick where name in ({placeholders})", names) if names else []
         return {name.removeprefix("stop "): wish for name, wish in rows}
 
     def specs(self) -> list[tuple[str, dict[str, Any]]]:
-        """Id and stored spec of every run, newest first."""
-        rows = self._db.read(f"select {ROW_READERS['run'][0]} from run order by created desc")
+        """Id and stored spec of every run that was not deleted, newest first."""
+        rows = self._db.read(f"select {ROW_READERS['run'][0]} from run where deleted = '' order by created desc")
         return [(row[0], stored_row("run", row, self._db.place)[0]) for row in rows]
 
     def keep_questions(self, run: str, questions: Iterable[Question]) -> None:
-        """Store the questions, so that a run can be read without the file they came from."""
+        """Store the questions, so that a run can be read without its question file."""
         self._db.write_many(_KEEP_QUESTION, _question_rows(run, questions))
 
     def questions(self, run: str) -> list[Question]:
@@ -361,50 +403,85 @@ class RunStore:
         query = f"select {ROW_READERS['question'][0]} from question where run = ? order by id, due"
         return [stored_row("question", row, self._db.place) for row in self._db.read(query, (run,))]
 
+    def keep_contexts(self, run: str, contexts: Iterable[ContextRow]) -> None:
+        """Store what the questions of a run are shown with. A question keeps the context that it has."""
+        stored = list(contexts)
+        if not stored:
+            return
+        keys = [(run, c.question.id, c.question.due.isoformat(), c.digest) for c in stored]
+
+        def work(statements: Statements) -> None:
+            bodies = [(context.digest, context.body) for context in stored]
+            statements.write_many("insert into shown_context values (?, ?) on conflict do nothing", bodies)
+            statements.write_many("insert into run_context values (?, ?, ?, ?) on conflict do nothing", keys)
+
+        self._db.together(work)
+
+    def context(self, run: str, question: Question) -> str | None:
+        """Return the context of a question of a run, as JSON."""
+        query = """
+        select body from run_context join shown_context using (digest) where run = ? and question = ? and due = ?"""
+        rows = self._db.read(query, (run, question.id, question.due.isoformat()))
+        return rows[0][0] if rows else None
+
+    def contexts(self, run: str) -> list[tuple[str, str]]:
+        """Return the digests of a run's contexts, and the contexts as JSON."""
+        query = "select digest, body from run_context join shown_context using (digest) where run = ?"
+        return [(digest, body) for digest, body in self._db.read(query, (run,))]
+
+    def context_digests(self, run: str) -> dict[tuple[str, datetime], str]:
+        """Return the digests of a run's contexts by question and due time."""
+        rows = self._db.read("select question, due, digest from run_context where run = ?", (run,))
+        return {(question, datetime.fromisoformat(due)): digest for question, due, digest in rows}
+
     def runs(self) -> list[RunRow]:
-        """All runs, newest first."""
-        return [_run_row(row, self._db.place) for row in self._db.read(_RUNS.format(where=""))]
+        """All runs except those in the bin, newest first."""
+        return [_run_row(row, self._db.place) for row in self._db.read(_RUNS.format(where="where deleted = ''"))]
+
+    def deleted_runs(self) -> list[RunRow]:
+        """The runs in the bin, newest first."""
+        return [_run_row(row, self._db.place) for row in self._db.read(_RUNS.format(where="where deleted <> ''"))]
 
     def run(self, run: str) -> RunRow | None:
-        """One run, with its progress."""
+        """One run, with its progress, even if it is in the bin."""
         rows = self._db.read(_RUNS.format(where="where run.id = ?"), (run,))
         return _run_row(rows[0], self._db.place) if rows else None
 
     def finished(self, run: str) -> set[tuple[str, str, int]]:
-        """Cells with a sound forecast, which never run again. Failures and degraded forecasts are retried."""
-        query = f"select question, due, trial from cell where run = ? and {_SOUND}"
+        """Return trials with a forecast. Failures and fallback forecasts are not included and are retried."""
+        query = f"select question, due, trial from cell where run = ? and {_ANSWERED}"
         return set(self._db.read(query, (run,)))
 
     def ended(self, run: str) -> set[tuple[str, str, int]]:
-        """Cells with a forecast or a failure."""
+        """Trials with a forecast or a failure."""
         return set(self._db.read("select question, due, trial from cell where run = ?", (run,)))
 
     def tally(self, run: str, trials: range) -> tuple[int, int, int]:
-        """Number of forecasts, failures and degraded forecasts in these trials."""
+        """Number of forecasts, failures and fallback forecasts in these trials."""
         where = "from cell where run = ? and trial >= ? and trial < ?"
         values = (run, trials.start, trials.stop)
         ((done, failed),) = self._db.read(f"select count(forecast), count(failure) {where}", values)
-        ((degraded,),) = self._db.read(f"select count(*) {where} and degraded = 1", values)
-        return done, failed, degraded
+        ((fallback,),) = self._db.read(f"select count(*) {where} and degraded = 1", values)
+        return done, failed, fallback
 
-    def question(self, key: CellKey) -> Question | None:
-        """The question of a cell."""
+    def question(self, key: TrialKey) -> Question | None:
+        """The question of a trial."""
         query = f"select {ROW_READERS['question'][0]} from question where run = ? and id = ? and due = ?"
         rows = self._db.read(query, key.row()[:3])
         return stored_row("question", rows[0], self._db.place) if rows else None
 
-    def answered(self, key: CellKey) -> bool:
-        """Whether a cell has a sound forecast."""
-        query = f"select 1 from cell where run = ? and question = ? and due = ? and trial = ? and {_SOUND}"
+    def answered(self, key: TrialKey) -> bool:
+        """Return whether a trial has a forecast that is not a fallback."""
+        query = f"select 1 from cell where run = ? and question = ? and due = ? and trial = ? and {_ANSWERED}"
         return bool(self._db.read(query, key.row()))
 
-    def forget_failures(self, run: str, only: Iterable[CellKey] | None = None) -> None:
-        """Delete failures, or those of the given cells, so that their cells are open again."""
+    def forget_failures(self, run: str, only: Iterable[TrialKey] | None = None) -> None:
+        """Delete failures and fallback forecasts, or those of the given trials, so that the trials are open again."""
         if only is None:
-            self._db.write(f"delete from cell where run = ? and not ({_SOUND})", (run,))
+            self._db.write(f"delete from cell where run = ? and not ({_ANSWERED})", (run,))
             return
-        one = f"delete from cell where run = ? and question = ? and due = ? and trial = ? and not ({_SOUND})"
-        self._db.write_many(one, [key.row() for key in only])
+        delete = f"delete from cell where run = ? and question = ? and due = ? and trial = ? and not ({_ANSWERED})"
+        self._db.write_many(delete, [key.row() for key in only])
 
     def keep_rates(self, run: str, rates: Iterable[tuple[Question, str, float]]) -> None:
         """Store the base rates of a run's targets for machines without its data set."""
@@ -416,41 +493,85 @@ class RunStore:
         query = "select question, due, target, rate from rate where run = ?"
         return {(question, due, target): rate for question, due, target, rate in self._db.read(query, (run,))}
 
-    def model_calls(self, run: str, after: int) -> list[tuple[int, ModelCalled]]:
-        """Model calls after a given event number, to follow a run's spending from another machine."""
-        query = "select run, id, kind, body from event where run = ? and id > ? and kind = 'ModelCalled' order by id"
-        return [(row[1], stored_row("event", row, self._db.place)) for row in self._db.read(query, (run, after))]
+    def keep_past(self, run: str, body: bytes) -> bytes:
+        """Store the past that a run may learn from, and return it. A run keeps the past with which it began."""
+        digest = sha256(body).hexdigest()
+
+        def work(statements: Statements) -> None:
+            statements.write("insert into past values (?, ?) on conflict do nothing", (digest, body))
+            statements.write("insert into run_past values (?, ?) on conflict do nothing", (run, digest))
+
+        stored = self.past(run)
+        if stored is None:
+            self._db.together(work)
+        return stored or self.past(run) or body
+
+    def past(self, run: str) -> bytes | None:
+        """Return the stored past of a run; None for runs of older versions."""
+        rows = self._db.read("select body from run_past join past using (digest) where run = ?", (run,))
+        return bytes(rows[0][0]) if rows else None
+
+    def model_calls(self, run: str, *, after: int = 0) -> list[tuple[int, ModelCalled]]:
+        """Return the model calls of a run after an event number, to follow its spending from another machine."""
+        events = self.events(run, after=after, kinds=(ModelCalled,))
+        return [(number, event) for number, _, event in events if isinstance(event, ModelCalled)]
 
     def worth(self, run: str) -> float:
-        """What the replies of a run cost when they came, whoever paid for them, in dollars."""
+        """Return what the replies of a run cost originally, including those that another run paid for, in dollars."""
         return self._sum_of_calls(run)
 
     def reused(self, run: str) -> float:
-        """What the replies of a run that another run had paid for cost when they came, in dollars."""
-        reused = "body::json ->> 'reused' = 'true'" if self._db.shared else "json_extract(body, '$.reused')"
-        return self._sum_of_calls(run, f"and {reused}")
+        """Return what the replies of a run that another run paid for cost originally, in dollars."""
+        return self._sum_of_calls(run, f"and {self._db.json_field('body', 'reused', 'flag')}")
 
     def _sum_of_calls(self, run: str, only: str = "") -> float:
-        value = "(body::json ->> 'dollars')::float" if self._db.shared else "json_extract(body, '$.dollars')"
-        query = f"select coalesce(sum({value}), 0.0) from event where run = ? and kind = 'ModelCalled' {only}"
+        dollars = self._db.json_field("body", "dollars", "number")
+        query = f"select coalesce(sum({dollars}), 0.0) from event where run = ? and kind = 'ModelCalled' {only}"
         return float(self._db.read(query, (run,))[0][0])
 
     def last_event(self) -> int:
         """The number of the newest event of all runs."""
         return self._db.read("select coalesce(max(id), 0) from event")[0][0]
 
-    def start_cell(self, key: CellKey, fence: CellFence | None = None) -> bool:
-        """Delete what an unfinished attempt left behind. Returns False and does nothing if the cell is not ours."""
-        delete = "delete from event where run = ? and question = ? and due = ? and trial = ?"
-        return self._write_fenced(key, delete, key.row(), fence)
+    def runs_with_events(self, after: int) -> set[str]:
+        """Return the runs with events after an event number."""
+        # `|| ''` prevents the use of an index on the run, of which every row would be read.
+        return {run for (run,) in self._db.read("select distinct run || '' from event where id > ?", (after,))}
 
-    def _write_fenced(
-        self, key: CellKey, sql: str, values: SqlValues, fence: CellFence | None, told: Sequence[TraceEvent] = ()
+    def keep_pending_work(self, work: Mapping[TrialKey, str]) -> None:
+        """Store what trials wait for, as JSON; an empty text deletes it."""
+        gone = [key.row() for key, body in work.items() if not body]
+        rows = [(*key.row(), body) for key, body in work.items() if body]
+
+        def write(statements: Statements) -> None:
+            statements.write_many(_NO_PENDING_WORK, gone)
+            statements.write_many(_KEEP_PENDING_WORK, rows)
+
+        self._db.together(write)
+
+    def pending_work(self, run: str = "") -> dict[TrialKey, str]:
+        """Return what the trials of a run, or of all runs, wait for, as JSON, in a fixed order."""
+        where, values = ("where run = ?", (run,)) if run else ("", ())
+        query = f"select run, question, due, trial, body from pending_work {where} order by run, question, due, trial"
+        return {TrialKey(*key): body for *key, body in self._db.read(query, values)}
+
+    def start_trial(self, key: TrialKey, owned: OwnershipCheck | None = None) -> bool:
+        """Delete events of an unfinished attempt. Returns False and does nothing if the trial is not ours."""
+        delete = "delete from event where run = ? and question = ? and due = ? and trial = ?"
+        return self._write_if_owned(key, delete, key.row(), owned)
+
+    def _write_if_owned(
+        self,
+        key: TrialKey,
+        sql: str,
+        values: SqlValues,
+        owned: OwnershipCheck | None,
+        new_events: Sequence[TraceEvent] = (),
     ) -> bool:
-        rows = [_event_row(key, event) for event in told]
+        rows = [_event_row(key, event) for event in new_events]
 
         def work(statements: Statements) -> bool:
-            ours = fence is None or key in fence(statements, {key})
+            ours = owned is None or key in owned(statements, {key})
             if ours:
                 if rows:
                     statements.write_many(_ADD_EVENT, rows)
@@ -460,75 +581,115 @@ class RunStore:
         return self._db.together(work, alone=EVENTS if rows else "")
 
     def add_events(
-        self, happened: Iterable[tuple[CellKey, TraceEvent]], fence: CellFence | None = None
-    ) -> set[CellKey]:
-        """Append events of any cells in one transaction; returns the cells that are no longer ours, which it skips."""
-        told = list(happened)
-        rows = [_event_row(key, event) for key, event in told]
-        keys = {key for key, _ in told}
+        self, new_events: Iterable[tuple[TrialKey, TraceEvent]], owned: OwnershipCheck | None = None
+    ) -> set[TrialKey]:
+        """Append events in one transaction, and return the trials that are no longer ours, which are skipped."""
+        pairs = list(new_events)
+        rows = [_event_row(key, event) for key, event in pairs]
+        keys = {key for key, _ in pairs}
 
-        def work(statements: Statements) -> set[CellKey]:
-            lost = set[CellKey]() if fence is None else keys - fence(statements, keys)
-            kept = rows if not lost else [row for row, (key, _) in zip(rows, told, strict=True) if key not in lost]
-            statements.write_many(_ADD_EVENT, kept)
+        def work(statements: Statements) -> set[TrialKey]:
+            lost = set[TrialKey]() if owned is None else keys - owned(statements, keys)
+            writable = rows if not lost else [row for row, (key, _) in zip(rows, pairs, strict=True) if key not in lost]
+            statements.write_many(_ADD_EVENT, writable)
             return lost
 
         return self._db.together(work, alone=EVENTS)
 
-    def finish_cell(
+    def finish_trial(
         self,
-        key: CellKey,
+        key: TrialKey,
         answer: Forecast | Failure,
-        fence: CellFence | None = None,
-        told: Sequence[TraceEvent] = (),
+        owned: OwnershipCheck | None = None,
+        new_events: Sequence[TraceEvent] = (),
     ) -> bool:
-        """Store a cell's answer and its last events. Returns False and does nothing if the cell is not ours."""
+        """Store a trial's answer and its last events. Returns False and does nothing if the trial is not ours."""
         text = to_json(answer)
         pair = (text, None) if isinstance(answer, Forecast) else (None, text)
-        degraded = isinstance(answer, Forecast) and answer.degraded
-        row = (*key.row(), *pair, int(degraded))
-        return self._write_fenced(key, _FINISH, (*row, answer_checksum(row)), fence, told)
+        fallback = isinstance(answer, Forecast) and answer.fallback
+        row = (*key.row(), *pair, int(fallback))
+        return self._write_if_owned(key, _FINISH, (*row, answer_checksum(row)), owned, new_events)
 
     def answers(self, run: str) -> Iterator[Forecast | Failure]:
         """Every answer of a run, in a fixed order."""
-        query = f"select {_CELL} from cell where run = ? order by question, due, trial"
+        query = f"select {_TRIAL} from cell where run = ? order by question, due, trial"
         for row in self._db.stream(query, (run,)):
             yield stored_answer(row, self._db.place)
 
-    def answers_to(self, key: CellKey) -> list[Forecast | Failure]:
-        """Every answer of a run to a cell's question, by trial."""
-        query = f"select {_CELL} from cell where run = ? and question = ? and due = ? order by trial"
+    def answers_to(self, key: TrialKey) -> list[Forecast | Failure]:
+        """Return every answer of a run to a trial's question, by trial."""
+        query = f"select {_TRIAL} from cell where run = ? and question = ? and due = ? order by trial"
         return [stored_answer(row, self._db.place) for row in self._db.read(query, key.row()[:3])]
 
-    def forget_answers(self, keys: Iterable[CellKey]) -> None:
-        """Delete answers, so that their cells are open again."""
+    def failures(self, run: str) -> list[tuple[TrialKey, str]]:
+        """Return the failed trials of a run, each with its error."""
+        query = f"""
+        select run, question, due, trial, {self._db.json_field("failure", "error")} from cell
+        where run = ? and failure is not null order by question, due, trial"""
+        return [(TrialKey(*key), error or "") for *key, error in self._db.read(query, (run,))]
+
+    def ended_trials(self, run: str, question: str) -> tuple[int, int]:
+        """Return how many trials of a question have ended, and as of how many dates it is asked."""
+        query = "select (select count(*) from cell where run = ? and question = ?), count(*) from question"
+        return self._db.read(f"{query} where run = ? and id = ?", (run, question) * 2)[0]
+
+    def forget_answers(self, keys: Iterable[TrialKey]) -> None:
+        """Delete answers, so that their trials are open again."""
         delete = "delete from cell where run = ? and question = ? and due = ? and trial = ?"
         self._db.write_many(delete, [key.row() for key in keys])
 
     def events(
-        self, run: str, question: str | None = None, *, after: int = 0
-    ) -> Iterator[tuple[int, CellKey, TraceEvent]]:
-        """Events of a run, or of one of its questions, in order; `after` continues an earlier reading."""
-        where = "run = ? and id > ?" + (" and question = ?" if question else "")
+        self,
+        run: str,
+        question: str | None = None,
+        *,
+        after: int = 0,
+        kinds: Sequence[type[TraceEvent]] = (),
+        limit: int | None = None,
+    ) -> Iterator[tuple[int, TrialKey, TraceEvent]]:
+        """Yield events of a run, or of one of its questions, in order; all, or those of some types, or at most `limit`.
+
+        `after` is the number of the last event seen.
+        """
+        where, values = "run = ? and id > ?", [run, after]
+        if question:
+            where, values = f"{where} and question = ?", [*values, question]
+        if kinds:
+            where += f" and kind in ({', '.join('?' * len(kinds))})"
+        values = [*values, *(kind.__name__ for kind in kinds)]
         query = f"select id, run, question, due, trial, kind, body from event where {where} order by id"
-        parameters = (run, after, question) if question else (run, after)
-        for i, r, q, due, trial, kind, body in self._db.stream(query, parameters):
-            event = stored_row("event", (r, i, kind, body), self._db.place)
-            yield i, CellKey(run=r, question=q, due=due, trial=trial), event
+        query += "" if limit is None else f" limit {limit}"
+        # A part is read at once, because a stream may need a session of its own.
+        rows = self._db.read(query, values) if kinds or limit else self._db.stream(query, values)
+        for id, *key, kind, body in rows:
+            yield id, TrialKey(*key), stored_row("event", (run, id, kind, body), self._db.place)
 
 
-def _label(statements: Statements, run: str, **said: str | bool | Sequence[str]) -> None:
-    assert said.keys() <= {"name", "note", "tags", "archived", "problem"}
-    kept = [
-        one if isinstance(one, str) else int(one) if isinstance(one, bool) else json.dumps(list(one))
-        for one in said.values()
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _label(statements: Statements, run: str, **labels: str | bool | Sequence[str]) -> None:
+    assert labels.keys() <= {"name", "note", "tags", "archived", "problem", "deleted"}
+    values = [
+        value if isinstance(value, str) else int(value) if isinstance(value, bool) else json.dumps(list(value))
+        for value in labels.values()
     ]
-    if said:
-        statements.write(f"update run set {', '.join(f'{one} = ?' for one in said)} where id = ?", (*kept, run))
+    if labels:
+        statements.write(
+            f"update run set {', '.join(f'{column} = ?' for column in labels)} where id = ?", (*values, run)
+        )
 
 
 def _remove(statements: Statements, run: str) -> None:
-    for table in ("cell", "event", "question", "rate", "run_outcome", "run_score"):
+    mine, others = (f"select digest from run_context where run {sign} ?" for sign in ("=", "<>"))
+    statements.write(f"delete from shown_context where digest in ({mine}) and digest not in ({others})", (run, run))
+    mine, others = (f"select digest from run_past where run {sign} ?" for sign in ("=", "<>"))
+    statements.write(f"delete from past where digest in ({mine}) and digest not in ({others})", (run, run))
+    for table in (
+        *("cell", "event", "question", "rate", "run_context"),
+        *("run_combined", "run_outcome", "run_past", "run_score", "pending_work"),
+    ):
         statements.write(f"delete from {table} where run = ?", (run,))
     statements.write("delete from run where id = ?", (run,))
     names = (f"cell {run}", f"run {run}", f"queue {run}")
@@ -540,27 +701,28 @@ def _question_rows(run: str, questions: Iterable[Question]) -> list[SqlRow]:
 
 
 def _run_row(row: SqlRow, place: str | Path | None = None) -> RunRow:
-    id, spec, created, services, done, failed, degraded, folder, name, note, tags, archived, problem = row
-    written, keys, marks = stored_row("run", (id, spec, services, tags), place)
+    id, spec, created, services, done, failed, fallback, folder, name, note, tags, archived, problem, deleted = row
+    spec_data, service_list, tag_list = stored_row("run", (id, spec, services, tags), place)
     return RunRow(
         id=id,
-        spec=written,
+        spec=current_names(spec_data),
         created=created,
-        services=tuple(keys),
+        services=tuple(service_list),
         done=done,
         failed=failed,
-        degraded=degraded,
+        fallback=fallback,
         folder=folder,
         name=name,
         note=note,
-        tags=tuple(marks),
+        tags=tuple(tag_list),
         archived=bool(archived),
         problem=problem,
+        deleted=deleted,
     )
 
 
-def _event_row(key: CellKey, event: TraceEvent) -> SqlRow:
-    # `vars` and not `asdict`: events hold plain JSON, and copying it took longer than writing it.
+def _event_row(key: TrialKey, event: TraceEvent) -> SqlRow:
+    # Not `asdict`, because copying the events takes longer than writing them.
     return (*key.row(), type(event).__name__, quick_json(vars(event)).decode())
 
 
@@ -568,7 +730,7 @@ def _event_row(key: CellKey, event: TraceEvent) -> SqlRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunCell:
+class RunTrial:
     """One trial on one question."""
 
     run: str
@@ -576,35 +738,49 @@ class RunCell:
     trial: int
 
     @property
-    def key(self) -> CellKey:
+    def key(self) -> TrialKey:
         """Its key in the store."""
-        return CellKey(run=self.run, question=self.question.id, due=self.question.due.isoformat(), trial=self.trial)
+        return TrialKey(run=self.run, question=self.question.id, due=self.question.due.isoformat(), trial=self.trial)
 
 
-def panel_cells(run: str, questions: Sequence[Question], trials: int) -> Iterator[RunCell]:
-    """One cell per question, numbered after its trials, in which a panel reads their reasons."""
-    return (RunCell(run=run, question=question, trial=trials) for question in questions)
+def panel_trials(run: str, questions: Sequence[Question], trials: int) -> Iterator[RunTrial]:
+    """Yield one trial per question, numbered after the others, in which a panel reads their reasons."""
+    return (RunTrial(run=run, question=question, trial=trials) for question in questions)
 
 
-def cells_of(run: str, questions: Sequence[Question], trials: int) -> Iterator[RunCell]:
-    """Every trial of every question, first trials first, so that an early stop leaves every question answered."""
-    return (RunCell(run=run, question=question, trial=trial) for trial in range(trials) for question in questions)
+def trials_of(run: str, questions: Sequence[Question], trials: int) -> Iterator[RunTrial]:
+    """Yield every trial of every question, first trials first, so that an early stop leaves every question answered."""
+    return (RunTrial(run=run, question=question, trial=trial) for trial in range(trials) for question in questions)
 
 
 def find_run(store: "RunStore", start: str) -> str:
-    """The id of the run with this name or with an id that starts like this."""
+    """Return the id of the run with this name, or whose id starts with it."""
     return find_run_row(store, start).id
 
 
-def find_run_row(store: "RunStore", start: str) -> RunRow:
-    """The run with this name or with an id that starts like this, with its progress."""
-    rows = store.runs()
-    found = [row for row in rows if row.name == start] or [row for row in rows if row.id.startswith(start)]
-    if len(found) != 1:
+def matching_runs(store: "RunStore", start: str) -> list[RunRow]:
+    """Return the run with this id, or else those with this name, or else those whose id starts with it."""
+    if (row := store.run(start)) and not row.deleted:
+        return [row]
+    return _fitting(store.runs(), start)
+
+
+def _fitting(rows: Sequence[RunRow], start: str) -> list[RunRow]:
+    return [row for row in rows if row.name == start] or [row for row in rows if row.id.startswith(start)]
+
+
+def find_run_row(store: "RunStore", start: str, *, deleted: bool = False) -> RunRow:
+    """Return the run with this id or name, or the only one whose id starts with it, with its progress.
+
+    With `deleted`, it is looked for in the bin.
+    """
+    matches = _fitting(store.deleted_runs(), start) if deleted else matching_runs(store, start)
+    if len(matches) != 1:
         problem = (
             f"no run is named {start!r}, and no run's id begins with it"
-            if not found
-            else f"the ids of {len(found)} runs begin with {start!r}"
+            if not matches
+            else f"the ids of {len(matches)} runs begin with {start!r}"
         )
-        raise InputError(problem, hint="foretell runs lists them")
-    return found[0]
+        in_bin = deleted or (not matches and _fitting(store.deleted_runs(), start))
+        raise InputError(problem, hint=f"foretell runs{' --find state:deleted' if in_bin else ''} lists them")
+    return matches[0]

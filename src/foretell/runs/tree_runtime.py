@@ -1,4 +1,4 @@
-"""Opens the forecasters `tree` and `thoughts` with their grounders, notebooks, served search and files."""
+"""Opens the forecasters `tree`, `reason` and `thoughts` with their grounders, notebooks, served search and files."""
 
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from foretell.data.untrusted import for_file_name
 from foretell.forecasters.forecaster import Forecaster
+from foretell.forecasters.reason.forecaster import ReasonForecaster
+from foretell.forecasters.reason.settings import ReasonSettings
 from foretell.forecasters.tree.forecaster import TreeForecaster
 from foretell.forecasters.tree.grow.ground import Grounder, Leaf
 from foretell.forecasters.tree.proposition import Tree
@@ -18,17 +20,19 @@ from foretell.models.limits import ModelLimits
 from foretell.plugins import load, names
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, SeriesRef
+from foretell.runs.grown_trees import tree_file_name
 from foretell.runs.runtime import Runtime
 from foretell.runs.settings import Settings
+from foretell.runs.spec import RunSpec
 
 if TYPE_CHECKING:
     from foretell.forecasters.tree.grounders.deep_research import SearchServer
-    from foretell.models.router import ProviderClient
+    from foretell.models.provider import ProviderClient
     from foretell.tools.notebook.endpoints import Endpoint
 
 T = TypeVar("T")
 RESEARCH_SECONDS = 3600.0
-"""Longest time for a deep research."""
+"""Maximum time for deep research."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +55,11 @@ class GroundingOptions(GroundSettings):
         load("grounders", self.grounder)
 
     def open(self, runtime: Runtime) -> AbstractAsyncContextManager[tuple[Forecaster, Runtime]]:
-        """The forecaster, with its grounders open."""
+        """Open the forecaster with its grounders."""
         return open_forecaster(self, runtime)
 
     def limits(self, usual: ModelLimits | None = None) -> ModelLimits:
-        """Limits on the provider: every leaf at once, and long researches."""
+        """Return limits that allow all leaves at once and long research."""
         limits = usual or ModelLimits()
         limits = replace(limits, at_once=max(limits.at_once, 2 * self.concurrency))
         if self.deep_model is None:
@@ -71,6 +75,11 @@ class TreeOptions(GroundingOptions, TreeSettings):
 @dataclass(frozen=True, kw_only=True)
 class ThoughtOptions(GroundingOptions, ThoughtSettings):
     """Options of the forecaster `thoughts`: chains, trees, graphs and forests of thoughts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReasonOptions(ReasonSettings, GroundingOptions):
+    """Options of the forecaster `reason`, from a run or the command line."""
 
 
 SEARCH_SERVER_PORT = 8765
@@ -89,7 +98,7 @@ class TreeFolder:
         """The file of a tree."""
         if self.file is not None:
             return self.file
-        return self.folder / f"{for_file_name(question)}-{for_file_name(target)}-{trial}.json"
+        return self.folder / f"{tree_file_name(question, target, trial)}.json"
 
     def store(self, question: Question, trial: int, target: str, tree: Tree) -> None:
         """Write a finished tree."""
@@ -100,27 +109,33 @@ class TreeFolder:
     def notebook(self, leaf: Leaf, trial: int) -> Path:
         """The file of a leaf's notebook, next to the tree's."""
         file = self.path(leaf.tree_question.question.id, trial, leaf.tree_question.target)
-        # Where all trials belong to one tree, each has a notebook of its own.
-        again = f"-{trial}" if self.file is not None and trial else ""
-        return file.with_name(f"{file.stem}_notebooks") / f"{for_file_name(leaf.id)}{again}.ipynb"
+        # If all trials belong to one tree, each has its own notebook.
+        suffix = f"-{trial}" if self.file is not None and trial else ""
+        return file.with_name(f"{file.stem}_notebooks") / f"{for_file_name(leaf.id)}{suffix}.ipynb"
+
+
+def _dollars_of_question(spec: RunSpec) -> float | None:
+    """Return the budget of each question; that of the run if it has one question."""
+    return spec.budget.run if spec.budget.question is None and spec.questions.typed else spec.budget.question
 
 
 @asynccontextmanager
 async def open_forecaster(options: GroundingOptions, runtime: Runtime) -> AsyncGenerator[tuple[Forecaster, Runtime]]:
-    """The forecaster `tree` or `thoughts` with its runtime; kernels and search server are closed with it.
+    """Open `tree`, `reason` or `thoughts` with its runtime; kernels and search server are closed with it.
 
     Trees and notebooks are stored in the run's folder in the home, or in the single file given.
     """
     spec, watch = runtime.spec, runtime.trees.watch
-    kind = "trees" if isinstance(options, TreeOptions) else "thoughts"
+    grows_trees = isinstance(options, TreeOptions | ReasonOptions)
+    kind = "trees" if grows_trees else "thoughts"
     folder = TreeFolder(folder=runtime.settings.home / kind / spec.id)
-    if isinstance(options, TreeOptions) and spec.questions.typed:  # One claim that a person typed: one tree, one file.
+    if grows_trees and spec.questions.typed:  # A typed claim has one tree in one file.
         file = (runtime.trees.file or folder.folder.with_suffix(".json")).resolve()
         folder = TreeFolder(folder=file.parent, file=file)
     async with AsyncExitStack() as stack:
         runtime, grounder, others = await _grounders(options, runtime, folder, stack)
         if isinstance(options, TreeOptions):
-            made = TreeForecaster(
+            forecaster = TreeForecaster(
                 grounder=grounder,
                 fall_backs=others,
                 settings=options,
@@ -130,16 +145,30 @@ async def open_forecaster(options: GroundingOptions, runtime: Runtime) -> AsyncG
                 on_event=watch,
                 run=spec.id,
             )
-            yield made, runtime
+            yield forecaster, runtime
+        elif isinstance(options, ReasonOptions):
+            # The usual grounder gets the rounds of the settings.
+            chosen = None if options.grounder == "search" else grounder
+            yield (
+                ReasonForecaster(
+                    grounder=chosen,
+                    fall_backs=others,
+                    settings=options,
+                    dollars=_dollars_of_question(spec),
+                    store_tree=folder.store,
+                    run=spec.id,
+                ),
+                runtime,
+            )
         elif isinstance(options, ThoughtOptions):
-            made = ThoughtsForecaster(
+            forecaster = ThoughtsForecaster(
                 grounder=grounder,
                 fall_backs=others,
                 settings=options,
                 dollars=spec.budget.question,
                 on_event=watch,
             )
-            yield made, runtime
+            yield forecaster, runtime
 
 
 async def _grounders(
@@ -149,22 +178,22 @@ async def _grounders(
     from foretell.forecasters.tree.grounders.adaptive import FALL_BACKS, AdaptiveGrounder
 
     wanted = options.grounder
-    # The other three need more than the context of a question; those of other packages are made without arguments.
-    own = [wanted] if wanted not in ("deep", "notebook", "auto") else []
-    simple = [*own, *(FALL_BACKS.get(wanted, ()) if wanted != "auto" else ("search", "agent", "plain"))]
-    made: dict[str, Grounder] = {name: load("grounders", name)() for name in simple}
+    # These three need more than the context of a question. Grounders of plug-ins take no arguments.
+    plain = [wanted] if wanted not in ("deep", "notebook", "auto") else []
+    simple = [*plain, *(FALL_BACKS.get(wanted, ()) if wanted != "auto" else ("search", "agent", "plain"))]
+    grounders: dict[str, Grounder] = {name: load("grounders", name)() for name in simple}
     if wanted in ("deep", "auto"):
-        runtime, made["deep"] = await _deep_research(options, runtime, stack)
+        runtime, grounders["deep"] = await _deep_research(options, runtime, stack)
     if wanted in ("notebook", "auto"):
         try:
-            made["notebook"] = await _notebook(options, runtime, folder, stack)
+            grounders["notebook"] = await _notebook(options, runtime, folder, stack)
         except InputError as problem:
             if wanted == "notebook":
                 raise
             runtime.trees.warnings.append(f"no notebooks: {problem}")
     if wanted == "auto":
-        return runtime, AdaptiveGrounder(grounders=made), ()
-    return runtime, made[wanted], tuple(made[name] for name in FALL_BACKS.get(wanted, ()))
+        return runtime, AdaptiveGrounder(grounders=grounders), ()
+    return runtime, grounders[wanted], tuple(grounders[name] for name in FALL_BACKS.get(wanted, ()))
 
 
 async def _deep_research(
@@ -185,7 +214,7 @@ async def _deep_research(
     public = settings.addresses.get("mcp")
     if public is None and not is_loopback(settings.addresses.get("openai", "")):
         raise InputError(
-            f"{model} has to reach the search on this machine",
+            f"{model} must be able to reach the search server on this machine",
             hint=f"set search_server in settings.toml to the address of a tunnel to port {SEARCH_SERVER_PORT}, or use "
             "another model",
         )
@@ -197,22 +226,22 @@ async def _deep_research(
         prices=runtime.router.prices,
         limits={"openai": options.limits()},
         addresses=settings.addresses,
-        wire=lambda written: _wire(written, settings, server),
+        wire=lambda name: _open_client(name, settings, server),
     )
     await stack.enter_async_context(router)
     return replace(runtime, router=router), DeepResearchGrounder(model=model, server=server)
 
 
-def _wire(written: str, settings: Settings, server: "SearchServer") -> "ProviderClient":
-    from foretell.models.model import load_provider
+def _open_client(model: str, settings: Settings, server: "SearchServer") -> "ProviderClient":
     from foretell.models.names import ModelName
+    from foretell.models.providers.loading import load_provider
     from foretell.models.providers.responses import ResearchingModel
     from foretell.models.router import api_key_for, open_provider
 
-    name = ModelName.read(written)
+    name = ModelName.read(model)
     address = settings.addresses.get(name.provider)
     if name.provider != "openai":
-        return open_provider(written, settings.keys, address=address)
+        return open_provider(model, settings.keys, address=address)
     key = api_key_for(name, settings.keys)
     return ResearchingModel(
         address or load_provider("openai").address, key, lambda request: server.address_for(request.slot)
@@ -224,7 +253,7 @@ async def _notebook(options: GroundingOptions, runtime: Runtime, folder: TreeFol
     from foretell.tools.notebook.pool import KernelPool
 
     pool = KernelPool(most=options.kernels, unsandboxed=options.unsandboxed)
-    if runtime.journal.mode == "live":  # A replay runs no cell: it needs no kernel and no sandbox.
+    if runtime.journal.mode == "live":  # A replay runs no notebook cell, so it needs no kernel.
         pool: KernelPool = await stack.enter_async_context(pool)
     return NotebookGrounder(
         pool=pool,
@@ -236,7 +265,7 @@ async def _notebook(options: GroundingOptions, runtime: Runtime, folder: TreeFol
 
 
 def _endpoints(runtime: Runtime) -> "list[Endpoint]":
-    """Data for notebooks besides the search: series and prices, each answer stored in the journal."""
+    """Return data for notebooks besides search: series and prices, with each answer stored in the journal."""
     from foretell.tools.notebook.endpoints import (
         days_ahead_endpoint,
         journaled_endpoint,
@@ -248,10 +277,10 @@ def _endpoints(runtime: Runtime) -> "list[Endpoint]":
     providers: dict[str, str] = {}
     for name in names("series"):
         description: str = getattr(load("series", name), "description", name)
-        # A source that has two names is shown under the first.
+        # Show a source that has two names under the first.
         if description not in providers.values() and source.supplies(SeriesRef(provider=name, id=name)):
             providers[name] = description
     series = series_endpoint(source, providers, allow_revised=frozenset({"dbnomics"}))
     prices = market_prices_endpoint(runtime.services.prices)
     ahead = days_ahead_endpoint(source, providers)
-    return [journaled_endpoint(one, runtime.journal) for one in (series, ahead, prices)]
+    return [journaled_endpoint(endpoint, runtime.journal) for endpoint in (series, ahead, prices)]

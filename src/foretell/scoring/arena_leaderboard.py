@@ -27,7 +27,7 @@ from foretell.scoring.event_sums import (
     event_sums,
 )
 from foretell.scoring.score import PairComparison, with_correction
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
+from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 from foretell.scoring.verdict import Verdict, corrected
 
 
@@ -58,14 +58,14 @@ def lead_time_of(hours: Floats) -> Ints:
     >>> lead_time_of(np.array([0.5, 3.0, 30.0, np.nan])).tolist()
     [0, 0, 4, -1]
     """
-    edges = np.array([one.hours for one in LEAD_TIMES])
-    found = np.searchsorted(edges, np.maximum(np.nan_to_num(hours), 0.0), side="left")
-    return np.where(np.isnan(hours), -1, found)
+    edges = np.array([lead_time.hours for lead_time in LEAD_TIMES])
+    codes = np.searchsorted(edges, np.maximum(np.nan_to_num(hours), 0.0), side="left")
+    return np.where(np.isnan(hours), -1, codes)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentScores:
-    """Brier scores of resolved events by moment, for pairs and lead times. Computed on first access."""
+class ForecastTimeScores:
+    """Brier scores of resolved events by forecast time, for pairs and lead times. Computed on first access."""
 
     arena: ArenaTable
 
@@ -76,7 +76,7 @@ class MomentScores:
 
     @cached_property
     def counts(self) -> Floats:
-        """Entries × moments: number of markets answered."""
+        """Entries × forecast times: number of markets answered."""
         return self._summed(self.answered.astype(np.float64))
 
     @cached_property
@@ -86,14 +86,14 @@ class MomentScores:
 
     @cached_property
     def brier(self) -> Floats:
-        """Entries × moments: Brier scores, NaN if unanswered."""
+        """Entries × forecast times: Brier scores, NaN if unanswered."""
         known = self.counts > 0
         return np.divide(self._summed(self.squares), self.counts, out=np.full(known.shape, np.nan), where=known)
 
     @cached_property
     def whole(self) -> Bools:
-        """Per entry: whether it answered every market at each moment it answered at all."""
-        sizes = np.bincount(self.arena.markets.moment, minlength=len(self.arena.moments))
+        """Per entry: whether it answered either all markets or none at each forecast time."""
+        sizes = np.bincount(self.arena.markets.forecast_time, minlength=len(self.arena.forecast_times))
         return ((self.counts == 0) | (self.counts == sizes)).all(axis=1)
 
     def pair(self, i: int, j: int) -> tuple[Floats, Floats]:
@@ -109,7 +109,7 @@ class MomentScores:
         return sums, weights[0]
 
     def by_event(self, values: Floats) -> tuple[Floats, Floats]:
-        """Weighted event sums and weights, from numbers by moment (NaN if missing) of one entry or one per row."""
+        """Weighted event sums and weights, from numbers by forecast time (NaN if missing) of one or more entries."""
         known, starts = np.isfinite(values), self.arena.event_starts
         times = np.add.reduceat(known.astype(np.float64), starts, axis=-1)
         total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=-1)
@@ -127,7 +127,7 @@ class MomentScores:
         return np.flatnonzero(~self.answered.all(axis=1) & self.answered.any(axis=1))
 
     def completion(self) -> Floats:
-        """Per entry: the share of the moments it was asked at that it answered."""
+        """Per entry: the share of the forecast times it was asked at that it answered."""
         answered = self.counts > 0
         asked = self.arena.asked() | answered
         return answered.sum(axis=1) / np.maximum(asked.sum(axis=1), 1)
@@ -140,59 +140,60 @@ BASE_RATE_PRIOR = 2.0
 """Pseudo-events at one half, so that the base rate is 0.5 before anything has resolved."""
 
 
-def with_arena_anchors(arena: ArenaTable) -> ArenaTable:
-    """Add three baselines to the arena: the crowd's price, the base rate and 0.5.
+def with_arena_baselines(arena: ArenaTable) -> ArenaTable:
+    """Add three baselines to the arena: the market price, the base rate and 0.5.
 
     An entry with the name of a baseline is treated as that baseline.
     """
     half = np.full(len(arena.markets), 0.5)
-    rows = {CROWD: arena.markets.price, BASE_RATE: past_rate(arena), ALWAYS_HALF: half}
-    entries = [ArenaEntry(name=name, anchor=True, dollars=0.0, seconds=0.0) for name in rows]
-    named = tuple(replace(entry, anchor=entry.anchor or entry.name in rows) for entry in arena.entries)
+    rows = {MARKET_PRICE: arena.markets.price, BASE_RATE: past_rate(arena), ALWAYS_HALF: half}
+    entries = [ArenaEntry(name=name, baseline=True, dollars=0.0, seconds=0.0) for name in rows]
+    named = tuple(replace(entry, baseline=entry.baseline or entry.name in rows) for entry in arena.entries)
     return replace(arena, entries=named).with_entries(entries, np.stack(list(rows.values())))
 
 
-def resolved_with_anchors(arena: ArenaTable) -> ArenaTable:
+def resolved_with_baselines(arena: ArenaTable) -> ArenaTable:
     """Return the resolved part of an arena, with the baselines.
 
-    Baselines are added first because the base rate counts all events that had resolved before a moment.
+    Baselines are added first because the base rate counts all events that had resolved before a forecast time.
     """
-    scored = with_arena_anchors(arena).scored()
+    scored = with_arena_baselines(arena).scored()
     if not len(scored.events):
         raise InputError(f"nothing in {arena.name!r} has resolved yet: there is nothing to score")
     return scored
 
 
 def past_rate(arena: ArenaTable) -> Floats:
-    """How often markets of the same category came true among events resolved before the moment of asking.
+    """How often markets of the same category came true among events resolved before the forecast time.
 
     Every event has a weight of one, however many markets it has and however often it was asked: (Σ w·o + 1) / (Σ w + 2)
-    with w = 1 / markets of the event. Only outcomes known strictly before a moment count for it, so nothing leaks from
-    the future; an event that is still open never counts for itself. The rate is 0.5 until something has resolved.
+    with w = 1 / markets of the event. Only outcomes known strictly before a forecast time count for it, so nothing
+    leaks from the future. An event that is still open never counts for itself. The rate is 0.5 until something has
+    resolved.
     """
     once = _each_market_once(arena)
     known = once[~np.isnat(arena.markets.known_at[once]) & np.isfinite(arena.markets.outcome[once])]
     event = arena.market_event
     weight = 1 / np.bincount(event[once], minlength=len(arena.events))
     category = arena.events.category.codes
-    out = np.full(len(arena.moments), 0.5)
+    out = np.full(len(arena.forecast_times), 0.5)
     for code in np.unique(category):
         past = known[category[event[known]] == code]
         past = past[np.argsort(arena.markets.known_at[past], kind="stable")]
         w = weight[event[past]]
         yes = np.concatenate([[0.0], np.cumsum(w * arena.markets.outcome[past])])
         n = np.concatenate([[0.0], np.cumsum(w)])
-        asked = np.flatnonzero(category[arena.moments.event] == code)
-        before = np.searchsorted(arena.markets.known_at[past], arena.moments.taken_at[asked], side="left")
-        out[asked] = (yes[before] + BASE_RATE_PRIOR / 2) / (n[before] + BASE_RATE_PRIOR)
-    return out[arena.markets.moment]
+        times = np.flatnonzero(category[arena.forecast_times.event] == code)
+        before = np.searchsorted(arena.markets.known_at[past], arena.forecast_times.taken_at[times], side="left")
+        out[times] = (yes[before] + BASE_RATE_PRIOR / 2) / (n[before] + BASE_RATE_PRIOR)
+    return out[arena.markets.forecast_time]
 
 
 def _each_market_once(arena: ArenaTable) -> Ints:
-    """Return the markets of the first moment of every event."""
-    first = np.zeros(len(arena.moments), np.bool_)
-    first[np.unique(arena.moments.event, return_index=True)[1]] = True
-    return np.flatnonzero(first[arena.markets.moment])
+    """Return the markets of the first forecast time of every event."""
+    first = np.zeros(len(arena.forecast_times), np.bool_)
+    first[np.unique(arena.forecast_times.event, return_index=True)[1]] = True
+    return np.flatnonzero(first[arena.markets.forecast_time])
 
 
 _RISK_AVERSE = {
@@ -212,7 +213,7 @@ MAIN_METRIC = "brier"
 RANK_METRIC = "adjusted_brier"
 """Ranks the board: the Brier score, plus how much better the market did on what the entry answered than overall."""
 LEAST_ANSWERED = 0.5
-"""Share of the moments it was asked at that an entry must answer to be ranked."""
+"""Share of the forecast times it was asked at that an entry must answer to be ranked."""
 GROUPINGS = ("category", "platform", "lead time")
 GROUP_METRICS = ("brier", "ece", "return", "net")
 """Metrics shown for every group."""
@@ -227,10 +228,11 @@ class ArenaLeaderboardRow:
 
     entry: ArenaEntry
     events: int
-    moments: int
+    forecast_times: int
+    """Number of forecast times that it answered."""
     markets: int
     completion: float
-    """Share of the moments asked while the entry took part that it answered."""
+    """Share of the forecast times while the entry took part that it answered."""
     scores: Mapping[str, Interval]
     """Scores with every event counting once; a metric that cannot be computed is absent."""
     by_market: Mapping[str, Interval] = field(default_factory=dict[str, Interval])
@@ -265,13 +267,13 @@ class ScoredArena:
     @classmethod
     def of(cls, arena: ArenaTable, resampling: Resampling = DEFAULT_RESAMPLING) -> "ScoredArena":
         """Score the resolved part of an arena."""
-        scored = resolved_with_anchors(arena)
+        scored = resolved_with_baselines(arena)
         return cls(arena=scored, sums=event_sums(scored), resampling=resampling)
 
     @cached_property
-    def moments(self) -> MomentScores:
-        """Brier scores by moment."""
-        return MomentScores(arena=self.arena)
+    def time_scores(self) -> ForecastTimeScores:
+        """Brier scores by forecast time."""
+        return ForecastTimeScores(arena=self.arena)
 
     def resample(
         self,
@@ -293,9 +295,9 @@ class ScoredArena:
 def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
     """Return every metric of every entry on all events, best Brier score first."""
     by_event, by_market = scored.resample(), scored.resample(weighing="market")
-    every = np.ones(len(scored.arena.events), np.bool_)
+    all_events = np.ones(len(scored.arena.events), np.bool_)
     adjusted = adjusted_scores(scored)
-    rows = _board_rows(scored, every, by_event, tuple(ARENA_METRICS), by_market)
+    rows = _board_rows(scored, all_events, by_event, tuple(ARENA_METRICS), by_market)
     return _ranked([_with_adjusted(row, adjusted.get(row.entry.name)) for row in rows])
 
 
@@ -305,26 +307,27 @@ def adjusted_scores(scored: ScoredArena) -> dict[str, Interval]:
     Adds the difference between the market's Brier score on everything and on what the entry answered: on easy events,
     the market does better too. All parts use the same resamples of events.
     """
-    arena, moments = scored.arena, scored.moments
-    if CROWD not in arena.names or not len(chosen := moments.incomplete()):
+    arena, time_scores = scored.arena, scored.time_scores
+    if MARKET_PRICE not in arena.names or not len(chosen := time_scores.incomplete()):
         return {}
-    crowd, names = arena.names.index(CROWD), [arena.names[i] for i in chosen]
-    whole, seen = moments.by_event(moments.brier[crowd]), [moments.baseline_on(int(i), crowd) for i in chosen]
-    own = moments.by_event(moments.brier[chosen])
+    market, names = arena.names.index(MARKET_PRICE), [arena.names[i] for i in chosen]
+    whole = time_scores.by_event(time_scores.brier[market])
+    on_answered = [time_scores.baseline_on(int(i), market) for i in chosen]
+    own = time_scores.by_event(time_scores.brier[chosen])
     shape = own[0].shape
     bundles = ClusterBundles.of(arena.events.cluster)
-    answered, all_of_it, part = (
+    answered, everything, part = (
         bundles.means(names, sums, weights, scored.resampling)
         for sums, weights in (
             own,
             (np.broadcast_to(whole[0], shape), np.broadcast_to(whole[1], shape)),
-            (np.stack([one[0] for one in seen]), np.stack([one[1] for one in seen])),
+            (np.stack([sums for sums, _ in on_answered]), np.stack([weights for _, weights in on_answered])),
         )
     )
     drawn = MetricDraws(
         names=answered.names,
-        estimate=answered.estimate + all_of_it.estimate - part.estimate,
-        replicates=answered.replicates + all_of_it.replicates - part.replicates,
+        estimate=answered.estimate + everything.estimate - part.estimate,
+        replicates=answered.replicates + everything.replicates - part.replicates,
         support=answered.support,
     )
     return drawn.intervals(scored.resampling)
@@ -332,8 +335,8 @@ def adjusted_scores(scored: ScoredArena) -> dict[str, Interval]:
 
 def _with_adjusted(row: ArenaLeaderboardRow, adjusted: Interval | None) -> ArenaLeaderboardRow:
     """Return the row with the score used for ranking; an entry that answered everything needs no adjustment."""
-    found = adjusted or row.scores.get(MAIN_METRIC)
-    return row if found is None else replace(row, scores={**row.scores, RANK_METRIC: found})
+    score = adjusted or row.scores.get(MAIN_METRIC)
+    return row if score is None else replace(row, scores={**row.scores, RANK_METRIC: score})
 
 
 def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
@@ -341,19 +344,19 @@ def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
 
     The scores are the same as on the full board, but computed in a fraction of the time.
     """
-    moments = MomentScores(arena=scored)
-    total, weight = moments.by_event(moments.brier)
-    answered = np.isfinite(moments.brier)
-    rounds, markets = answered.sum(axis=1), np.where(answered, moments.counts, 0.0).sum(axis=1)
-    completion = moments.completion()
+    time_scores = ForecastTimeScores(arena=scored)
+    total, weight = time_scores.by_event(time_scores.brier)
+    answered = np.isfinite(time_scores.brier)
+    rounds, markets = answered.sum(axis=1), np.where(answered, time_scores.counts, 0.0).sum(axis=1)
+    completion = time_scores.completion()
     brier = np.divide(total.sum(axis=1), weight.sum(axis=1), out=np.full(len(rounds), np.nan), where=rounds > 0)
-    fair = brier + _corrections(moments)
+    fair = brier + _corrections(time_scores)
     return _ranked(
         [
             ArenaLeaderboardRow(
                 entry=entry,
                 events=int((weight[i] > 0).sum()),
-                moments=int(rounds[i]),
+                forecast_times=int(rounds[i]),
                 markets=round(float(markets[i])),
                 completion=float(completion[i]),
                 scores={MAIN_METRIC: _point(brier[i]), RANK_METRIC: _point(fair[i])} if rounds[i] else {},
@@ -363,14 +366,14 @@ def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
     )
 
 
-def _corrections(moments: MomentScores) -> Floats:
+def _corrections(time_scores: ForecastTimeScores) -> Floats:
     """What `adjusted_scores` adds to the score of each entry."""
-    names, added = moments.arena.names, np.zeros(len(moments.arena.entries))
-    if CROWD in names:
-        crowd = names.index(CROWD)
-        total, weight = moments.by_event(moments.brier[crowd])
-        for i in moments.incomplete():
-            part, times = moments.baseline_on(int(i), crowd)
+    names, added = time_scores.arena.names, np.zeros(len(time_scores.arena.entries))
+    if MARKET_PRICE in names:
+        market = names.index(MARKET_PRICE)
+        total, weight = time_scores.by_event(time_scores.brier[market])
+        for i in time_scores.incomplete():
+            part, times = time_scores.baseline_on(int(i), market)
             if times.any():
                 added[i] = total.sum() / weight.sum() - part.sum() / times.sum()
     return added
@@ -410,14 +413,14 @@ def _group(
 def _by_lead_time(scored: ScoredArena, measures: Sequence[str]) -> Iterator[ArenaLeaderboardGroup]:
     """Yield a group per lead time; an event that was asked at several lead times counts once in each."""
     arena = scored.arena
-    of_moment = lead_time_of(arena.moments.hours)
+    lead_times = lead_time_of(arena.forecast_times.hours)
     for code, lead_time in enumerate(LEAD_TIMES):
-        mask = of_moment == code
+        mask = lead_times == code
         if mask.any():
-            part = arena.only(mask[arena.markets.moment])
-            one = ScoredArena(arena=part, sums=event_sums(part), resampling=scored.resampling)
-            every = np.ones(len(part.events), np.bool_)
-            yield _group(one, ("lead time", lead_time.name), every, measures)
+            part = arena.only(mask[arena.markets.forecast_time])
+            scored_arena = ScoredArena(arena=part, sums=event_sums(part), resampling=scored.resampling)
+            all_events = np.ones(len(part.events), np.bool_)
+            yield _group(scored_arena, ("lead time", lead_time.name), all_events, measures)
 
 
 def _board_rows(
@@ -428,15 +431,15 @@ def _board_rows(
     by_market: ResampledSums | None = None,
 ) -> list[ArenaLeaderboardRow]:
     arena = scored.arena
-    asked = (arena.asked() | (scored.moments.counts > 0))[:, events[arena.moments.event]].sum(axis=1)
-    answered = scored.sums.moments[:, events]
+    asked = (arena.asked() | (scored.time_scores.counts > 0))[:, events[arena.forecast_times.event]].sum(axis=1)
+    answered = scored.sums.forecast_times[:, events]
     markets = (scored.sums.markets[:, events] * answered).sum(axis=1)
     scores, other = _intervals(scored, drawn, measures), _intervals(scored, by_market, measures)
     return [
         ArenaLeaderboardRow(
             entry=entry,
             events=int((answered[i] > 0).sum()),
-            moments=int(answered[i].sum()),
+            forecast_times=int(answered[i].sum()),
             markets=round(float(markets[i])),
             completion=float(answered[i].sum() / max(int(asked[i]), 1)),
             scores=scores[i],
@@ -448,22 +451,24 @@ def _board_rows(
 
 def _intervals(scored: ScoredArena, drawn: ResampledSums | None, metrics: Sequence[str]) -> list[dict[str, Interval]]:
     """Per entry, the metrics that can be computed."""
-    found = {} if drawn is None else {m: drawn.draws_of(ARENA_METRICS[m]).intervals(scored.resampling) for m in metrics}
+    columns = (
+        {} if drawn is None else {m: drawn.draws_of(ARENA_METRICS[m]).intervals(scored.resampling) for m in metrics}
+    )
     return [
-        {metric: column[entry] for metric, column in found.items() if entry in column} for entry in scored.arena.names
+        {metric: column[entry] for metric, column in columns.items() if entry in column} for entry in scored.arena.names
     ]
 
 
 def _ranked(lines: Sequence[ArenaLeaderboardRow]) -> tuple[ArenaLeaderboardRow, ...]:
-    scored = [(one.estimate, line) for line in lines if (one := line.fair) is not None]
-    there = [line for _, line in sorted(scored, key=lambda pair: pair[0])]
-    places = count(1)  # Baselines, and who answered too little, stand where their score puts them but take no rank.
-    ranked = [replace(line, rank=next(places)) if _is_ranked(line) else line for line in there]
+    scored = [(fair.estimate, line) for line in lines if (fair := line.fair) is not None]
+    by_score = [line for _, line in sorted(scored, key=lambda pair: pair[0])]
+    places = count(1)  # Baselines and entries that answered too little are listed by score, but have no rank.
+    ranked = [replace(line, rank=next(places)) if _is_ranked(line) else line for line in by_score]
     return (*ranked, *(line for line in lines if line.fair is None))
 
 
 def _is_ranked(line: ArenaLeaderboardRow) -> bool:
-    return not line.entry.anchor and line.completion >= LEAST_ANSWERED
+    return not line.entry.baseline and line.completion >= LEAST_ANSWERED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -476,24 +481,46 @@ class RebalancedScores:
     """Scores by entry, only for entries that answered something in every category."""
 
 
+CategoryShares = Mapping[str, float]
+"""The share of each category; `OTHERS` stands for all categories that are not named."""
+OTHERS = "other"
+
+
+def read_shares(text: str) -> CategoryShares:
+    """Parse shares of categories that sum to one.
+
+    >>> read_shares("Sports=0.5, Politics=0.3, other=0.2")
+    {'Sports': 0.5, 'Politics': 0.3, 'other': 0.2}
+    """
+    hint = "e.g. Sports=0.5,Politics=0.3,other=0.2"
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    try:
+        shares = {name.strip(): float(share) for name, _, share in pairs}
+    except ValueError:
+        raise InputError(f"{text!r} does not give each category a number", column="--shares", hint=hint) from None
+    if len(shares) < len(pairs) or "" in shares:
+        raise InputError(f"{text!r} does not name each category once", column="--shares", hint=hint)
+    if not all(0 < share <= 1 for share in shares.values()) or abs(sum(shares.values()) - 1) > 1e-6:
+        raise InputError(f"the shares {text!r} are not positive numbers that sum to 1", column="--shares", hint=hint)
+    return shares
+
+
 def rebalanced_scores(
-    scored: ScoredArena, shares: Mapping[str, Mapping[str, float]] | None = None
+    scored: ScoredArena, shares: Mapping[str, CategoryShares] | None = None
 ) -> tuple[RebalancedScores, ...]:
     """Brier scores under named shares of categories; by default half to the largest, and equal shares.
 
     Prophet Arena (C.8) draws subsets with those shares. Here every event is kept and categories are weighted, which has
-    the same expectation and less noise. Categories with fewer than five events are pooled into one.
+    the same expectation and less noise. By default, categories with fewer than five events are pooled into one.
     """
-    groups = _pools(scored)
-    if len(groups) < 2:
-        return ()
-    metric = METRICS[MAIN_METRIC]
-    drawn = {
-        name: scored.resample(mask, columns=metric.column_names, stream=stream).draws_of(metric)
-        for stream, (name, mask) in enumerate(groups.items())
-    }
-    wanted = shares or _default_shares(list(groups))
-    return tuple(_rebalanced(scored, name, wanted[name], drawn) for name in wanted)
+    if shares:
+        boards = {name: (wanted, _named_pools(scored, wanted)) for name, wanted in shares.items()}
+    else:
+        pools = _pools(scored)
+        if len(pools) < 2:
+            return ()
+        boards = {name: (wanted, pools) for name, wanted in _default_shares(list(pools)).items()}
+    return tuple(_rebalanced(scored, name, wanted, pools) for name, (wanted, pools) in boards.items())
 
 
 def _pools(scored: ScoredArena) -> dict[str, Bools]:
@@ -502,8 +529,23 @@ def _pools(scored: ScoredArena) -> dict[str, Bools]:
     masks = {name: category.mask(name) for name in category.names}
     large = {name: mask for name, mask in masks.items() if mask.sum() >= FEWEST_EVENTS}
     rare = [mask for name, mask in masks.items() if name not in large and mask.any()]
-    found = dict(sorted(large.items(), key=lambda item: -int(item[1].sum())))
-    return found | ({POOLED_CATEGORY: np.any(rare, axis=0)} if rare else {})
+    by_size = dict(sorted(large.items(), key=lambda item: -int(item[1].sum())))
+    return by_size | ({POOLED_CATEGORY: np.any(rare, axis=0)} if rare else {})
+
+
+def _named_pools(scored: ScoredArena, shares: CategoryShares) -> dict[str, Bools]:
+    """Events by the categories of some shares. Raises InputError if one has too few."""
+    category = scored.arena.events.category
+    by_word = {name.casefold(): category.mask(name) for name in category.names}
+    named = [by_word[name.casefold()] for name in shares if name.casefold() in by_word]
+    by_word.setdefault(OTHERS, ~np.any(named, axis=0) if named else np.ones(len(category.codes), np.bool_))
+    pools = {name: by_word.get(name.casefold()) for name in shares}
+    for name, mask in pools.items():
+        if mask is None or mask.sum() < FEWEST_EVENTS:
+            hint = f"there are {', '.join(category.names)}, and {OTHERS} for all that are not named"
+            problem = f"no category with at least {FEWEST_EVENTS} resolved events is called {name!r}"
+            raise InputError(problem, column="--shares", hint=hint)
+    return {name: mask for name, mask in pools.items() if mask is not None}
 
 
 def _default_shares(names: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -514,13 +556,12 @@ def _default_shares(names: Sequence[str]) -> dict[str, dict[str, float]]:
     }
 
 
-def _rebalanced(
-    scored: ScoredArena, name: str, shares: Mapping[str, float], drawn: Mapping[str, MetricDraws]
-) -> RebalancedScores:
-    unknown = [category for category in shares if category not in drawn]
-    if unknown:
-        hint = f"there are {', '.join(drawn)}"
-        raise InputError(f"no category with at least {FEWEST_EVENTS} events is called {unknown[0]!r}", hint=hint)
+def _rebalanced(scored: ScoredArena, name: str, shares: CategoryShares, pools: Mapping[str, Bools]) -> RebalancedScores:
+    metric = METRICS[MAIN_METRIC]
+    drawn = {
+        category: scored.resample(mask, columns=metric.column_names, stream=stream).draws_of(metric)
+        for stream, (category, mask) in enumerate(pools.items())
+    }
     mean = mean_of_draws([drawn[category] for category in shares], list(shares.values()))
     return RebalancedScores(name=name, shares=dict(shares), scores=mean.intervals(scored.resampling))
 
@@ -541,13 +582,13 @@ def entry_verdicts(
     # Pairs that share the same events share their resamples.
     groups: dict[bytes, tuple[Bools, list[EntryPair], list[Floats]]] = {}
     for pair in pairs:
-        sums, weight = scored.moments.pair(*pair)
+        sums, weight = scored.time_scores.pair(*pair)
         shared = chosen & (weight > 0)
         if shared.any():
             _, members, columns = groups.setdefault(shared.tobytes(), (shared, [], []))
             members.append(pair)
             columns.append(np.stack([*sums[:, shared], weight[shared]], axis=1))
-    found = {
+    verdicts = {
         pair: verdict
         for shared, members, columns in groups.values()
         for pair, verdict in zip(
@@ -561,7 +602,7 @@ def entry_verdicts(
             strict=True,
         )
     }
-    return {pair: found[pair] for pair in pairs if pair in found}
+    return {pair: verdicts[pair] for pair in pairs if pair in verdicts}
 
 
 def brier_verdicts(
@@ -581,8 +622,8 @@ def verdicts_against(scored: ScoredArena, reference: str, events: Bools | None =
     """The verdict on every other entry against the reference, corrected for the number of entries."""
     names = scored.arena.names
     at = names.index(reference)
-    found = entry_verdicts(scored, [(i, at) for i in range(len(names)) if i != at], events)
-    return {verdict.first: verdict for verdict in with_correction(list(found.values()))}
+    verdicts = entry_verdicts(scored, [(i, at) for i in range(len(names)) if i != at], events)
+    return {verdict.first: verdict for verdict in with_correction(list(verdicts.values()))}
 
 
 def compare_entries(scored: ScoredArena, first: str, second: str) -> PairComparison:
@@ -633,18 +674,18 @@ def divergence(scored: ScoredArena, of: Sequence[str] | None = None) -> EntryDis
     names = tuple(arena.names if of is None else of)
     places = [arena.names.index(name) for name in names]
     size = len(names)
-    moments = scored.moments
+    time_scores = scored.time_scores
     distance, n = np.zeros((size, size)), np.zeros((size, size), np.int64)
-    answered = moments.answered[places]
-    given = np.where(answered, arena.p[places], 0.0)
+    answered = time_scores.answered[places]
+    p = np.where(answered, arena.p[places], 0.0)
     for i in range(size):
-        n[i, i] = int((scored.sums.moments[places[i]] > 0).sum())
+        n[i, i] = int((scored.sums.forecast_times[places[i]] > 0).sum())
         for j in range(i + 1, size):
             both = answered[i] & answered[j]
-            squares = np.where(both, (given[i] - given[j]) ** 2, 0.0)
+            squares = np.where(both, (p[i] - p[j]) ** 2, 0.0)
             apart = np.sqrt(np.add.reduceat(squares, arena.starts))
-            asked = np.add.reduceat(both, arena.starts, dtype=np.int64) > 0
-            total, weight = moments.by_event(np.where(asked, apart, np.nan))
+            shared = np.add.reduceat(both, arena.starts, dtype=np.int64) > 0
+            total, weight = time_scores.by_event(np.where(shared, apart, np.nan))
             distance[i, j] = distance[j, i] = total.sum() / weight.sum() if weight.any() else np.nan
             n[i, j] = n[j, i] = int((weight > 0).sum())
     return EntryDistances(names=names, distance=distance, n=n)

@@ -1,4 +1,4 @@
-"""An arena as arrays: events, the moments they were asked at, the markets of each moment, and all forecasts."""
+"""An arena as arrays: events, the forecast times of each event, the markets of each forecast time, and forecasts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +29,8 @@ class ArenaEntry:
     """A participant whose forecasts are scored, and what they cost."""
 
     name: str
-    anchor: bool = False
-    """Whether it is a baseline (crowd, base rate, 0.5) that nobody entered."""
+    baseline: bool = False
+    """Whether it is a baseline (market price, base rate, 0.5) that nobody entered."""
     forecasts: int = 0
     """Number of forecasts made, scored or not."""
     dollars: float = float("nan")
@@ -57,7 +57,7 @@ class ArenaEventTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArenaMomentTable:
+class ArenaForecastTable:
     """Every time an event was asked about, ordered by event and then by time."""
 
     event: Ints
@@ -72,10 +72,10 @@ class ArenaMomentTable:
 
 @dataclass(frozen=True, kw_only=True)
 class ArenaMarketTable:
-    """One row for every target of every moment, in the order of moments."""
+    """One row for each target at each forecast time, in the order of forecast times."""
 
-    moment: Ints
-    """Index into `moments`, in ascending order."""
+    forecast_time: Ints
+    """Index into `forecast_times`, in ascending order."""
     target: tuple[str, ...]
     outcome: Floats
     """0 or 1; NaN while open, or if void."""
@@ -86,13 +86,13 @@ class ArenaMarketTable:
     no_ask: Floats
 
     def __len__(self) -> int:
-        return len(self.moment)
+        return len(self.forecast_time)
 
     @cached_property
     def price(self) -> Floats:
-        """The crowd's probability: the asks normalised to one, else the last trade; NaN if there is neither."""
-        asked = normalised_price(self.yes_ask, self.no_ask)
-        return np.where(np.isnan(asked), self.last, asked)
+        """The market probability: the asks normalised to one, else the last trade; NaN if there is neither."""
+        normalised = normalised_price(self.yes_ask, self.no_ask)
+        return np.where(np.isnan(normalised), self.last, normalised)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class ArenaTable:
 
     name: str
     events: ArenaEventTable
-    moments: ArenaMomentTable
+    forecast_times: ArenaForecastTable
     markets: ArenaMarketTable
     entries: tuple[ArenaEntry, ...]
     p: Floats
@@ -121,41 +121,41 @@ class ArenaTable:
 
     @cached_property
     def starts(self) -> Ints:
-        """Index of the first market of each moment."""
-        return np.searchsorted(self.markets.moment, np.arange(len(self.moments)))
+        """Index of the first market of each forecast time."""
+        return np.searchsorted(self.markets.forecast_time, np.arange(len(self.forecast_times)))
 
     @cached_property
     def event_starts(self) -> Ints:
-        """Index of the first moment of each event; valid only if every event was asked."""
-        return np.searchsorted(self.moments.event, np.arange(len(self.events)))
+        """Index of the first forecast time of each event; valid only if every event was asked."""
+        return np.searchsorted(self.forecast_times.event, np.arange(len(self.events)))
 
     @cached_property
     def market_event(self) -> Ints:
         """Index of the event of each market."""
-        return self.moments.event[self.markets.moment]
+        return self.forecast_times.event[self.markets.forecast_time]
 
     def asked(self) -> Bools:
-        """Entries × moments: whether the entry took part then. What was asked before it joined is not missed."""
-        taken = self.moments.taken_at
-        found = np.ones((len(self.entries), len(taken)), np.bool_)
+        """Entries × forecast times: whether the entry took part then."""
+        taken = self.forecast_times.taken_at
+        asked = np.ones((len(self.entries), len(taken)), np.bool_)
         for i, entry in enumerate(self.entries):
             if entry.since:
-                found[i] &= taken >= np.datetime64(entry.since)
+                asked[i] &= taken >= np.datetime64(entry.since)
             if entry.until:
-                found[i] &= taken < np.datetime64(entry.until)
-        return found
+                asked[i] &= taken < np.datetime64(entry.until)
+        return asked
 
     def scored(self) -> "ArenaTable":
-        """Return only what has an outcome, dropping open and void markets and then empty moments and events."""
+        """Return the markets with an outcome, without forecast times and events that have none."""
         return self.only(np.isfinite(self.markets.outcome))
 
-    def only(self, kept: Bools) -> "ArenaTable":
-        """Return only the selected markets, with the moments and events they belong to."""
-        if kept.all() and len(np.unique(self.moments.event)) == len(self.events):
+    def only(self, selected: Bools) -> "ArenaTable":
+        """Return only the selected markets, with the forecast times and events they belong to."""
+        if selected.all() and len(np.unique(self.forecast_times.event)) == len(self.events):
             return self
-        moments, moment = np.unique(self.markets.moment[kept], return_inverse=True)
-        events, event = np.unique(self.moments.event[moments], return_inverse=True)
-        rows = np.flatnonzero(kept)
+        times, forecast_time = np.unique(self.markets.forecast_time[selected], return_inverse=True)
+        events, event = np.unique(self.forecast_times.event[times], return_inverse=True)
+        rows = np.flatnonzero(selected)
         return replace(
             self,
             events=ArenaEventTable(
@@ -164,10 +164,10 @@ class ArenaTable:
                 platform=self.events.platform.take(events),
                 cluster=self.events.cluster[events],
             ),
-            moments=ArenaMomentTable(
-                event=event, taken_at=self.moments.taken_at[moments], hours=self.moments.hours[moments]
+            forecast_times=ArenaForecastTable(
+                event=event, taken_at=self.forecast_times.taken_at[times], hours=self.forecast_times.hours[times]
             ),
-            markets=_market_rows(self.markets, rows, moment),
+            markets=_market_rows(self.markets, rows, forecast_time),
             p=self.p[:, rows],
         )
 
@@ -181,9 +181,9 @@ class ArenaTable:
         )
 
 
-def _market_rows(markets: ArenaMarketTable, rows: Ints, moment: Ints) -> ArenaMarketTable:
+def _market_rows(markets: ArenaMarketTable, rows: Ints, forecast_time: Ints) -> ArenaMarketTable:
     return ArenaMarketTable(
-        moment=moment,
+        forecast_time=forecast_time,
         target=tuple(markets.target[i] for i in rows.tolist()),
         outcome=markets.outcome[rows],
         known_at=markets.known_at[rows],
@@ -194,29 +194,29 @@ def _market_rows(markets: ArenaMarketTable, rows: Ints, moment: Ints) -> ArenaMa
 
 
 def arena_as_table(arena: ArenaTable) -> ForecastTable:
-    """Turn every scored market of every moment into a target; each event counts once, however often it was asked."""
+    """Return a table with a target for each scored market at each forecast time; every event counts once."""
     scored = arena.scored()
-    event, moment = scored.market_event, scored.markets.moment
-    moments = np.bincount(scored.moments.event, minlength=len(scored.events))
-    markets = np.bincount(moment, minlength=len(scored.moments))
+    event, forecast_time = scored.market_event, scored.markets.forecast_time
+    times_of_event = np.bincount(scored.forecast_times.event, minlength=len(scored.events))
+    markets = np.bincount(forecast_time, minlength=len(scored.forecast_times))
     names, codes = np.unique(np.asarray(scored.markets.target, dtype=object).astype(str), return_inverse=True)
     entry, target = np.nonzero(np.isfinite(scored.p))
     return ForecastTable(
         targets=Targets(
             outcome=scored.markets.outcome,
-            weight=1.0 / (moments[event] * markets[moment]),
+            weight=1.0 / (times_of_event[event] * markets[forecast_time]),
             question=Labels(codes=event, names=scored.events.ids),
             target=Labels(codes=codes, names=tuple(str(name) for name in names)),
             price=scored.markets.price,
             yes_ask=scored.markets.yes_ask,
             no_ask=scored.markets.no_ask,
-            round=moment,
+            round=forecast_time,
             groups={
                 "category": scored.events.category.take(event),
                 "platform": scored.events.platform.take(event),
                 "cluster": Labels(
                     codes=scored.events.cluster[event],
-                    # Of one width, so that their alphabetical order is that of time.
+                    # Zero-padded, so that alphabetical order is the order in time.
                     names=tuple(f"{code:09d}" for code in range(int(scored.events.cluster.max(initial=0)) + 1)),
                 ),
             },
@@ -229,7 +229,7 @@ def arena_as_table(arena: ArenaTable) -> ForecastTable:
     )
 
 
-# What was asked, as arrays: this part does not change any more once it was asked.
+# What was asked, as arrays. This part does not change after a question was asked.
 
 QUOTES = 4
 """Numbers per target: last price, yes bid, yes ask, no ask."""
@@ -238,16 +238,16 @@ TargetKey = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentArrays:
-    """Moments ordered by event, and by time within each event."""
+class ForecastTimeArrays:
+    """Forecast times, ordered by event and then by time."""
 
     events: tuple[str, ...]
     event: Ints
-    """The event of each moment."""
+    """The event of each forecast time."""
     taken_at: Times
     hours: Floats
     sizes: Ints
-    """Number of markets of each moment."""
+    """Number of markets of each forecast time."""
     quotes: Floats
     """Quotes, markets × 4."""
     keys: tuple[TargetKey, ...]
@@ -255,7 +255,7 @@ class MomentArrays:
     key: Ints
     """Index into `keys` for each market."""
     place: Ints
-    """The moment index of each row of the input columns."""
+    """The index of the forecast time of each row of the input columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,63 +273,63 @@ EventLabels = Mapping[str, Mapping[str, str]]
 """Labels of events (category, platform, cluster) by event id; an event without a cluster is its own."""
 
 
-def moment_arrays(
+def forecast_time_arrays(
     events: Sequence[str],
     taken_at: Times,
     closes_at: Times,
     targets: Sequence[tuple[str, ...]],
     quotes: Sequence[bytes],
-) -> MomentArrays:
-    """Build ordered moments from columns in any order, as read from a database, without an object per moment.
+) -> ForecastTimeArrays:
+    """Build ordered forecast times from columns in any order, such as those of a database.
 
     Quotes are four little-endian float64 per target; empty if there were none.
     """
     names, event = codes_of(events)
     order = np.lexsort((taken_at, event))
-    asked: list[int] = order.tolist()
-    shown = [targets[i] for i in asked]
+    indices: list[int] = order.tolist()
+    shown = [targets[i] for i in indices]
     sizes = np.fromiter(map(len, shown), np.int64, len(shown))
-    keys, key = _keys([events[i] for i in asked], shown)
+    keys, key = _keys([events[i] for i in indices], shown)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    return MomentArrays(
+    return ForecastTimeArrays(
         events=names,
         event=event[order],
         taken_at=taken_at[order],
         hours=_hours(closes_at[order] - taken_at[order]),
         sizes=sizes,
-        quotes=_quotes([quotes[i] for i in asked], sizes),
+        quotes=_quotes([quotes[i] for i in indices], sizes),
         keys=keys,
         key=key,
         place=place,
     )
 
 
-def arena_frame(name: str, asked: MomentArrays, labels: EventLabels, outcomes: ArenaOutcomes) -> ArenaTable:
+def arena_frame(name: str, times: ForecastTimeArrays, labels: EventLabels, outcomes: ArenaOutcomes) -> ArenaTable:
     """Build the table without any entries or forecasts."""
-    found = np.fromiter((outcomes.place.get(key, -1) for key in asked.keys), np.int64, len(asked.keys))[asked.key]
-    names = np.array([target for _, target in asked.keys], object)
+    place = np.fromiter((outcomes.place.get(key, -1) for key in times.keys), np.int64, len(times.keys))[times.key]
+    names = np.array([target for _, target in times.keys], object)
     category, platform, cluster = (labels.get(kind, {}) for kind in ("category", "platform", "cluster"))
     return ArenaTable(
         name=name,
         events=ArenaEventTable(
-            ids=asked.events,
-            category=labels_of([category.get(id) or "(none)" for id in asked.events]),
-            platform=labels_of([platform.get(id) or "(none)" for id in asked.events]),
-            cluster=codes_of([cluster.get(id) or id for id in asked.events])[1],
+            ids=times.events,
+            category=labels_of([category.get(id) or "(none)" for id in times.events]),
+            platform=labels_of([platform.get(id) or "(none)" for id in times.events]),
+            cluster=codes_of([cluster.get(id) or id for id in times.events])[1],
         ),
-        moments=ArenaMomentTable(event=asked.event, taken_at=asked.taken_at, hours=asked.hours),
+        forecast_times=ArenaForecastTable(event=times.event, taken_at=times.taken_at, hours=times.hours),
         markets=ArenaMarketTable(
-            moment=np.repeat(np.arange(len(asked.event)), asked.sizes),
-            target=tuple(names[asked.key].tolist()),
-            outcome=np.append(outcomes.outcome, np.nan)[found],
-            known_at=np.append(outcomes.known_at, NO_TIME)[found],
-            last=asked.quotes[:, 0],
-            yes_ask=asked.quotes[:, 2],
-            no_ask=asked.quotes[:, 3],
+            forecast_time=np.repeat(np.arange(len(times.event)), times.sizes),
+            target=tuple(names[times.key].tolist()),
+            outcome=np.append(outcomes.outcome, np.nan)[place],
+            known_at=np.append(outcomes.known_at, NO_TIME)[place],
+            last=times.quotes[:, 0],
+            yes_ask=times.quotes[:, 2],
+            no_ask=times.quotes[:, 3],
         ),
         entries=(),
-        p=np.empty((0, len(asked.key))),
+        p=np.empty((0, len(times.key))),
     )
 
 
@@ -352,16 +352,16 @@ def codes_of(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
 def _keys(events: Sequence[str], targets: Sequence[tuple[str, ...]]) -> tuple[tuple[TargetKey, ...], Ints]:
     """Return the distinct targets of all events, and the index of each market's target among them."""
     places: dict[TargetKey, int] = {}
-    found: list[list[int]] = []
-    mine: list[int] = []
+    indices: list[list[int]] = []
+    own: list[int] = []
     last: tuple[str, tuple[str, ...]] = ("", ())
-    for event, asked in zip(events, targets, strict=True):
-        # Askings of one event stand side by side, nearly always with the same targets.
-        if asked is not last[1] or event != last[0]:
-            mine = [places.setdefault((event, target), len(places)) for target in asked]
-            last = (event, asked)
-        found.append(mine)
-    return tuple(places), np.fromiter(chain.from_iterable(found), np.int64)
+    for event, names in zip(events, targets, strict=True):
+        # Rows of one event are adjacent and nearly always have the same targets.
+        if names is not last[1] or event != last[0]:
+            own = [places.setdefault((event, target), len(places)) for target in names]
+            last = (event, names)
+        indices.append(own)
+    return tuple(places), np.fromiter(chain.from_iterable(indices), np.int64)
 
 
 def _hours(gap: npt.NDArray[Any]) -> Floats:
@@ -371,10 +371,10 @@ def _hours(gap: npt.NDArray[Any]) -> Floats:
 def _quotes(blobs: Sequence[bytes], sizes: Ints) -> Floats:
     """Decode the quotes of all targets; a blob that does not match its targets counts as no quote."""
     lengths = np.fromiter(map(len, blobs), np.int64, len(blobs))
-    whole = list(blobs)
+    complete = list(blobs)
     for i in np.flatnonzero(lengths != 8 * QUOTES * sizes).tolist():
-        whole[i] = np.full(QUOTES * int(sizes[i]), np.nan).tobytes()
-    return np.frombuffer(b"".join(whole), "<f8").astype(np.float64).reshape(-1, QUOTES)
+        complete[i] = np.full(QUOTES * int(sizes[i]), np.nan).tobytes()
+    return np.frombuffer(b"".join(complete), "<f8").astype(np.float64).reshape(-1, QUOTES)
 
 
 # The published events of Prophet Arena, or any question set, as an arena's table without entries.
@@ -382,43 +382,45 @@ def _quotes(blobs: Sequence[bytes], sizes: Ints) -> Floats:
 
 def arena_table_from_prophet_arena(path: str | Path) -> ArenaTable:
     """Load Prophet Arena's published events, as CSV or as the SDK's JSONL; only the baselines will be scored."""
-    found = read_arena_file(path)
-    if found is None:
+    arena_file = read_arena_file(path)
+    if arena_file is None:
         raise InputError("not a file of Prophet Arena events", path=path, hint="its CSV subset, or events.jsonl")
-    return arena_table_from_questions(found)
+    return arena_table_from_questions(arena_file)
 
 
-def arena_table_from_questions(asked: QuestionSet) -> ArenaTable:
-    """Turn a question set into an arena's table: every question is an event at the moment it was asked."""
-    questions = asked.questions
-    moments = moment_arrays(
-        [one.id for one in questions],
-        taken_at=seconds_of([one.due for one in questions]),
-        closes_at=seconds_of([one.closes_at for one in questions]),
-        targets=[tuple(target.id for target in one.targets) for one in questions],
-        quotes=[np.array([_target_quotes(target) for target in one.targets], "<f8").tobytes() for one in questions],
+def arena_table_from_questions(question_set: QuestionSet) -> ArenaTable:
+    """Return a question set as an arena's table: every question is an event with one forecast time, its due time."""
+    questions = question_set.questions
+    times = forecast_time_arrays(
+        [question.id for question in questions],
+        taken_at=seconds_of([question.due for question in questions]),
+        closes_at=seconds_of([question.closes_at for question in questions]),
+        targets=[tuple(target.id for target in question.targets) for question in questions],
+        quotes=[
+            np.array([_target_quotes(target) for target in question.targets], "<f8").tobytes() for question in questions
+        ],
     )
     labels = {
-        "category": {one.id: one.category for one in questions},
-        "platform": {one.id: one.source for one in questions},
-        "cluster": {one.id: one.cluster for one in questions},
+        "category": {question.id: question.category for question in questions},
+        "platform": {question.id: question.source for question in questions},
+        "cluster": {question.id: question.cluster for question in questions},
     }
-    known = {(one.question_id, one.target_id): one for one in asked.resolutions}
+    known = {(resolution.question_id, resolution.target_id): resolution for resolution in question_set.resolutions}
     outcomes = ArenaOutcomes(
         place={key: i for i, key in enumerate(known)},
-        outcome=np.array([one.outcome for one in known.values()], np.float64),
-        known_at=seconds_of([one.resolved_at for one in known.values()]),
+        outcome=np.array([resolution.outcome for resolution in known.values()], np.float64),
+        known_at=seconds_of([resolution.resolved_at for resolution in known.values()]),
     )
-    return replace(arena_frame(asked.name, moments, labels, outcomes), notes=asked.notes)
+    return replace(arena_frame(question_set.name, times, labels, outcomes), notes=question_set.notes)
 
 
-def seconds_of(moments: Sequence[datetime | None]) -> Times:
+def seconds_of(times: Sequence[datetime | None]) -> Times:
     """Convert times to an array with a resolution of seconds; None becomes NaT."""
-    found = [None if at is None else at.astimezone(UTC).replace(tzinfo=None) for at in moments]
-    return np.array(found, "datetime64[s]")
+    naive = [None if time is None else time.astimezone(UTC).replace(tzinfo=None) for time in times]
+    return np.array(naive, "datetime64[s]")
 
 
 def _target_quotes(target: Target) -> list[float | None]:
     """Return last price, yes bid, yes ask and no ask; None for those that are missing."""
-    shot = target.snapshot
-    return [None] * 4 if shot is None else [shot.last_price, shot.yes_bid, shot.yes_ask, shot.no_ask]
+    quotes = target.snapshot
+    return [None] * 4 if quotes is None else [quotes.last_price, quotes.yes_bid, quotes.yes_ask, quotes.no_ask]

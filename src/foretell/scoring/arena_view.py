@@ -10,13 +10,15 @@ import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
+from foretell.metrics.clusters import distinct, merged_note
 from foretell.questions.codec import plain_data
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
     LEAD_TIMES,
     ArenaLeaderboardGroup,
     ArenaLeaderboardRow,
-    MomentScores,
+    CategoryShares,
+    ForecastTimeScores,
     RebalancedScores,
     ScoredArena,
     arena_leaderboard,
@@ -26,19 +28,19 @@ from foretell.scoring.arena_leaderboard import (
     leading_verdicts,
     point_scores,
     rebalanced_scores,
-    resolved_with_anchors,
+    resolved_with_baselines,
     verdicts_against,
 )
 from foretell.scoring.arena_table import ArenaTable, Times
 from foretell.scoring.engine import ClusterBundles
-from foretell.scoring.table import CROWD
+from foretell.scoring.table import MARKET_PRICE
 from foretell.scoring.verdict import Verdict
 
-# Brier score by lead time: entries and crowd on the same markets (Prophet Arena 4.2).
+# Brier score by lead time: entries and market on the same markets (Prophet Arena 4.2).
 
 LEAST_SHARED = 0.8
-"""Share of the moments that an entry must answer to be on the curve. All entries on it are scored on what all of them
-answered, so one that joined last week would leave nothing of the year."""
+"""Share of the forecast times that an entry must answer to be on the curve. All entries on it are scored on what all of
+them answered, so an entry that joined last week would leave almost nothing to score."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +49,12 @@ class CurvePoint:
 
     lead_time: str
     events: int
-    moments: int
+    forecast_times: int
+    """Number of forecast times."""
     scores: Mapping[str, Interval]
     """Brier scores, all on the same markets of the same events."""
-    versus_crowd: Mapping[str, Verdict]
-    """Every entry against the crowd, on the same markets."""
+    versus_market: Mapping[str, Verdict]
+    """Every entry against the market, on the same markets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,24 +68,24 @@ class LeadTimeCurve:
 
 
 def lead_time_curve(scored: ScoredArena) -> LeadTimeCurve:
-    """Brier score by time to close, for the crowd and entries that answered most moments, on what all answered.
+    """Brier score by time to close, for the market and entries that answered most forecast times, on what all answered.
 
     Different lead times hold different events, so only scores at the same lead time may be compared.
     """
     arena = scored.arena
-    if CROWD not in arena.names or not np.isfinite(arena.row(CROWD)).any():
+    if MARKET_PRICE not in arena.names or not np.isfinite(arena.row(MARKET_PRICE)).any():
         return LeadTimeCurve(points=(), entries=(), left_out=arena.names)
-    priced = arena.only(np.isfinite(arena.row(CROWD)))
-    moments = scored.moments if priced is arena else MomentScores(arena=priced)
-    answered = np.isfinite(moments.brier)
+    priced = arena.only(np.isfinite(arena.row(MARKET_PRICE)))
+    time_scores = scored.time_scores if priced is arena else ForecastTimeScores(arena=priced)
+    answered = np.isfinite(time_scores.brier)
     enough = answered.mean(axis=1) >= LEAST_SHARED
     shown = [i for i in range(len(priced.entries)) if enough[i]]
     common = answered[shown].all(axis=0)
-    of_moment = lead_time_of(priced.moments.hours)
+    lead_times = lead_time_of(priced.forecast_times.hours)
     points = [
-        _curve_point(scored, moments, shown, LEAD_TIMES[code].name, common & (of_moment == code))
+        _curve_point(scored, time_scores, shown, LEAD_TIMES[code].name, common & (lead_times == code))
         for code in reversed(range(len(LEAD_TIMES)))
-        if (common & (of_moment == code)).any()
+        if (common & (lead_times == code)).any()
     ]
     return LeadTimeCurve(
         points=tuple(points),
@@ -92,35 +95,41 @@ def lead_time_curve(scored: ScoredArena) -> LeadTimeCurve:
 
 
 def _curve_point(
-    scored: ScoredArena, moments: MomentScores, shown: Sequence[int], lead_time: str, mask: Bools
+    scored: ScoredArena, time_scores: ForecastTimeScores, shown: Sequence[int], lead_time: str, mask: Bools
 ) -> CurvePoint:
-    arena, resampling = moments.arena, scored.resampling
-    sums, weight = _by_event(moments, shown, mask)
-    asked = weight > 0
-    bundles = ClusterBundles.of(arena.events.cluster[asked])
+    arena, resampling = time_scores.arena, scored.resampling
+    sums, weight = _by_event(time_scores, shown, mask)
+    included = weight > 0
+    bundles = ClusterBundles.of(arena.events.cluster[included])
     names = [arena.names[i] for i in shown]
-    crowd, others = names.index(CROWD), [name for name in names if name != CROWD]
-    lines = sums[:, asked]
-    scores = bundles.means(names, lines, weight[asked], resampling)
-    columns = np.stack([*np.broadcast_arrays(np.delete(lines, crowd, axis=0), lines[crowd], weight[asked])], axis=-1)
-    pairs = [(name, CROWD) for name in others]
-    verdicts = brier_verdicts(pairs, columns.swapaxes(0, 1), arena.events.cluster[asked], resampling) if others else []
+    market, others = names.index(MARKET_PRICE), [name for name in names if name != MARKET_PRICE]
+    lines = sums[:, included]
+    scores = bundles.means(names, lines, weight[included], resampling)
+    columns = np.stack(
+        [*np.broadcast_arrays(np.delete(lines, market, axis=0), lines[market], weight[included])], axis=-1
+    )
+    pairs = [(name, MARKET_PRICE) for name in others]
+    verdicts = (
+        brier_verdicts(pairs, columns.swapaxes(0, 1), arena.events.cluster[included], resampling) if others else []
+    )
     return CurvePoint(
         lead_time=lead_time,
-        events=int(asked.sum()),
-        moments=int(mask.sum()),
+        events=int(included.sum()),
+        forecast_times=int(mask.sum()),
         scores=scores.intervals(resampling),
-        versus_crowd={verdict.first: replace(verdict, group={"lead time": lead_time}) for verdict in verdicts},
+        versus_market={verdict.first: replace(verdict, group={"lead time": lead_time}) for verdict in verdicts},
     )
 
 
-def _by_event(moments: MomentScores, shown: Sequence[int], mask: Bools) -> tuple[Floats, Floats]:
+def _by_event(time_scores: ForecastTimeScores, shown: Sequence[int], mask: Bools) -> tuple[Floats, Floats]:
     """Entries × events: weighted Brier scores, and the weights of the events."""
     here = np.flatnonzero(mask)
-    event, starts, times = np.unique(moments.arena.moments.event[here], return_index=True, return_counts=True)
-    sums, weights = np.zeros((len(shown), len(moments.arena.events))), np.zeros(len(moments.arena.events))
+    event, starts, times = np.unique(
+        time_scores.arena.forecast_times.event[here], return_index=True, return_counts=True
+    )
+    sums, weights = np.zeros((len(shown), len(time_scores.arena.events))), np.zeros(len(time_scores.arena.events))
     weights[event] = 1.0
-    sums[:, event] = np.add.reduceat(moments.brier[shown][:, here], starts, axis=1) / times
+    sums[:, event] = np.add.reduceat(time_scores.brier[shown][:, here], starts, axis=1) / times
     return sums, weights
 
 
@@ -129,7 +138,7 @@ GROUP_PAGE_METRICS = ("brier", "return")
 """Metrics that the page shows for every category and platform."""
 MOST_PAIRED = 40
 """Most entries that are compared pairwise."""
-WEIGHING_TEXT = "an event counts once: the mean over its moments"
+WEIGHING_TEXT = "an event counts once: the mean over its forecast times"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +149,11 @@ class ArenaCounts:
     """Number of events asked about, resolved or not."""
     resolved: int
     """Number of events with at least one outcome."""
-    moments: int
+    forecast_times: int
+    """Number of forecast times, resolved or not."""
     moments_scored: int
     markets_scored: int
-    """Number of single outcomes, counted once for every moment they were asked at."""
+    """Number of single outcomes, counted once for each forecast time."""
     forecasts: int
     """Number of forecasts by entries, scored or not; every trial counts."""
 
@@ -163,11 +173,11 @@ class ArenaLeaderboard:
     arena: str
     counts: ArenaCounts
     first: str
-    """The first scored moment, UTC; `last` is the last one."""
+    """The first scored forecast time, UTC; `last` is the last one."""
     last: str
     lines: tuple[ArenaLeaderboardRow, ...]
     """Rows with the best Brier score first; baselines are listed among the entries."""
-    versus_crowd: Mapping[str, Verdict]
+    versus_market: Mapping[str, Verdict]
     """Every entry against the market, on the markets both answered."""
     pairs: ArenaPairs
     groups: Mapping[str, tuple[ArenaLeaderboardGroup, ...]]
@@ -181,13 +191,13 @@ class ArenaLeaderboard:
         """Return plain data for JSON; missing numbers are null."""
         measures = [
             {
-                "name": one.name,
-                "label": one.label,
-                "meaning": one.meaning,
-                "better": one.better,
-                "decimals": one.decimals,
+                "name": arena_metric.name,
+                "label": arena_metric.label,
+                "meaning": arena_metric.meaning,
+                "better": arena_metric.better,
+                "decimals": arena_metric.decimals,
             }
-            for one in ARENA_METRICS.values()
+            for arena_metric in ARENA_METRICS.values()
         ]
         return {"schema": ARENA_LEADERBOARD_SCHEMA, "measures": measures, **plain_data(self)}
 
@@ -202,40 +212,47 @@ def arena_view(
     return view_of_scored(arena, ScoredArena.of(arena, resampling), by=by)
 
 
-def view_of_scored(arena: ArenaTable, scored: ScoredArena, *, by: Sequence[str] = ()) -> ArenaLeaderboard:
-    """Compute the view of an arena that is already scored."""
-    with ThreadPoolExecutor() as threads:  # Most of the time is numpy's, which lets other threads compute.
-        versus_crowd = threads.submit(_versus, scored)
+def view_of_scored(
+    arena: ArenaTable,
+    scored: ScoredArena,
+    *,
+    by: Sequence[str] = (),
+    shares: Mapping[str, CategoryShares] | None = None,
+) -> ArenaLeaderboard:
+    """Compute the view of an arena that is already scored; `shares` are other shares of the categories, by name."""
+    with ThreadPoolExecutor() as threads:  # Most of the time is spent in numpy, which releases the interpreter lock.
+        versus_market = threads.submit(_versus, scored)
         curve = threads.submit(lead_time_curve, scored)
-        other = threads.submit(_groups, scored, by)
+        other = threads.submit(_groups, scored, by, shares)
         lines = arena_leaderboard(scored)
-    groups, shares = other.result()
+    groups, rebalanced = other.result()
+    clusters = {"clusters of events": len(distinct(scored.arena.events.cluster))}
     return ArenaLeaderboard(
         arena=arena.name,
         counts=_counts(arena, scored.arena),
-        first=_time(scored.arena.moments.taken_at.min()),
-        last=_time(scored.arena.moments.taken_at.max()),
+        first=_time(scored.arena.forecast_times.taken_at.min()),
+        last=_time(scored.arena.forecast_times.taken_at.max()),
         lines=lines,
-        versus_crowd=versus_crowd.result(),
+        versus_market=versus_market.result(),
         pairs=_pairs(scored, lines),
         groups=groups,
-        rebalanced=shares,
+        rebalanced=rebalanced,
         lead_times=curve.result(),
         settings=_settings(scored.resampling),
-        notes=_notes(arena),
+        notes=(*_notes(arena), *merged_note(clusters, "with their neighbours in time")),
     )
 
 
 def first_view(arena: ArenaTable) -> ArenaLeaderboard:
     """Rank by Brier score without intervals, groups or pairs, to show while those are computed."""
-    scored = resolved_with_anchors(arena)
+    scored = resolved_with_baselines(arena)
     return ArenaLeaderboard(
         arena=arena.name,
         counts=_counts(arena, scored),
-        first=_time(scored.moments.taken_at.min()),
-        last=_time(scored.moments.taken_at.max()),
+        first=_time(scored.forecast_times.taken_at.min()),
+        last=_time(scored.forecast_times.taken_at.max()),
         lines=point_scores(scored),
-        versus_crowd={},
+        versus_market={},
         pairs=ArenaPairs(names=(), verdicts=()),
         groups={},
         rebalanced=(),
@@ -248,15 +265,15 @@ def _counts(arena: ArenaTable, scored: ArenaTable) -> ArenaCounts:
     return ArenaCounts(
         events=len(arena.events),
         resolved=len(scored.events),
-        moments=len(arena.moments),
-        moments_scored=len(scored.moments),
+        forecast_times=len(arena.forecast_times),
+        moments_scored=len(scored.forecast_times),
         markets_scored=len(scored.markets),
         forecasts=sum(entry.forecasts for entry in arena.entries),
     )
 
 
 def _groups(
-    scored: ScoredArena, by: Sequence[str]
+    scored: ScoredArena, by: Sequence[str], shares: Mapping[str, CategoryShares] | None
 ) -> tuple[dict[str, tuple[ArenaLeaderboardGroup, ...]], tuple[RebalancedScores, ...]]:
     """Return the groups by name of the grouping, and the board with other shares of the categories."""
     groups = {
@@ -264,18 +281,18 @@ def _groups(
         for name in ("category", "platform")
         if name not in by
     }
-    return groups | {name: arena_leaderboard_groups(scored, name) for name in by}, rebalanced_scores(scored)
+    return groups | {name: arena_leaderboard_groups(scored, name) for name in by}, rebalanced_scores(scored, shares)
 
 
 def _pairs(scored: ScoredArena, lines: Sequence[ArenaLeaderboardRow]) -> ArenaPairs:
-    """Verdicts on the leading pairs, in the order of the board; with hundreds of entries nobody reads every pair."""
+    """Verdicts on the leading pairs, in the order of the board."""
     names = tuple(line.entry.name for line in lines[:MOST_PAIRED])
     return ArenaPairs(names=names, verdicts=leading_verdicts(scored, names))
 
 
 def _versus(scored: ScoredArena) -> dict[str, Verdict]:
-    """Compare every entry with the crowd."""
-    return verdicts_against(scored, CROWD) if CROWD in scored.arena.names else {}
+    """Compare every entry with the market."""
+    return verdicts_against(scored, MARKET_PRICE) if MARKET_PRICE in scored.arena.names else {}
 
 
 def _settings(resampling: Resampling) -> dict[str, Any]:
@@ -294,15 +311,19 @@ def _notes(arena: ArenaTable) -> tuple[str, ...]:
     void = int((settled & np.isnan(arena.markets.outcome)).sum())
     unpriced = int(np.isnan(arena.markets.price).sum())
     text = [f"{void} void markets are not scored"] if void else []
-    text += [f"{unpriced} markets had no price: the crowd has no forecast there and nobody can bet"] if unpriced else []
+    text += (
+        [f"{unpriced} markets had no price: the market price has no forecast there, and bets are not possible"]
+        if unpriced
+        else []
+    )
     return (*arena.notes, *text)
 
 
-def _time(moment: np.datetime64) -> str:
-    return f"{np.datetime_as_string(moment, unit='s')}Z"
+def _time(time: np.datetime64) -> str:
+    return f"{np.datetime_as_string(time, unit='s')}Z"
 
 
-# How entries of an arena stood over time, and on which events they were better and worse than the market.
+# Scores of entries over time, and the events on which they were better or worse than the market.
 
 
 WINDOW_DAYS = 28
@@ -326,7 +347,7 @@ def settled_at(scored: ScoredArena) -> Times:
     """When the last market of each event became known."""
     known = scored.arena.markets.known_at
     first = scored.arena.starts[scored.arena.event_starts]
-    # A time that is missing counts as the first there is: it stands before all others.
+    # A missing time sorts before all others.
     filled = np.where(np.isnat(known), np.datetime64(0, "s"), known)
     return np.maximum.reduceat(filled, first)
 
@@ -334,13 +355,13 @@ def settled_at(scored: ScoredArena) -> Times:
 def _gaps(scored: ScoredArena, name: str) -> tuple[Floats, Floats]:
     """Per event: the market's weighted Brier score minus the entry's on what both answered, and the weight."""
     names = scored.arena.names
-    (crowd, entry), weight = scored.moments.pair(names.index(CROWD), names.index(name))
-    return crowd - entry, weight
+    (market, entry), weight = scored.time_scores.pair(names.index(MARKET_PRICE), names.index(name))
+    return market - entry, weight
 
 
 def scores_over_time(scored: ScoredArena, names: Sequence[str]) -> dict[str, Course]:
-    """Crowd − entry in Brier score over the last four weeks, about weekly; if positive, the entry beats the market."""
-    if CROWD not in scored.arena.names or not len(scored.arena.events):
+    """Market − entry in Brier score over the last four weeks, about weekly; if positive, the entry beats the market."""
+    if MARKET_PRICE not in scored.arena.names or not len(scored.arena.events):
         return {}
     at = settled_at(scored)
     order = np.argsort(at, kind="stable")
@@ -351,26 +372,26 @@ def scores_over_time(scored: ScoredArena, names: Sequence[str]) -> dict[str, Cou
     ticks = np.arange(days[-1], days[0] + min(window, span) // 2, -step)[::-1]
     upto = np.searchsorted(days, ticks, side="right")
     since = np.searchsorted(days, ticks - window, side="right")
-    found: dict[str, Course] = {}
+    courses: dict[str, Course] = {}
     for name in names:
-        if name == CROWD:
+        if name == MARKET_PRICE:
             continue
         total, weight = _gaps(scored, name)
-        sums, weights = (np.concatenate([[0.0], np.cumsum(one[order])]) for one in (total, weight))
+        sums, weights = (np.concatenate([[0.0], np.cumsum(column[order])]) for column in (total, weight))
         course: Course = []
         for day, start, end in zip(ticks.tolist(), since.tolist(), upto.tolist(), strict=True):
             n = weights[end] - weights[start]
             if n >= FEWEST:
-                moment = datetime.fromtimestamp(86_400 * day, UTC)
-                course.append((moment, float((sums[end] - sums[start]) / n)))
+                time = datetime.fromtimestamp(86_400 * day, UTC)
+                course.append((time, float((sums[end] - sums[start]) / n)))
         if course:
-            found[name] = course
-    return found
+            courses[name] = course
+    return courses
 
 
 def event_gaps(scored: ScoredArena, name: str) -> list[EventGap]:
     """Return every event that the entry and the market both answered, the entry's best first."""
-    if CROWD not in scored.arena.names:
+    if MARKET_PRICE not in scored.arena.names:
         return []
     total, weight = _gaps(scored, name)
     at = settled_at(scored).astype("datetime64[s]").astype(np.int64)

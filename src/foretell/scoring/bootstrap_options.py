@@ -1,4 +1,4 @@
-"""How a user says how intervals are computed: one option, --bootstrap, for every command with intervals."""
+"""The option --bootstrap, which sets how intervals are computed."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast

@@ -16,7 +16,7 @@ from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import OVERALL, ForecastTable, Labels, Targets
 from foretell.scoring.verdict import Verdict, corrected
 
-# A column of labels made fit to read: numbers binned, dates by month, small categories pooled, natural order.
+# Readable groups of a column: numbers are binned, dates grouped by month and small categories pooled.
 
 NUMBER_PATTERN = re.compile(r"^\s*([≤<>≥]?)\s*([-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(.*)$")
 DAY_PATTERN = re.compile(r"^\d{4}-\d{2}-\d{2}")
@@ -58,17 +58,17 @@ def group_labels(column: str, labels: Labels, *, most: int = 12) -> LabelGroupin
         return _relabelled(column, labels, {name: name for name in named}, key=_size, ordered=True)
     count = np.bincount(labels.codes, minlength=len(labels.names))
     large = sorted(used, key=lambda i: (-int(count[i]), labels.names[i]))[: most if len(used) <= most else most - 1]
-    kept = {labels.names[i] for i in large}
-    shown = {name: name if name in kept else "other" for name in named}
+    names = {labels.names[i] for i in large}
+    shown = {name: name if name in names else "other" for name in named}
     order = {labels.names[i]: place for place, i in enumerate(large)}
     return _relabelled(column, labels, shown, key=lambda name: (order.get(name, len(order)),), ordered=False)
 
 
 def _size(name: str) -> tuple[float, ...]:
-    found = NUMBER_PATTERN.match(name)
-    if found is None:
+    match = NUMBER_PATTERN.match(name)
+    if match is None:
         return (np.inf, 0)
-    return (float(found[2].replace("−", "-")), {"≤": -1, "<": -1, ">": 1, "≥": 1}.get(found[1], 0))
+    return (float(match[2].replace("−", "-")), {"≤": -1, "<": -1, ">": 1, "≥": 1}.get(match[1], 0))
 
 
 def _days(column: str, labels: Labels, distinct: int, most: int) -> LabelGrouping:
@@ -107,7 +107,7 @@ def _relabelled(column: str, labels: Labels, shown: dict[str, str], *, key: Key,
 
 
 NOT_GROUPS = frozenset({"cluster", "text", "title", "question_text", "url"})
-"""Columns that identify single questions, so that a score by them says nothing."""
+"""Columns that identify single questions; grouping by them is not useful."""
 READABLE_GROUP = "readable group"
 BRIER_INDEX = ScoringOptions()
 
@@ -134,13 +134,13 @@ def breakdown(
 ) -> Breakdown:
     """Score every forecaster in every readable group (see `group_labels`) of a column of `table.targets.groups`."""
     by = group_labels(column, table.targets.groups[column])
-    found: dict[tuple[str, str | None], tuple[Interval | None, int]] = {}
+    scored: dict[tuple[str, str | None], tuple[Interval | None, int]] = {}
     if any(len(table.rows_of(name)) for name in forecasters):
         board = _scored(table.only(*forecasters), by, replace(scoring, reference=None))
-        found = {
+        scored = {
             (s.forecaster, s.group.get(READABLE_GROUP)): (s.metrics.get(scoring.metric), s.n) for s in board.scores
         }
-    lines = {name: [found.get((name, str(i)), (None, 0)) for i in range(len(by.names))] for name in forecasters}
+    lines = {name: [scored.get((name, str(i)), (None, 0)) for i in range(len(by.names))] for name in forecasters}
     return Breakdown(
         column=column,
         ordered=by.ordered,
@@ -179,7 +179,7 @@ def overall(table: ForecastTable, forecaster: str, scoring: ScoringOptions = BRI
     """The metric over all targets (mean over kinds, or that of the only kind answered); None if there are none."""
     if not len(table.rows_of(forecaster)):
         return None
-    board = score_table(table.only(forecaster), replace(scoring, by=(), reference=None, anchors=False))
+    board = score_table(table.only(forecaster), replace(scoring, by=(), reference=None, baselines=False))
     return next((s.metrics[scoring.metric] for s in board.scores if scoring.metric in s.metrics), None)
 
 
@@ -204,7 +204,7 @@ def _scored(table: ForecastTable, by: LabelGrouping, scoring: ScoringOptions) ->
     """Score by readable groups, under a separate column name because they differ from the table's own column."""
     labels = Labels(codes=by.codes, names=tuple(str(i) for i in range(len(by.names))))
     targets = replace(table.targets, groups={**table.targets.groups, READABLE_GROUP: labels})
-    return score_table(replace(table, targets=targets), replace(scoring, by=(READABLE_GROUP,), anchors=False))
+    return score_table(replace(table, targets=targets), replace(scoring, by=(READABLE_GROUP,), baselines=False))
 
 
 # Every forecaster against every other, on the targets both answered.
@@ -222,7 +222,7 @@ def verdict_matrix(
     return corrected(pair_comparer(table, scoring).verdicts(pairs, group, np.flatnonzero(rows)))
 
 
-# Does a sample look like the whole? Shares of each group in both, and how far apart they are.
+# Shares of each group in a sample and in the whole, and their standardised difference.
 
 
 NOTABLE_DIFFERENCE = 0.1
@@ -257,13 +257,13 @@ def representativeness(table: ForecastTable, sample: Bools) -> tuple[GroupShare,
     """Share of every group of every readable column among the sampled targets and among all targets."""
     if not sample.any():
         return ()
-    found: list[GroupShare] = []
+    group_shares: list[GroupShare] = []
     for column in columns_to_group(table):
         by = group_labels(column, table.targets.groups[column])
         inside, whole = (
             np.bincount(codes, minlength=len(by.names)) / len(codes) for codes in (by.codes[sample], by.codes)
         )
-        found += [
+        group_shares += [
             GroupShare(
                 column=column,
                 group=name,
@@ -273,7 +273,7 @@ def representativeness(table: ForecastTable, sample: Bools) -> tuple[GroupShare,
             )
             for i, name in enumerate(by.names)
         ]
-    return tuple(found)
+    return tuple(group_shares)
 
 
 TITLE_COLUMNS = ("title", "question_text", "text")
@@ -352,15 +352,15 @@ def error_analysis(
 ) -> ErrorAnalysis:
     """Break down one forecaster's errors, next to a reference if one is named.
 
-    `sample` marks the targets of a sub-sample (a tranche, a pilot) to compare with the whole; by default, the targets
-    that the forecaster answered.
+    `sample` marks the targets of a sub-sample (such as a pilot) to compare with the whole; by default, the targets that
+    the forecaster answered.
     """
     for name in filter(None, (forecaster, reference)):
         table.require(name)
     columns = scoring.by or columns_to_group(table)
     p = table.p_of(forecaster)
     brier = (p - table.targets.outcome) ** 2
-    order = np.argsort(brier, kind="stable")[: int(np.isfinite(p).sum())]  # What was not answered sorts last.
+    order = np.argsort(brier, kind="stable")[: int(np.isfinite(p).sum())]  # Unanswered targets sort last.
     return ErrorAnalysis(
         forecaster=forecaster,
         reference=reference,
@@ -408,10 +408,10 @@ def _cases(table: ForecastTable, forecaster: str, rows: Ints) -> tuple[WorstFore
 
 def _worst_bins(table: ForecastTable, forecaster: str) -> tuple[CalibrationGap, ...]:
     p, targets = table.p_of(forecaster), table.targets
-    kept = np.isfinite(p) & (targets.weight > 0)
-    if not kept.any():
+    counted = np.isfinite(p) & (targets.weight > 0)
+    if not counted.any():
         return ()
-    bins = reliability_bins(p[kept], targets.outcome[kept], targets.weight[kept])
+    bins = reliability_bins(p[counted], targets.outcome[counted], targets.weight[counted])
     part = bins.weight * np.abs(bins.frequency - bins.mean_p)
     part = part / part.sum() if part.sum() > 0 else part
     return tuple(

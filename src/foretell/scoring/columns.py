@@ -1,7 +1,7 @@
 """Which column of a table plays which role: columns are recognised by their usual names, or named by the user.
 
 A table whose required columns have their own names is read as it is. Otherwise columns are renamed in a view, a table
-with one column for each forecaster is turned into a long one, and a note says what was understood.
+with one column for each forecaster is turned into a long one, and a note says how it was read.
 """
 
 import re
@@ -62,10 +62,10 @@ ROLES = (*USUAL_NAMES, "kind", "subtype", "prior", "liquidity", "price_age", "ye
 NOT_FORECASTS = {
     *("row", "index", "unnamed0", "n", "count", "rank", "year", "month", "week", "day", "days", "hours", "age"),
     *("volume", "traders", "forecasters", "volume24h", "liquidity", "daysleft", "daystoresolution", "leadtime"),
-    *("kind", "subtype", "prior", "yesask", "noask", "payoff", "quarantined", "split", "fold", "seed"),
+    *("kind", "subtype", "prior", "yesask", "noask", "payoff", "excluded", "quarantined", "split", "fold", "seed"),
     *("priceage", "dollars", "seconds"),
 }
-"""Columns of numbers that are never taken for a forecaster."""
+"""Columns of numbers that are never a forecaster."""
 ANY_FORECASTER = "forecast"
 """Name of the forecaster of a table that neither has a column for it nor is a file."""
 
@@ -79,15 +79,15 @@ def plain_name(column: str) -> str:
     return re.sub(r"[^0-9a-zäöüßéèêçñ]", "", column.casefold())
 
 
-def assign_roles(table: InputTable, needed: Sequence[str], given: ColumnNames | None = None) -> InputTable:
+def assign_roles(table: InputTable, needed: Sequence[str], column_names: ColumnNames | None = None) -> InputTable:
     """Return the table with its columns under the names of their roles.
 
     Args:
         table: The table as it was loaded.
         needed: Roles without which it cannot be used, such as question and outcome.
-        given: Columns that the user named; those that the table does not have are ignored.
+        column_names: Columns that the user named; those that the table does not have are ignored.
     """
-    named = _named_columns(table, given or {})
+    named = _named_columns(table, column_names or {})
     if not named and all(role in table.types for role in needed):
         return _with_target(table)
     roles, problems = _recognised(table, named)
@@ -103,34 +103,34 @@ def assign_roles(table: InputTable, needed: Sequence[str], given: ColumnNames | 
     return _renamed(table, roles, wide, long="p" in needed)
 
 
-def _named_columns(table: InputTable, given: ColumnNames) -> dict[str, tuple[str, ...]]:
+def _named_columns(table: InputTable, column_names: ColumnNames) -> dict[str, tuple[str, ...]]:
     """Role → the columns of this table that the user named for it."""
-    found: dict[str, tuple[str, ...]] = {}
+    named_columns: dict[str, tuple[str, ...]] = {}
     by_plain = {plain_name(column): column for column in table.columns}
-    for role, value in given.items():
-        written = (value,) if isinstance(value, str) else tuple(value)
-        columns = tuple(by_plain.get(plain_name(name), "") if name not in table.types else name for name in written)
+    for role, value in column_names.items():
+        names = (value,) if isinstance(value, str) else tuple(value)
+        columns = tuple(by_plain.get(plain_name(name), "") if name not in table.types else name for name in names)
         if all(columns):
-            found[role] = columns
-    return found
+            named_columns[role] = columns
+    return named_columns
 
 
-def refuse_unknown_names(given: ColumnNames, tables: Iterable[InputTable]) -> None:
+def refuse_unknown_names(column_names: ColumnNames, tables: Iterable[InputTable]) -> None:
     """Raise if the user names a role that does not exist, or a column that no table has."""
     columns = list(dict.fromkeys(column for table in tables for column in table.columns))
     known = {plain_name(column) for column in columns}
-    for role, value in given.items():
+    for role, value in column_names.items():
         if role not in ROLES:
             near = get_close_matches(role, ROLES, n=1)
             hint = f"did you mean {near[0]}?" if near else f"roles are {', '.join(ROLES)}"
             raise InputError(f"{role!r} is not a role of a column", column="--columns", hint=hint)
-        written = (value,) if isinstance(value, str) else value
-        for name in written:
+        names = (value,) if isinstance(value, str) else value
+        for name in names:
             if plain_name(name) not in known:
                 near = get_close_matches(name, columns, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else f"columns are {', '.join(columns)}"
                 raise InputError(f"there is no column {name!r}", column="--columns", hint=hint)
-        if len(written) > 1 and role != "p":
+        if len(names) > 1 and role != "p":
             raise InputError(f"{role} can only be one column", column="--columns")
 
 
@@ -152,9 +152,9 @@ def _recognised(table: InputTable, named: Mapping[str, tuple[str, ...]]) -> tupl
         for group in groups:
             columns = [column for name in group.split() for column in plain.get(plain_name(name), ())]
             if len(columns) > 1:
-                said = " or ".join(f"--columns {role}={column}" for column in columns)
+                hint = " or ".join(f"--columns {role}={column}" for column in columns)
                 both = " and ".join(map(repr, columns))
-                problems.append(InputProblem(problem=f"{both} could both be the {WORDS.get(role, role)}", hint=said))
+                problems.append(InputProblem(problem=f"{both} could both be the {WORDS.get(role, role)}", hint=hint))
             if columns:
                 roles[role] = columns[0]
                 break
@@ -162,21 +162,21 @@ def _recognised(table: InputTable, named: Mapping[str, tuple[str, ...]]) -> tupl
 
 
 WORDS = {"p": "probability (p)", "due": "day of asking (due)", "resolved_on": "day of resolution (resolved_on)"}
-"""How a message calls a role whose name says too little."""
+"""Longer names of roles, for messages."""
 
 
 def _missing(table: InputTable, role: str, roles: Mapping[str, str]) -> InputProblem:
     left = [column for column in table.columns if column not in roles.values()]
     near = get_close_matches(role, left, n=1)
     meant = f"did you mean {near[0]!r}?" if near else f"columns are {', '.join(table.columns)}"
-    hint = f"{meant}; say which it is: --columns {role}={near[0] if near else 'COLUMN'}"
+    hint = f"{meant}; name it with --columns {role}={near[0] if near else 'COLUMN'}"
     if role == "outcome" and "p" in roles:
         hint += ", or give a table of outcomes: --outcomes FILE"
     return InputProblem(problem=f"column {role!r} is missing", column=role, hint=hint)
 
 
 def _forecaster_columns(table: InputTable, roles: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns of a wide table that are a forecaster each: those that hold nothing but probabilities."""
+    """The columns of a wide table that are a forecaster each: those with only probabilities."""
     left = [
         column
         for column in table.columns
@@ -192,17 +192,17 @@ def _forecaster_columns(table: InputTable, roles: Mapping[str, str]) -> tuple[st
             f"count({text}), count({number}), min({number}), max({number}), count(*) filter (where {signs})",
             f"count(*) filter (where {number} > 0 and {number} < 1)",
         ]
-    found = table.con.execute(f"select {', '.join(parts)} from {table.table}").fetchall()[0]
+    counts = table.con.execute(f"select {', '.join(parts)} from {table.table}").fetchall()[0]
     kinds: dict[str, list[str]] = {}
     for place, column in enumerate(left):
-        values, numbers, low, high, signs, inside = found[6 * place : 6 * place + 6]
+        values, numbers, low, high, signs, inside = counts[6 * place : 6 * place + 6]
         if values and values == numbers and low >= 0 and high <= PERCENT:
             percent = signs or high > 1
             kinds.setdefault("percent" if percent else "fractions" if inside else "0 and 1 only", []).append(column)
     if len(kinds) > 1:
-        said = "; ".join(f"{kind}: {', '.join(columns)}" for kind, columns in kinds.items())
-        hint = f"say which are: --columns p={','.join(next(iter(kinds.values())))}"
-        raise InputError(f"it is unclear which columns are forecasters ({said})", path=table.name, hint=hint)
+        listed = "; ".join(f"{kind}: {', '.join(columns)}" for kind, columns in kinds.items())
+        hint = f"name them with --columns p={','.join(next(iter(kinds.values())))}"
+        raise InputError(f"it is unclear which columns are forecasters ({listed})", path=table.name, hint=hint)
     return tuple(next(iter(kinds.values()), ()))
 
 
@@ -212,8 +212,8 @@ PERCENT = 100
 def _without_needless_round(table: InputTable, roles: dict[str, str], wide: Sequence[str]) -> dict[str, str]:
     """Leave out a recognised day of asking that differs between the forecasters of one question.
 
-    `due` is part of a target's name. Where every forecaster gave its forecast on another day, they would have no
-    target in common; the day is then a label. Where one forecaster answered a question several times, it is needed.
+    `due` is part of a target's name. If every forecaster answered on a different day, they would have no target in
+    common, so the day is only a label. If one forecaster answered a question several times, the day is needed.
     """
     column = roles.get("due")
     if column in (None, "due") or "question" not in roles:
@@ -277,21 +277,21 @@ SHOWN_FORECASTERS = 4
 
 
 def what_was_understood(table: InputTable) -> tuple[str, ...]:
-    """One sentence on how the table was read; nothing if nothing had to be interpreted."""
+    """Return a sentence on how the table was read; empty if nothing had to be interpreted."""
     parts = [
         f"{role} = {table.names.get(role, role)}{f' ({reading})' if reading else ''}"
         for role in ("forecaster", "question", "target", "p", "outcome", *ROLES)
         if role in table.names or role in table.readings
         for reading in [table.readings.get(role, "")]
     ]
-    said = [", ".join(dict.fromkeys(parts))] if parts else []
+    readings = [", ".join(dict.fromkeys(parts))] if parts else []
     if table.wide:
         names = ", ".join(table.wide[:SHOWN_FORECASTERS]) + (", …" if len(table.wide) > SHOWN_FORECASTERS else "")
-        said.append(f"a wide table of {len(table.wide)} forecaster{'s' * (len(table.wide) > 1)}: {names}")
+        readings.append(f"a wide table of {len(table.wide)} forecaster{'s' * (len(table.wide) > 1)}: {names}")
     elif "forecaster" in table.assumed:
-        said.append(f"one forecaster, called {table.assumed['forecaster']}")
-    if not said:
+        readings.append(f"one forecaster, called {table.assumed['forecaster']}")
+    if not readings:
         return ()
     count = table.con.execute(f"select count(distinct _row) from {table.table}").fetchall()[0][0]
     where = f" of {Path(table.name).name}" if Path(table.name).suffix else ""
-    return (f"Read {count:,} row{'s' * (count != 1)}{where}: {'; '.join(said)}.",)
+    return (f"Read {count:,} row{'s' * (count != 1)}{where}: {'; '.join(readings)}.",)

@@ -2,15 +2,14 @@
 
 Every metric is a function of sums (see `metrics.metric`). The caller has rows (from a file, a run or a year of an
 arena) and sums the columns of each forecaster by the units to be resampled. The engine draws the units once for all
-forecasters and metrics, and computes every metric from the drawn sums. Files and runs come as a `ForecastTable`, cut
-into layers and blocks of targets; arenas bring sums by event that they can extend as new results come in
-(`scoring.event_sums`).
+forecasters and metrics, and computes every metric from the drawn sums. Files and runs are given as a `ForecastTable`,
+divided into layers and blocks of targets. Arenas are given as sums by event, which are extended when new results come
+in (`scoring.event_sums`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -40,13 +39,14 @@ from foretell.metrics.clusters import (
     distinct,
     effective_clusters,
     factorise,
+    merged_note,
     share_days,
 )
-from foretell.metrics.metric import Metric
+from foretell.metrics.metric import Metric, SumColumns
 from foretell.questions.errors import InputError
 from foretell.scoring.table import OVERALL, ForecastTable, Labels, Targets, metric_rows
 
-# What stands behind a number, and the number with its draws.
+# A number with its draws and the amount of data behind it.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ class MetricDraws:
                 for i in exists
             }
         counts = np.array([self.support[i].n_effective for i in exists])
-        # One cluster resampled is always itself: how far the number could be off is unknown then, not zero.
+        # Resampling a single cluster always gives the same number, so the error is unknown, not zero.
         replicates = np.where(counts > 1, replicates, np.nan)
         low, high = _percentiles(replicates, counts, resampling)
         se = np.std(replicates, axis=0, ddof=1)
@@ -159,7 +159,7 @@ class ResampledSums:
     """Sums over all units, forecasters × columns."""
     ways: tuple[Floats, ...]
     """Sums over resampled units, draws × forecasters × columns; if two ways of clustering are crossed, over resamples
-    of each of them and of their cells."""
+    of each of them and of their combinations."""
     support: tuple[Support, ...]
 
     def draws_of(self, metric: Metric) -> MetricDraws:
@@ -182,7 +182,7 @@ def _places(columns: Sequence[str], names: Sequence[str]) -> slice | list[int]:
     return slice(at[0], at[0] + len(at)) if at == list(range(at[0], at[0] + len(at))) else at
 
 
-# Sums by unit whose units are already there, such as the events of an arena.
+# Sums by unit for units that exist already, such as the events of an arena.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,12 +212,14 @@ class ClusterBundles:
     def support(self, answered: Bools) -> tuple[Support, ...]:
         """Support of each forecaster's numbers, from forecasters × units; each unit counts as a question."""
         n = int(self.cluster.max()) + 1
-        found: list[Support] = []
-        for one in answered:
-            units, clusters = int(one.sum()), int(np.count_nonzero(np.bincount(self.cluster, one, minlength=n)))
+        supports: list[Support] = []
+        for row in answered:
+            units, clusters = int(row.sum()), int(np.count_nonzero(np.bincount(self.cluster, row, minlength=n)))
             warning = cluster_warning(clusters, 0.0, "") if clusters else None
-            found.append(Support(n=units, questions=units, n_clusters=clusters, n_effective=clusters, warning=warning))
-        return tuple(found)
+            supports.append(
+                Support(n=units, questions=units, n_clusters=clusters, n_effective=clusters, warning=warning)
+            )
+        return tuple(supports)
 
     def means(self, names: Sequence[str], sums: Floats, weights: Floats, resampling: Resampling) -> MetricDraws:
         """Weighted means of lines × units (already weighted), with one row of weights for all lines or one for each."""
@@ -242,7 +244,7 @@ def resample_sums(
 ) -> ResampledSums:
     """Resample clusters of units; `sums` is forecasters × columns × units and has a column `weight`.
 
-    As in a table, the clusters that a forecaster answered are resampled, whoever else is there.
+    As in a table, only the clusters that a forecaster answered are resampled, independently of other forecasters.
     """
     answered = sums[:, list(columns).index("weight")] > 0
     drawn = np.zeros((resampling.draws, len(sums), len(columns)))
@@ -299,7 +301,7 @@ class TargetBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetLayer:
-    """Blocks that together hold every one of some targets exactly once, with one table of sums for all of them."""
+    """Blocks that together contain each of some targets exactly once, with one table of sums for all of them."""
 
     targets: Ints
     blocks: tuple[TargetBlock, ...]
@@ -310,23 +312,24 @@ class TargetLayer:
         return np.cumsum([0, *(part.n for block in self.blocks for part in block.stratum.drawn)])
 
     @cached_property
-    def _membership(self) -> Any:
-        """Sparse units × targets matrix, 1 if a target belongs to a unit."""
-        from scipy.sparse import csr_matrix
-
-        places = [np.searchsorted(self.targets, block.rows) for block in self.blocks]
-        parts = [
-            (part.codes, place)
-            for block, place in zip(self.blocks, places, strict=True)
-            for part in block.stratum.drawn
-        ]
-        units = np.concatenate([codes + start for (codes, _), start in zip(parts, self.starts, strict=False)])
-        targets = np.concatenate([place for _, place in parts])
-        return csr_matrix((np.ones(len(units)), (units, targets)), shape=(int(self.starts[-1]), len(self.targets)))
+    def _units(self) -> list[Ints]:
+        """The unit of each target, for each way of resampling."""
+        units = [np.empty(len(self.targets), np.int64) for _ in self.blocks[0].stratum.drawn]
+        starts = iter(self.starts)
+        for block in self.blocks:
+            place = np.searchsorted(self.targets, block.rows)
+            for unit, part in zip(units, block.stratum.drawn, strict=True):
+                unit[place] = part.codes + next(starts)
+        return units
 
     def sums(self, columns: Floats) -> Floats:
         """Sum the columns, one row per target, within each unit."""
-        return self._membership @ columns
+        n = int(self.starts[-1])
+        sums = np.zeros((n, columns.shape[1]))
+        for unit in self._units:
+            for k, column in enumerate(columns.T):
+                sums[:, k] += np.bincount(unit, column, minlength=n)
+        return sums
 
     def resample(self, sums: Floats, resampling: Resampling) -> Iterator[tuple[TargetBlock, Floats, list[Floats]]]:
         """Yield every block with its sums, and its resampled sums (draws × columns) for each way of resampling it."""
@@ -348,9 +351,7 @@ def layers_of(
     rows = np.arange(len(targets)) if rows is None else rows
     ways = cluster_columns(targets, cluster, rows)
     kinds = TargetLayer(targets=rows, blocks=tuple(_kinds(targets, ways, rows)))
-    if not by or (
-        tuple(by) == ("kind",) and len(kinds_of(targets)) > 1
-    ):  # asked for by name they would be listed twice
+    if not by or (tuple(by) == ("kind",) and len(kinds_of(targets)) > 1):  # Kinds would be listed twice.
         return [kinds]
     return [kinds, TargetLayer(targets=rows, blocks=tuple(_parts(targets, by, ways, rows)))]
 
@@ -375,17 +376,17 @@ def _kinds(targets: Targets, ways: Mapping[str, Labels], rows: Ints) -> Iterator
 
 def _parts(targets: Targets, by: tuple[str, ...], ways: Mapping[str, Labels], rows: Ints) -> Iterator[TargetBlock]:
     columns = [_column(targets, name) for name in by]
-    cell = np.zeros(len(rows), np.int64)
+    code = np.zeros(len(rows), np.int64)
     for column in columns:
-        cell = factorise(cell * len(column.names) + column.codes[rows], "group").codes
-    order = np.argsort(cell, kind="stable")
-    for mine in np.split(rows[order], np.flatnonzero(np.diff(cell[order])) + 1):
+        code = factorise(code * len(column.names) + column.codes[rows], "group").codes
+    order = np.argsort(code, kind="stable")
+    for mine in np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1):
         group = {name: c.names[c.codes[mine[0]]] or "(none)" for name, c in zip(by, columns, strict=True)}
         yield _block(targets, group, mine, ways, 0)
 
 
 def cluster_columns(targets: Targets, cluster: tuple[str, ...], rows: Ints) -> dict[str, Labels]:
-    """One or two columns whose values are resampled as wholes; by default clusters, and days that they share."""
+    """One or two columns whose values are resampled as a whole; by default clusters, and days that they share."""
     if not cluster:
         first = "cluster" if "cluster" in targets.groups else "question"
         day = _shared_days(targets, _column(targets, first).codes[rows], rows)
@@ -418,8 +419,8 @@ def _column(targets: Targets, name: str) -> Labels:
     if name in ("question", "target"):
         return targets.question if name == "question" else targets.target
     if name not in targets.groups:
-        there = ", ".join(["question", "target", *targets.groups])
-        raise InputError(f"the outcomes have no column {name!r}", column=name, hint=f"columns to group by: {there}")
+        columns = ", ".join(["question", "target", *targets.groups])
+        raise InputError(f"the outcomes have no column {name!r}", column=name, hint=f"columns to group by: {columns}")
     return targets.groups[name]
 
 
@@ -446,8 +447,21 @@ def resampling_design(ways: Mapping[str, Labels], rows: Ints, stratum: Labels | 
     )
 
 
+def merged_notes(layer: TargetLayer) -> list[str]:
+    """A sentence on the clusters of a layer that are merged before resampling, if any."""
+    counts: dict[str, int] = {}
+    for block in layer.blocks:
+        kind = f" ({block.group['kind']})" if len(layer.blocks) > 1 else ""
+        for name, n in zip((*block.ways, " × ".join(block.ways)), block.stratum.counts, strict=False):
+            counts[f"values of {name}{kind}"] = n
+    return merged_note(counts)
+
+
 CHUNK = 1 << 23
-"""Number of elements of the largest table of sums held at once (64 MB)."""
+"""Number of elements of the largest table of sums or draws held at once (64 MB)."""
+
+GroupDraws = tuple[Mapping[str, str], dict[str, MetricDraws]]
+"""A group, with the draws of every metric of some forecasters in it."""
 
 
 def draw_metrics(
@@ -456,40 +470,40 @@ def draw_metrics(
     metrics: Sequence[Metric],
     resampling: Resampling,
     cluster: tuple[str, ...] = (),
-) -> list[list[tuple[TargetBlock, dict[str, MetricDraws]]]]:
-    """Compute every metric of every forecaster, by layer and block, for those who answered something there.
+) -> Iterator[GroupDraws]:
+    """Compute every metric of every forecaster in every group in which it answered something.
 
-    What is resampled are the clusters that a forecaster answered: its interval does not depend on who else is there.
+    A few forecasters are drawn at a time, so that memory does not grow with their number: a group is yielded once for
+    each such set. Only the clusters that a forecaster answered are resampled, so its interval does not depend on other
+    forecasters.
     """
-    everything = len(table.targets)
-    found: list[dict[tuple[tuple[str, str], ...], dict[str, list[MetricDraws]]]] = [{} for _ in layers]
+    everything, kinds = len(table.targets), len(kinds_of(table.targets, distinct(table.target)))
     for targets, names in _by_answers(table).items():
         rows = np.frombuffer(targets, np.int64)
         part = layers if len(rows) == everything else _restricted(table, layers, cluster, rows)
-        for layer, blocks in zip(part, found, strict=True):
-            for block, drawn in _draw_layer(table, layer, names, metrics, resampling):
-                into = blocks.setdefault(tuple(block.group.items()), {metric.name: [] for metric in metrics})
-                for metric in metrics:
-                    into[metric.name].append(drawn.draws_of(metric))
-    order = {name: place for place, name in enumerate(table.forecasters)}
-    return [
-        [
-            (block, {name: _join_draws(draws, order) for name, draws in blocks[tuple(block.group.items())].items()})
-            for block in layer.blocks
-            if tuple(block.group.items()) in blocks
-        ]
-        for layer, blocks in zip(layers, found, strict=True)
-    ]
+        for layer in part:
+            for chunk in _chunks(layer, names, metrics, resampling):
+                by_kind: list[dict[str, MetricDraws]] = []
+                for block, drawn in _draw_layer(table, layer, chunk, metrics, resampling):
+                    draws = {metric.name: drawn.draws_of(metric) for metric in metrics}
+                    if kinds > 1 and layer is part[0]:
+                        by_kind.append(draws)
+                    yield block.group, draws
+                # Overall is the unweighted mean over kinds, for forecasters that answered all of them.
+                if by_kind and len(by_kind) == kinds:
+                    yield (
+                        {"kind": OVERALL},
+                        {metric.name: mean_of_draws([draws[metric.name] for draws in by_kind]) for metric in metrics},
+                    )
 
 
 def _by_answers(table: ForecastTable) -> dict[bytes, list[str]]:
     """Forecasters by the sorted indices of the targets that they answered."""
-    found: dict[bytes, list[str]] = {}
+    answers: dict[bytes, list[str]] = {}
     for name in table.forecasters:
-        targets = np.sort(table.target[table.rows_of(name)])
-        if len(targets):
-            found.setdefault(targets.astype(np.int64).tobytes(), []).append(name)
-    return found
+        if len(targets := table.answered(name)):
+            answers.setdefault(targets.tobytes(), []).append(name)
+    return answers
 
 
 def _restricted(
@@ -499,44 +513,44 @@ def _restricted(
     return layers_of(table.targets, by, cluster, rows)
 
 
+def _sums_of(metrics: Sequence[Metric]) -> tuple[SumColumns, ...]:
+    """The sums that the metrics are computed from, each once."""
+    return tuple({part.names: part for metric in metrics for part in metric.sums}.values())
+
+
+def _chunks(
+    layer: TargetLayer, names: Sequence[str], metrics: Sequence[Metric], resampling: Resampling
+) -> Iterator[tuple[str, ...]]:
+    """Forecasters that are drawn together: their sums by unit and the draws of a block have at most CHUNK elements."""
+    columns = sum(len(part.names) for part in _sums_of(metrics))
+    drawn = resampling.draws * max(len(block.stratum.drawn) for block in layer.blocks)
+    step = max(1, CHUNK // (columns * max(int(layer.starts[-1]), drawn)))
+    for start in range(0, len(names), step):
+        yield tuple(names[start : start + step])
+
+
 def _draw_layer(
     table: ForecastTable,
     layer: TargetLayer,
-    names: Sequence[str],
+    names: tuple[str, ...],
     metrics: Sequence[Metric],
     resampling: Resampling,
 ) -> Iterator[tuple[TargetBlock, ResampledSums]]:
     """Yield, per block, the sums of forecasters that answered exactly the targets of a layer."""
-    parts = tuple({part.names: part for metric in metrics for part in metric.sums}.values())
+    parts = _sums_of(metrics)
     columns = tuple(name for part in parts for name in part.names)
     needs = frozenset(metric.needs for metric in metrics)
-    step = max(1, CHUNK // (len(columns) * int(layer.starts[-1])))
-    for start in range(0, len(names), step):
-        chunk = tuple(names[start : start + step])
-        shape, sums = (len(chunk), len(columns)), list[Floats]()
-        for name in chunk:
-            rows = metric_rows(table, layer.targets, table.p_of(name)[layer.targets], name, needs)
-            sums.append(layer.sums(np.column_stack([part.of(rows) for part in parts])))
-        for block, total, drawn in layer.resample(np.hstack(sums), resampling):
-            resampled = ResampledSums(
-                names=chunk,
-                columns=columns,
-                total=total.reshape(shape),
-                ways=tuple(way.reshape(-1, *shape) for way in drawn),
-                support=(block.support,) * len(chunk),
-            )
-            yield block, resampled
-
-
-def _join_draws(parts: Sequence[MetricDraws], order: Mapping[str, int]) -> MetricDraws:
-    """Join the draws of several sets of forecasters, in the order of the table."""
-    names = [name for part in parts for name in part.names]
-    at = sorted(range(len(names)), key=lambda i: order[names[i]])
-    support = [support for part in parts for support in part.support]
-    return MetricDraws(
-        names=tuple(names[i] for i in at),
-        estimate=np.concatenate([part.estimate for part in parts])[at],
-        replicates=np.concatenate([part.replicates for part in parts], axis=1)[:, at],
-        support=tuple(support[i] for i in at),
-        bounds=parts[0].bounds,
-    )
+    shape, sums = (len(names), len(columns)), list[Floats]()
+    for name in names:
+        rows = metric_rows(table, layer.targets, table.p_of(name)[layer.targets], name, needs)
+        # One kind of sum at a time: the columns of all of them take more memory than the table itself.
+        sums += [layer.sums(part.of(rows).reshape(len(layer.targets), -1)) for part in parts]
+    for block, total, drawn in layer.resample(np.hstack(sums), resampling):
+        resampled = ResampledSums(
+            names=names,
+            columns=columns,
+            total=total.reshape(shape),
+            ways=tuple(way.reshape(-1, *shape) for way in drawn),
+            support=(block.support,) * len(names),
+        )
+        yield block, resampled

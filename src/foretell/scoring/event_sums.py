@@ -2,7 +2,7 @@
 
 Events are weighted in two ways. By event (Prophet Arena C.1), a market counts 1/m of its event and an event counts
 once. By market (the paper's calibration error and average return), an event counts as often as it has markets. An event
-that was asked at several moments still counts once: its numbers are the mean over the moments that were answered.
+with several forecast times still counts once: its numbers are the mean over the forecast times that were answered.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -91,20 +91,20 @@ def asks(arena: ArenaTable, *, fees: bool = False) -> tuple[Floats, Floats]:
 
 def bet_payoffs(h: Floats, prices: BetPrices) -> dict[float, Floats]:
     """Payoff of a dollar for every risk aversion in `GAMMAS`; `h` is the probability given to what happened."""
-    ours, theirs = h * prices.miss, (1 - h) * prices.hit
-    found: dict[float, Floats] = {}
+    right, wrong = h * prices.miss, (1 - h) * prices.hit
+    payoffs: dict[float, Floats] = {}
     for gamma in GAMMAS:
         if gamma == 0:
-            share: Floats = (ours >= theirs).astype(np.float64)
+            share: Floats = (right >= wrong).astype(np.float64)
         elif gamma == 1:
             share = h
         else:
-            # Powers of two for γ = 1/2 are plain products, ten times as fast as others.
-            good, bad = ours ** (1 / gamma) * prices.hit, theirs ** (1 / gamma) * prices.miss
+            # For γ = 1/2 the exponent is 2: numpy computes squares as products, which is ten times as fast.
+            good, bad = right ** (1 / gamma) * prices.hit, wrong ** (1 / gamma) * prices.miss
             share = np.divide(good, good + bad, out=np.zeros_like(h), where=good + bad > 0)
         paid = share * prices.worth
-        found[gamma] = np.where(np.isnan(prices.one_sided), paid, prices.one_sided) if prices.odd else paid
-    return found
+        payoffs[gamma] = np.where(np.isnan(prices.one_sided), paid, prices.one_sided) if prices.odd else paid
+    return payoffs
 
 
 EventWeighing = Literal["event", "market"]
@@ -129,11 +129,11 @@ class EventSums:
     squares: Floats
     """Entries × events: weighted squared gains of single markets."""
     markets: Floats
-    """Entries × events: number of markets answered, averaged over the moments."""
+    """Entries × events: number of markets answered, averaged over the forecast times."""
     priced: Floats
-    """Entries × events: number of markets with a price answered, averaged over the moments."""
-    moments: Ints
-    """Entries × events: number of moments answered."""
+    """Entries × events: number of markets with a price answered, averaged over the forecast times."""
+    forecast_times: Ints
+    """Entries × events: number of forecast times answered."""
 
     def of(self, weighing: EventWeighing) -> Floats:
         """Return entries × columns × events, weighted by event or by market.
@@ -147,7 +147,7 @@ class EventSums:
         np.multiply(self.table[:, len(SCORE_COLUMNS) :], self.priced[:, None], out=out[:, len(SCORE_COLUMNS) :])
         out[:, COLUMN_INDEX["excess_square"]] = self.squares * self.priced
         weight = self.table[:, COLUMN_INDEX["priced"]]
-        out[:, COLUMN_INDEX["priced_square"]] = self.priced * weight / np.maximum(self.moments, 1)
+        out[:, COLUMN_INDEX["priced_square"]] = self.priced * weight / np.maximum(self.forecast_times, 1)
         return out
 
 
@@ -160,7 +160,7 @@ def event_sums(arena: ArenaTable) -> EventSums:
         squares=np.empty(shape),
         markets=np.empty(shape),
         priced=np.empty(shape),
-        moments=np.empty(shape, np.int64),
+        forecast_times=np.empty(shape, np.int64),
     )
     with ThreadPoolExecutor() as threads:  # numpy releases the interpreter lock.
         list(threads.map(partial(summing.fill, out), range(len(arena.entries))))
@@ -174,7 +174,7 @@ class _Weights:
     market: Floats
     event: Floats
     """Sum over the event's markets: 1 if it was answered, else 0."""
-    moments: Ints
+    forecast_times: Ints
     markets: Floats
 
 
@@ -206,7 +206,7 @@ class _EventSummer:
         table = out.table[i]
         self._score(table, p, h, scores)
         out.squares[i] = self._bet(table, h, bets)
-        out.markets[i], out.priced[i], out.moments[i] = scores.markets, bets.markets, scores.moments
+        out.markets[i], out.priced[i], out.forecast_times[i] = scores.markets, bets.markets, scores.forecast_times
 
     def _score(self, table: Floats, p: Floats, h: Floats, weights: _Weights) -> None:
         w = weights.market
@@ -239,18 +239,18 @@ class _EventSummer:
         return np.add.reduceat(column, self._starts)
 
     def _weights(self, answered: Bools) -> _Weights:
-        """Weight of a market: 1 / markets answered at its moment / moments answered of its event."""
+        """Weight of a market: 1 / markets answered at its forecast time / forecast times answered of its event."""
         arena = self._arena
         counted = answered.astype(np.float64)
-        by_moment = group_sums(arena.markets.moment, counted, len(arena.moments))
-        moments = group_sums(arena.moments.event, (by_moment > 0).astype(np.float64), len(arena.events))
-        markets = group_sums(arena.moments.event, by_moment, len(arena.events))
-        share = 1 / np.maximum(by_moment, 1) / np.maximum(moments, 1)[arena.moments.event]
+        by_time = group_sums(arena.markets.forecast_time, counted, len(arena.forecast_times))
+        times_answered = group_sums(arena.forecast_times.event, (by_time > 0).astype(np.float64), len(arena.events))
+        markets = group_sums(arena.forecast_times.event, by_time, len(arena.events))
+        share = 1 / np.maximum(by_time, 1) / np.maximum(times_answered, 1)[arena.forecast_times.event]
         return _Weights(
-            market=counted * share[arena.markets.moment],
-            event=np.minimum(moments, 1.0),
-            moments=moments.astype(np.int64),
-            markets=markets / np.maximum(moments, 1),
+            market=counted * share[arena.markets.forecast_time],
+            event=np.minimum(times_answered, 1.0),
+            forecast_times=times_answered.astype(np.int64),
+            markets=markets / np.maximum(times_answered, 1),
         )
 
 
@@ -260,6 +260,6 @@ def bins_of(p: Floats) -> Ints:
     >>> bins_of(np.array([0.0, 0.1, 0.3, 0.30000001, 1.0])).tolist()
     [0, 0, 2, 3, 9]
     """
-    found = (p * CALIBRATION_BINS).astype(np.int64)
-    found -= p <= BIN_EDGES[found]
-    return np.maximum(found, 0, out=found)
+    bins = (p * CALIBRATION_BINS).astype(np.int64)
+    bins -= p <= BIN_EDGES[bins]
+    return np.maximum(bins, 0, out=bins)

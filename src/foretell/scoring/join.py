@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from foretell.data.datasets.question_set import QUARANTINED, quarantine_note
+from foretell.data.datasets.question_set import EXCLUDED, excluded_note
 from foretell.data.files import open_duckdb
 from foretell.forecasters.combine.rows import UNKNOWN_DAY, Days, Examples, Strings, TrialRows
 from foretell.metrics.arrays import Floats, Ints
@@ -31,8 +31,6 @@ from foretell.scoring.table_input import (
     broken_columns,
     broken_rules,
     log_reader,
-    moment_rules,
-    moment_sql,
     open_table,
     optional_rules,
     outcome_rule,
@@ -40,12 +38,16 @@ from foretell.scoring.table_input import (
     refuse_repeats,
     repeated,
     text_rules,
+    time_rules,
+    time_sql,
     unit_rules,
 )
-from foretell.scoring.written_values import MOMENT_COLUMNS, read_as_written
+from foretell.scoring.written_values import TIME_COLUMNS, read_as_written
 
 PRICE_COLUMNS = ("price", "yes_ask", "no_ask")
-RESERVED_COLUMNS = {"question", "target", "outcome", "weight", "payoff", QUARANTINED, *PRICE_COLUMNS}
+FORMERLY_EXCLUDED = "quarantined"
+"""The name of the column `excluded` in earlier versions."""
+RESERVED_COLUMNS = {"question", "target", "outcome", "weight", "payoff", EXCLUDED, FORMERLY_EXCLUDED, *PRICE_COLUMNS}
 """Columns with a fixed meaning; all others are labels to group by."""
 HORIZON_EDGES = (7, 30, 90, 180, 365, 1095, 1825, 3650)
 COST_COLUMNS = ("dollars", "seconds")
@@ -65,17 +67,20 @@ class ReadOptions:
     weights: Literal["equal", "question"] = "equal"
     """Weights if there is no weight column: every target counts once, or every question once (its targets 1/m each)."""
     columns: ColumnNames = field(default_factory=dict[str, str])
-    """Role → the column that plays it, where its usual names do not tell: {"forecaster": "model", "p": "prob"}."""
+    """Role → its column, if the column does not have a usual name: {"forecaster": "model", "p": "prob"}."""
 
 
 def read_table(
     forecasts: TableSource, outcomes: TableSource | None = None, reading: ReadOptions | None = None
 ) -> ForecastTable:
-    """Read, check and join both tables. What is wrong with a table raises one `InputError` that lists all problems.
+    """Read, check and join both tables.
 
     Without a table of outcomes, the forecasts must have a column for the outcome, and columns such as price or source.
     Columns and values may be written as people usually do (see `foretell.scoring.columns`); the notes of the result
-    then say how they were understood.
+    then say how they were read.
+
+    Raises:
+        InputError: If a table is invalid; the error lists all its problems.
     """
     reading = reading or ReadOptions()
     forecasts, outcomes = log_tables(forecasts, outcomes)
@@ -84,17 +89,11 @@ def read_table(
         refuse_repeats(o, {c: o.text(c) for c in ("question", "target", "due") if c in o.types})
         separate = reading.trials == "separate"
         matched = match_forecasts(f, o, separate=separate)
+        costs, notes = _costs(f, separate=separate), _reading_notes(f, o, matched)
+        _drop_sources(con)
         targets = _read_targets(o, by_question=reading.weights == "question")
         table = ForecastTable(targets=targets, **_pooled(f, matched, as_odds=reading.trials == "logit-mean"))
-        quarantined, costs = _quarantined(o), _costs(f, separate=separate)
-        notes = _understood(f, o)
-    place = matched["place"]
-    unknown, still_open = _unknown(matched), int((np.ma.filled(place, 0) < 0).sum())
-    notes += [quarantine_note(quarantined)] if quarantined else []
-    if still_open:
-        notes.append(f"Not scored, because the target has not resolved: {_forecasts(still_open)}.")
-    notes += _unknown_note(unknown)
-    if len(table.p) < len(place) - unknown - still_open:
+    if len(table.p) < int((np.ma.filled(matched["place"], -1) >= 0).sum()):
         notes.append(f"trials of one forecaster are combined by {reading.trials}")
     return replace(table, notes=tuple(notes), costs=costs)
 
@@ -153,7 +152,7 @@ Rules = Callable[[InputTable], list[ColumnRule]]
 
 
 def _checked(f: InputTable, o: InputTable, of_forecasts: Rules, of_outcomes: Rules) -> tuple[InputTable, InputTable]:
-    """Check both tables, and interpret the columns that are not in canonical form; raise what is left as problems."""
+    """Check both tables, and interpret columns that are not in canonical form; raise if problems remain."""
     if o is not f:
         return _as_meant(f, of_forecasts), _as_meant(o, of_outcomes)
     o = _outcomes_within(f)
@@ -169,20 +168,24 @@ def _checked(f: InputTable, o: InputTable, of_forecasts: Rules, of_outcomes: Rul
 
 
 def _as_meant(table: InputTable, rules_of: Rules, broken: Collection[str] = ()) -> InputTable:
-    """Return the table if it keeps the rules, or else with the columns that break them read as people write them."""
+    """Return the table; columns that break the rules are interpreted first (see `read_as_written`)."""
     columns = broken or broken_columns(table, rules_of(table))
     if not columns:
         return table
     table, unclear = read_as_written(table, [c for c in table.columns if c in columns])
     named = {(problem.column, problem.row) for problem in unclear}
-    left = [one for one in broken_rules(table, rules_of(table)) if (one.column, one.row) not in named]
-    if problems := list({(one.column, one.problem): one for one in (*unclear, *left)}.values()):
-        raise InputError.of(sorted(problems, key=lambda one: one.row or 0), path=table.name)
+    left = [
+        broken_rule
+        for broken_rule in broken_rules(table, rules_of(table))
+        if (broken_rule.column, broken_rule.row) not in named
+    ]
+    if problems := list({(problem.column, problem.problem): problem for problem in (*unclear, *left)}.values()):
+        raise InputError.of(sorted(problems, key=lambda problem: problem.row or 0), path=table.name)
     return table
 
 
 def _understood(f: InputTable, o: InputTable) -> list[str]:
-    """What had to be interpreted, in a sentence for each table."""
+    """Return a sentence for each table on how it was read."""
     return [
         note
         for table in ((f,) if o.name == f.name and o.names == f.names else (f, o))
@@ -190,16 +193,18 @@ def _understood(f: InputTable, o: InputTable) -> list[str]:
     ]
 
 
-def _forecasts(n: int) -> str:
-    return f"{n:,} forecast{'s' * (n != 1)}"
-
-
-def _unknown(matched: ColumnArrays) -> int:
-    return int(np.ma.getmaskarray(matched["place"]).sum())
-
-
-def _unknown_note(n: int) -> list[str]:
-    return [f"Left out, because the outcomes do not mention the target: {_forecasts(n)}."] if n else []
+def _reading_notes(f: InputTable, o: InputTable, matched: ColumnArrays, *, resolved: bool = True) -> list[str]:
+    """Sentences on how both tables were read, and on what was left out; `resolved` as in `match_forecasts`."""
+    excluded, place = _excluded(o) if resolved else 0, matched["place"]
+    left_out = {
+        "Not scored, because the target has not resolved": int((np.ma.filled(place, 0) < 0).sum()),
+        "Left out, because the outcomes do not mention the target": int(np.ma.getmaskarray(place).sum()),
+    }
+    return [
+        *_understood(f, o),
+        *([excluded_note(excluded)] if excluded else []),
+        *(f"{why}: {n:,} forecast{'s' * (n != 1)}." for why, n in left_out.items() if n),
+    ]
 
 
 def _costs(f: InputTable, *, separate: bool) -> dict[str, ForecastCost]:
@@ -264,13 +269,13 @@ def _outcomes_within(f: InputTable) -> InputTable:
         f"select min(_row) as _row, {keys}, {others} from {f.table} group by {keys}"
     )
     types = {"_row": "BIGINT", **{c: f.types[c] for c in columns}}
-    return replace(f, table="outcomes", types=types, written="", wide=())
+    return replace(f, table="outcomes", types=types, original="", wide=())
 
 
 def _outcome_rules(o: InputTable) -> list[ColumnRule]:
-    moments = [c for c in MOMENT_COLUMNS if c in o.types]
+    times = [c for c in TIME_COLUMNS if c in o.types]
     rules = [*text_rules(o, "question", "target"), outcome_rule(o), *optional_rules(o)]
-    return [*rules, *(rule for c in moments for rule in moment_rules(o, c))]
+    return [*rules, *(rule for c in times for rule in time_rules(o, c))]
 
 
 def _forecast_rules(f: InputTable) -> list[ColumnRule]:
@@ -282,13 +287,13 @@ def _forecast_rules(f: InputTable) -> list[ColumnRule]:
             bad = f"{f.text(column)} is not null and ({number} is null or not isfinite({number}) or {number} < 0)"
             hint = f"{column} of a forecast, 0 or more"
             rules.append(ColumnRule(column=column, bad=bad, problem="{value} is not a cost", hint=hint))
-    return [*rules, *(moment_rules(f, "due") if "due" in f.types else ())]
+    return [*rules, *(time_rules(f, "due") if "due" in f.types else ())]
 
 
 def table_rows(
     source: TableSource, name: str, names: ColumnNames | None = None, *, forecasts: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The rows of a table of forecasts or outcomes with canonical columns and values, and what was understood.
+    """The rows of a table of forecasts or outcomes with canonical columns and values, and notes on how it was read.
 
     Values are text, and None if they are empty; errors use the given name.
     """
@@ -303,7 +308,7 @@ def table_rows(
                 lambda t: [*(_outcome_rules(t) if answers else ()), *(_forecast_rules(t) if forecasts else ())],
             )
             columns = [c for c in table.columns if c not in table.assumed]
-            values = ", ".join(moment_sql(table, c) if c in MOMENT_COLUMNS else table.text(c) for c in columns)
+            values = ", ".join(time_sql(table, c) if c in TIME_COLUMNS else table.text(c) for c in columns)
             rows = con.execute(f"select {values} from {table.table} order by _row").fetchall()
             assumed = {role: value for role, value in table.assumed.items() if role == "forecaster"}
             return [assumed | dict(zip(columns, row, strict=True)) for row in rows], list(what_was_understood(table))
@@ -338,7 +343,7 @@ def match_forecasts(
     _index_targets(o, rounds=rounds, resolved=resolved, once=once)
     query = "select 1 from targets group by question, target having count(*) > 1 limit 1"
     if not rounds and "due" in o.types and o.con.execute(query).fetchall():
-        problem = "the outcomes ask some targets at several due dates, so the forecasts must say which they mean"
+        problem = "some targets have outcomes at several due dates, so the forecasts need a due date"
         raise InputError(problem, path=f.name, column="due", hint="add a due column to the forecasts")
     name, trial = f.text("forecaster"), f"coalesce({f.text('trial')}, '')" if "trial" in f.types else "''"
     place = ", min(_column)" if f.wide else ""
@@ -349,7 +354,7 @@ def match_forecasts(
         f"from {f.table} group by 1"
     )
     keyed = f"""select _row, {name} as name, {f.text("question")} as question, {f.text("target")} as target,
-        {f"coalesce({moment_sql(f, 'due')}, '')" if rounds else "''"} as _due, {f.number("p")} as p,
+        {f"coalesce({time_sql(f, 'due')}, '')" if rounds else "''"} as _due, {f.number("p")} as p,
         {trial} as trial from {f.table}"""
     return f.fetch(
         f"""select k._row, n.code::int as code, t._place::int as place, k.p {", k.trial" if "trial" in f.types else ""}
@@ -357,14 +362,21 @@ def match_forecasts(
     )
 
 
+def _drop_sources(con: Any) -> None:
+    """Drop all tables but those that `match_forecasts` leaves, because a long file takes much memory."""
+    query = "select table_name from duckdb_tables() where temporary and table_name not in ('targets', 'names')"
+    for (name,) in con.execute(query).fetchall():
+        con.execute(f"drop table {quoted(name)}")
+
+
 def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -> None:
-    moments = {c: moment_sql(o, c) for c in MOMENT_COLUMNS if c in o.types}
-    extra = [c for c in o.columns if c not in RESERVED_COLUMNS and c not in moments]
-    columns = [f"{o.text(c)} as {quoted(c)}" for c in extra] + [f"{sql} as {quoted(c)}" for c, sql in moments.items()]
+    times = {c: time_sql(o, c) for c in TIME_COLUMNS if c in o.types}
+    extra = [c for c in o.columns if c not in RESERVED_COLUMNS and c not in times]
+    columns = [f"{o.text(c)} as {quoted(c)}" for c in extra] + [f"{sql} as {quoted(c)}" for c, sql in times.items()]
     columns += [f"{o.number(c)} as {quoted(c)}" for c in (*PRICE_COLUMNS, "weight", "payoff") if c in o.types]
     outcome = o.number("outcome") if "outcome" in o.types else "null::double"
-    if QUARANTINED in o.types:
-        outcome = f"case when {_is_quarantined(o)} then null else {outcome} end"
+    if _excluded_column(o):
+        outcome = f"case when {_is_excluded(o)} then null else {outcome} end"
     columns.append(f"{outcome} as outcome")
     counted = outcome if resolved else "1"
     order = "_row, target" if o.table.startswith(OPTION_OUTCOMES) else "_row"
@@ -372,32 +384,37 @@ def _index_targets(o: InputTable, *, rounds: bool, resolved: bool, once: bool) -
     o.con.execute(
         f"""create temp table targets as with clean as (
         select _row, {o.text("question")} as question, {o.text("target")} as target,
-               {f"coalesce({moments['due']}, '')" if rounds else "''"} as _due,
+               {f"coalesce({times['due']}, '')" if rounds else "''"} as _due,
                {counted} as _counted, {", ".join(columns)} from {o.table} {first})
         select * exclude (_counted), case when _counted is null then -1
                else count(_counted) over (order by {order} rows unbounded preceding) - 1 end as _place from clean"""
     )
 
 
-def _is_quarantined(o: InputTable) -> str:
-    return f"coalesce({o.text(QUARANTINED)}, '') not in ('', '0', '0.0', 'false', 'False')"
+def _excluded_column(o: InputTable) -> str:
+    """Return the column that marks excluded outcomes, which earlier versions called quarantined; empty if none does."""
+    return next((name for name in (EXCLUDED, FORMERLY_EXCLUDED) if name in o.types), "")
 
 
-def _quarantined(o: InputTable) -> int:
+def _is_excluded(o: InputTable) -> str:
+    return f"coalesce({o.text(_excluded_column(o))}, '') not in ('', '0', '0.0', 'false', 'False')"
+
+
+def _excluded(o: InputTable) -> int:
     """Number of questions that the outcomes mark as left out."""
-    if QUARANTINED not in o.types:
+    if not _excluded_column(o):
         return 0
     due = o.text("due") if "due" in o.types else "''"
-    query = f"select count(distinct ({o.text('question')}, {due})) from {o.table} where {_is_quarantined(o)}"
+    query = f"select count(distinct ({o.text('question')}, {due})) from {o.table} where {_is_excluded(o)}"
     return int(o.con.execute(query).fetchall()[0][0])
 
 
 def on_known_targets(f: InputTable, matched: ColumnArrays) -> ColumnArrays:
     """Return the matched forecasts whose target has an index, as plain arrays."""
-    kept = np.ma.filled(matched["place"], -1) >= 0
-    if not kept.any():
+    known = np.ma.filled(matched["place"], -1) >= 0
+    if not known.any():
         raise InputError("no forecast belongs to a resolved target", path=f.name, hint="are the question ids the same?")
-    return {name: np.ma.getdata(column)[kept] for name, column in matched.items()}
+    return {name: np.ma.getdata(column)[known] for name, column in matched.items()}
 
 
 # Several trials of one forecaster on one target become one probability.
@@ -405,14 +422,14 @@ def on_known_targets(f: InputTable, matched: ColumnArrays) -> ColumnArrays:
 
 def _pooled(f: InputTable, matched: ColumnArrays, *, as_odds: bool) -> dict[str, Any]:
     """One probability per forecaster and resolved target, in order; trials are averaged, as log-odds if `as_odds`."""
-    found = on_known_targets(f, matched)
-    code, place, p, row = (found[c] for c in ("code", "place", "p", "_row"))
+    targets = on_known_targets(f, matched)
+    code, place, p, row = (targets[c] for c in ("code", "place", "p", "_row"))
     pair = code.astype(np.int64) * (int(place.max()) + 1) + place
     order = np.argsort(pair, kind="stable")
     first = np.concatenate([[True], np.diff(pair[order]) > 0])
     pooled, group = p[order], np.cumsum(first) - 1
     if not first.all():
-        _refuse_same_trial(f, row[order], group, found["trial"][order] if "trial" in found else None)
+        _refuse_same_trial(f, row[order], group, targets["trial"][order] if "trial" in targets else None)
         pooled = pool_trials(pooled, group, as_odds=as_odds)
     chosen = order[first]
     return {
@@ -492,8 +509,9 @@ def _labels(o: InputTable, columns: list[str], where: str) -> dict[str, Labels]:
     for i, column in enumerate(columns):
         value = f"coalesce({quoted(column)}, '')"
         query = f"select {value} as name from targets where outcome is not null group by 1 order by min(_row)"
-        names[column] = tuple(name for (name,) in o.con.execute(query).fetchall())
         o.con.execute(f"create temp type label_{i} as enum ({query})")
+        listed = o.fetch(f"select unnest(enum_range(null::label_{i})) as name")["name"]
+        names[column] = tuple(map(str, np.ma.getdata(listed)))
         codes.append(f"enum_code({value}::label_{i})::bigint as {quoted(column)}")
     data = o.fetch(f"select {', '.join(codes)} {where}")
     return {
@@ -501,18 +519,18 @@ def _labels(o: InputTable, columns: list[str], where: str) -> dict[str, Labels]:
     }
 
 
-def _days_of(written: Labels) -> Floats:
-    return np.array([float(name) if name else np.nan for name in written.names])
+def _days_of(horizons: Labels) -> Floats:
+    return np.array([float(name) if name else np.nan for name in horizons.names])
 
 
-def _horizons(written: Labels) -> Labels:
+def _horizons(horizons: Labels) -> Labels:
     """Label horizons by exact days if there are few, else by the benchmark's usual bins."""
-    days = _days_of(written)
+    days = _days_of(horizons)
     if len(days) <= 12:
-        return Labels(codes=written.codes, names=tuple(f"{d:g}" if np.isfinite(d) else "" for d in days))
+        return Labels(codes=horizons.codes, names=tuple(f"{d:g}" if np.isfinite(d) else "" for d in days))
     names = (f"≤{HORIZON_EDGES[0]}", *(f"{a + 1}–{b}" for a, b in pairwise(HORIZON_EDGES)), f">{HORIZON_EDGES[-1]}", "")
     codes = np.where(np.isfinite(days), np.searchsorted(HORIZON_EDGES, days), len(names) - 1)
-    return Labels(codes=codes[written.codes].astype(np.int64), names=names)
+    return Labels(codes=codes[horizons.codes].astype(np.int64), names=names)
 
 
 # Tables of forecasts and outcomes as what combination rules learn from (`Examples`) and apply to (`TrialRows`).
@@ -537,8 +555,7 @@ def read_examples(
 ) -> dict[str, Examples]:
     """Every forecaster's trials on the resolved targets, in the order of the outcomes; NaN if it gave no answer.
 
-    Forecasts of targets that the outcomes do not mention are left out; a sentence with their number is added to
-    `notes`.
+    Sentences on how the tables were read, and on forecasts that are left out, are added to `notes`.
 
     The outcomes need `due` and `resolved_on`, unless `dated` is False (see `Examples.dated`). Source, subtype, kind,
     price, price_age, prior, horizon, liquidity, cluster and weight are used if present.
@@ -547,18 +564,18 @@ def read_examples(
     with _opened(forecasts, outcomes, columns, answers=True, dated=dated) as (f, o):
         matched = match_forecasts(f, o)
         if notes is not None:
-            notes += _unknown_note(_unknown(matched))
+            notes += _reading_notes(f, o, matched)
         facts = _facts(o)
         if not len(facts["question"]):
             raise InputError("no target has an outcome yet", path=o.name, column="outcome")
-        found = _by_forecaster(f, facts, matched)
+        forecaster = _by_forecaster(f, facts, matched)
     outcome, known_on = _numbers(facts["outcome"]), _days(facts["resolved_on"])
     known_on = np.where(np.isnat(known_on), UNKNOWN_DAY, known_on)
     weight = np.nan_to_num(_numbers(facts["weight"]), nan=1.0)
     payoff, category = _numbers(facts["payoff"]), _texts(facts["category"])
     return {
         name: Examples(rows=rows, outcome=outcome, known_on=known_on, weight=weight, payoff=payoff, category=category)
-        for name, rows in found.items()
+        for name, rows in forecaster.items()
     }
 
 
@@ -571,7 +588,7 @@ def read_rows(
 ) -> dict[str, TrialRows]:
     """Every forecaster's trials on all targets, resolved or not, to apply a rule to them.
 
-    Forecasts of targets that `facts` does not mention are left out; a sentence with their number is added to `notes`.
+    Sentences on how the tables were read, and on forecasts that are left out, are added to `notes`.
 
     The attributes of targets (due, source, kind, price, …) are read from `facts`, a table like the outcomes whose
     outcome may be empty or absent; without it, from the columns of the forecasts.
@@ -579,7 +596,7 @@ def read_rows(
     with _opened(forecasts, facts, columns) as (f, o):
         matched = match_forecasts(f, o, resolved=False, once=facts is None)
         if notes is not None:
-            notes += _unknown_note(_unknown(matched))
+            notes += _reading_notes(f, o, matched, resolved=False)
         return _by_forecaster(f, _facts(o), matched)
 
 
@@ -635,9 +652,9 @@ def _opened(
 
 
 def _example_rules(o: InputTable, *, answers: bool, dated: bool) -> list[ColumnRule]:
-    """What a table of targets must hold to learn from it, or to apply what was learnt."""
+    """Rules of a table of targets that a combination rule is fitted on or applied to."""
     rules = [*text_rules(o, "question", "target"), *optional_rules(o)]
-    rules += [rule for c in MOMENT_COLUMNS if c in o.types for rule in moment_rules(o, c)]
+    rules += [rule for c in TIME_COLUMNS if c in o.types for rule in time_rules(o, c)]
     if "prior" in o.types:
         rules += unit_rules(o, "prior", optional=True)
     if answers:
@@ -654,12 +671,12 @@ def _example_rules(o: InputTable, *, answers: bool, dated: bool) -> list[ColumnR
 
 def _facts(o: InputTable) -> ColumnArrays:
     """Columns of the targets that have an index, in order; a column that does not exist is all null."""
-    there = {*o.types, "outcome"}
-    columns = [quoted(c) if c in there else f"null::varchar as {quoted(c)}" for c in TEXTS]
+    present = {*o.types, "outcome"}
+    columns = [quoted(c) if c in present else f"null::varchar as {quoted(c)}" for c in TEXTS]
     columns += [
-        f"try_cast({quoted(c)} as double) as {quoted(c)}" if c in there else f"null::double as {c}" for c in NUMBERS
+        f"try_cast({quoted(c)} as double) as {quoted(c)}" if c in present else f"null::double as {c}" for c in NUMBERS
     ]
-    due = "due" if "due" in there else "null::varchar as due"
+    due = "due" if "due" in present else "null::varchar as due"
     return o.fetch(
         f"select question, target, {due}, {', '.join(columns)} from targets where _place >= 0 order by _place"
     )
@@ -677,7 +694,7 @@ def _by_forecaster(f: InputTable, facts: ColumnArrays, matched: ColumnArrays) ->
         target=_texts(facts["target"]),
         source=_texts(facts["source"]),
         subtype=_texts(facts["subtype"]),
-        # Where nobody says, what has a price is a market.
+        # Without a kind, a target with a price is a market.
         kind=np.where(kind == "", np.where(np.isnan(price), "dataset", "market"), kind),
         horizon=_numbers(facts["horizon"]),
         price=price,
@@ -686,15 +703,15 @@ def _by_forecaster(f: InputTable, facts: ColumnArrays, matched: ColumnArrays) ->
         price_age=_numbers(facts["price_age"]),
         cluster=np.where(cluster == "", question, cluster),
     )
-    found: dict[str, TrialRows] = {}
+    trial_rows: dict[str, TrialRows] = {}
     for code, name in enumerate(forecaster_names(f)):
         mine = answers["code"] == code
         if mine.any():
             trial = _numbered(answers["trial"][mine].astype(str)) if "trial" in answers else np.zeros(mine.sum(), int)
             matrix = np.full((int(trial.max()) + 1, len(targets)), np.nan)
             matrix[trial, answers["place"][mine]] = answers["p"][mine]
-            found[name] = targets.with_trials(matrix)
-    return found
+            trial_rows[name] = targets.with_trials(matrix)
+    return trial_rows
 
 
 def _numbered(trial: Strings) -> Ints:

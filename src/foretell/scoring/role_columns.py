@@ -1,4 +1,4 @@
-"""How a user says which column of a table is what."""
+"""The option --columns, which names the columns of a table."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -39,5 +39,5 @@ def read_role_columns(value: Any) -> Any:
 RoleColumns = Annotated[Mapping[str, tuple[str, ...]], BeforeValidator(read_role_columns)]
 """Role → its columns, such as {"p": "prob"}; on the command line p=prob,question=id."""
 ROLE_COLUMNS: Any = setting(
-    {}, "Which column is what, if its name does not tell: forecaster=model,p=prob.", metavar="ROLE=COLUMN,..."
+    {}, "Columns by role, if their names are not recognised: forecaster=model,p=prob.", metavar="ROLE=COLUMN,..."
 )

@@ -1,13 +1,13 @@
 """From a joined table to a scoreboard: every metric with its interval, every difference, and completion rates."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from html import escape
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
 from foretell.metrics.comparison import McNemarTest, mcnemar
 from foretell.metrics.decisions import clear_answers
@@ -26,30 +26,24 @@ from foretell.metrics.scores import right_side
 from foretell.plugins import load, names
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError, known_names
-from foretell.questions.resolution import Resolution
-from foretell.request import errors_name_fields
+from foretell.questions.tabular import Tabular, rows_as_html
 from foretell.scoring.engine import (
     MetricDraws,
-    TargetBlock,
     TargetLayer,
     cluster_columns,
     draw_metrics,
     known_groups,
     layers_of,
-    mean_of_draws,
+    merged_notes,
 )
-from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.scoreboard import (
     Score,
     Scoreboard,
-    rows_as_frame,
-    rows_as_html,
     rows_as_text,
     verdict_row,
 )
-from foretell.scoring.table import ANCHORS, OVERALL, ForecastTable, with_anchors, with_computed_columns
-from foretell.scoring.table_input import TableSource, names_a_file
-from foretell.scoring.verdict import PairComparer, Verdict, corrected
+from foretell.scoring.table import ALWAYS_HALF, BASELINES, OVERALL, ForecastTable, with_baselines, with_computed_columns
+from foretell.scoring.verdict import Finding, PairComparer, Verdict, corrected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,75 +59,16 @@ class ScoringOptions:
     reference: str | None = None
     """The forecaster that the others are compared with; None means the leader."""
     cluster: tuple[str, ...] = ()
-    """Column whose values are resampled as wholes: `cluster` if there is one, else `question`. Two columns, such as
+    """Column whose values are resampled as a whole: `cluster` if there is one, else `question`. Two columns, such as
     question and resolved_on, are crossed."""
     missing: float | None = None
     """Probability filled in for every target a forecaster left out; None scores only what was answered."""
-    anchors: bool = True
-    """Whether to add the rows 0.5, base rate and crowd price."""
+    baselines: bool = True
+    """Whether to add the baselines 0.5, base rate and market price."""
     bettor: Bettor = RISK_NEUTRAL_BETTOR
     resampling: Resampling = DEFAULT_RESAMPLING
     matters: float | None = None
     """The smallest difference that matters, in the unit of `metric`; None takes the metric's own."""
-
-
-@errors_name_fields()
-def score(
-    forecasts: TableSource,
-    outcomes: TableSource | None = None,
-    *,
-    reading: ReadOptions | None = None,
-    scoring: ScoringOptions | None = None,
-    **options: Any,
-) -> Scoreboard:
-    """Score forecasts against outcomes: a leaderboard that prints as a table, also in a notebook.
-
-    Forecasts may be the id of a stored run (or a list of ids), the result of a backtest, a file (CSV, Parquet, JSONL),
-    a data frame or a list of dictionaries. Outcomes may be any table, or a list of resolutions; they may be left out
-    for a run, for a backtest of a named question set, and if the forecasts have a column `outcome`. `options` are
-    the fields of `ReadOptions` and `ScoringOptions`: `score(f, o, by=("source",), missing=0.5)`.
-
-    >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8, "outcome": 1}])
-    >>> round(board.scores[0].metrics["brier"].estimate, 3)
-    0.04
-    """
-    forecasts, outcomes = _sources(forecasts, outcomes)
-    reading, options = _split_options(reading, options)
-    table = read_table(forecasts, outcomes, reading)
-    lists = {name: (value,) for name in ("by", "metrics") if isinstance(value := options.get(name), str)}
-    return score_table(table, replace(scoring or ScoringOptions(), **options | lists))
-
-
-def _split_options(reading: ReadOptions | None, options: dict[str, Any]) -> tuple[ReadOptions, dict[str, Any]]:
-    """Apply the options that say how to read tables, and return the others."""
-    names = {one.name for one in fields(ReadOptions)} & options.keys()
-    changed = replace(reading or ReadOptions(), **{name: options[name] for name in names})
-    return changed, {name: value for name, value in options.items() if name not in names}
-
-
-def _sources(forecasts: TableSource, outcomes: TableSource | None) -> tuple[TableSource, TableSource | None]:
-    """Turn runs, backtests and resolutions into long tables; keep other inputs."""
-    from foretell.runs.backtest import Backtest
-
-    if isinstance(forecasts, Backtest):
-        from foretell.scoring.long_tables import forecast_rows, outcome_rows
-
-        if outcomes is None or _all_are(outcomes, Resolution):
-            known = forecasts.resolutions if outcomes is None else cast("list[Resolution]", outcomes)
-            outcomes = outcome_rows(forecasts.questions, known, forecasts.quarantined)
-        return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes
-    runs = [forecasts] if isinstance(forecasts, str) else forecasts
-    if not _all_are(runs, str) or any(map(names_a_file, cast("list[str]", runs))):
-        return forecasts, outcomes
-    from foretell.runs.settings import load_settings
-    from foretell.scoring.long_tables import run_rows
-
-    found = run_rows(load_settings(), cast("list[str]", runs), decided=outcomes is None)
-    return found.forecasts, outcomes or found.outcomes
-
-
-def _all_are(values: object, kind: type) -> bool:
-    return isinstance(values, list | tuple) and bool(values) and all(isinstance(one, kind) for one in values)  # type: ignore[reportUnknownVariableType]
 
 
 def add_metrics() -> None:
@@ -145,32 +80,50 @@ def add_metrics() -> None:
 def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> Scoreboard:
     """Score every forecaster on every group, and compare each with the reference on the targets both answered."""
     scoring = scoring or ScoringOptions()
-    given, table = table, prepared(table, scoring, anchors=scoring.anchors)
+    original, table = table, prepared(table, scoring, baselines=scoring.baselines)
     by, unknown = known_groups(table.targets, scoring.by)
     if unknown:
         note = f"Not grouped by {', '.join(unknown)}, because the table has no such column."
         scoring, table = replace(scoring, by=by), replace(table, notes=(*table.notes, note))
     layers = layers_of(table.targets, scoring.by, scoring.cluster)
     metrics = _metrics(table, scoring)
-    drawn = draw_metrics(table, layers, list(metrics.values()), scoring.resampling, scoring.cluster)
-    # What was put in for missing forecasts is scored, but it does not count as answered.
-    filled = given.forecasters if scoring.missing is not None else ()
-    answered = {name: np.isfinite(given.p_of(name)) for name in filled}
-    scores = [score for blocks in drawn for score in _layer_scores(blocks, scoring, answered)]
+    # Filled-in forecasts are scored, but do not count as answered.
+    filled = original.forecasters if scoring.missing is not None else ()
+    answered = {name: original.answered(name) for name in filled}
+    groups, settings, merged = list(_groups(layers)), _settings(scoring, layers[0]), merged_notes(layers[0])
+    scores = list(_all_scores(table, layers, groups, metrics, scoring, answered))
+    del layers  # The clusters of a long table take much memory, and the comparisons have their own.
     reference = _reference(table, scores, scoring)
     comparer = pair_comparer(table, scoring, metrics[scoring.metric])
     pairs = [(name, reference) for name in table.forecasters if name != reference]
-    verdicts = [
-        verdict for group, rows in _groups(layers) for verdict in with_correction(comparer.verdicts(pairs, group, rows))
-    ]
+    verdicts = [verdict for group, rows in groups for verdict in with_correction(comparer.verdicts(pairs, group, rows))]
     return Scoreboard(
         scores=tuple(scores),
         verdicts=tuple(verdicts),
         reference=reference,
         metric=scoring.metric,
-        settings=_settings(scoring, layers[0]),
-        notes=table.notes,
+        settings=settings,
+        notes=(*table.notes, *merged),
+        behind_half=dict(_behind_half(table, scores, groups[:1], comparer)),
     )
+
+
+def _behind_half(
+    table: ForecastTable,
+    scores: Sequence[Score],
+    first: Sequence[tuple[Mapping[str, str], Ints]],
+    comparer: PairComparer,
+) -> Iterator[tuple[str, Finding]]:
+    """Yield the forecasters with a worse score than always 0.5 on the first group, and the verdict on each."""
+    name, sign = comparer.metric.name, 1 if comparer.metric.better == "low" else -1
+    for group, rows in first if ALWAYS_HALF in table.forecasters else ():
+        known = {s.forecaster: s.metrics[name] for s in scores if dict(s.group) == dict(group) and name in s.metrics}
+        if ALWAYS_HALF not in known:
+            return
+        half = known[ALWAYS_HALF].estimate
+        behind = [who for who, own in known.items() if who not in BASELINES and sign * (own.estimate - half) > 0]
+        for verdict in comparer.verdicts([(who, ALWAYS_HALF) for who in behind], group, rows):
+            yield verdict.first, verdict.says
 
 
 def pair_comparer(table: ForecastTable, scoring: ScoringOptions, metric: Metric | None = None) -> PairComparer:
@@ -185,14 +138,14 @@ def pair_comparer(table: ForecastTable, scoring: ScoringOptions, metric: Metric 
 
 
 def with_correction(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Correct the p-values of one group; anchors are yardsticks, not candidates, and do not count."""
-    candidates = iter(corrected([verdict for verdict in verdicts if verdict.first not in ANCHORS]))
-    return [verdict if verdict.first in ANCHORS else next(candidates) for verdict in verdicts]
+    """Correct the p-values of one group; comparisons of baselines are not corrected and do not count."""
+    candidates = iter(corrected([verdict for verdict in verdicts if verdict.first not in BASELINES]))
+    return [verdict if verdict.first in BASELINES else next(candidates) for verdict in verdicts]
 
 
 def _groups(layers: Sequence[TargetLayer]) -> Iterator[tuple[Mapping[str, str], Ints]]:
     """Yield every group of the board with its targets, the overall one first."""
-    if layers and _has_kinds(layers[0].blocks):
+    if layers and len(layers[0].blocks) > 1:
         yield {"kind": OVERALL}, layers[0].targets
     for layer in layers:
         for block in layer.blocks:
@@ -209,35 +162,41 @@ def _metrics(table: ForecastTable, scoring: ScoringOptions) -> dict[str, Metric]
     pays = bool(table.targets.options.any())
     decisions = DECISION_METRICS if pays else ()
     names = dict.fromkeys((*STANDARD_METRICS, *decisions, scoring.metric, *scoring.metrics))
-    found = {name: own.get(name) or METRICS[name] for name in names}
+    metrics = {name: own.get(name) or METRICS[name] for name in names}
     if METRICS[scoring.metric].needs == "payoffs" and not pays:
         hint = "add what a dollar on each option returned"
         raise InputError(f"{scoring.metric} needs options with values", column="payoff", hint=hint)
-    found = {name: metric for name, metric in found.items() if pays or metric.needs != "payoffs"}
+    metrics = {name: metric for name, metric in metrics.items() if pays or metric.needs != "payoffs"}
     if table.targets.priced:
-        return found
-    unpriced = {name: metric for name, metric in found.items() if metric.needs not in ("prices", "fees")}
+        return metrics
+    unpriced = {name: metric for name, metric in metrics.items() if metric.needs not in ("prices", "fees")}
     if scoring.metric not in unpriced:
         raise InputError(f"{scoring.metric} needs prices", column="price", hint="add price or yes_ask and no_ask")
     return unpriced
 
 
-def _layer_scores(
-    drawn: Sequence[tuple[TargetBlock, Mapping[str, MetricDraws]]],
+def _all_scores(
+    table: ForecastTable,
+    layers: Sequence[TargetLayer],
+    groups: Sequence[tuple[Mapping[str, str], Ints]],
+    metrics: Mapping[str, Metric],
     scoring: ScoringOptions,
-    answered: Mapping[str, Bools],
+    answered: Mapping[str, Ints],
 ) -> Iterator[Score]:
-    if _has_kinds([block for block, _ in drawn]):
-        # Overall is the unweighted mean over kinds, for those who answered all of them.
-        overall = {name: mean_of_draws([draws[name] for _, draws in drawn]) for name in drawn[0][1]}
-        rows = np.concatenate([block.rows for block, _ in drawn])
-        yield from _scores({"kind": OVERALL}, rows, overall, scoring, answered)
-    for block, draws in drawn:
-        yield from _scores(block.group, block.rows, draws, scoring, answered)
-
-
-def _has_kinds(blocks: Sequence[TargetBlock]) -> bool:
-    return len(blocks) > 1 and set(blocks[0].group) == {"kind"}
+    """Score every group, and yield the groups in the order of the board, each ranked."""
+    rows_of = {tuple(group.items()): rows for group, rows in groups}
+    scores: dict[tuple[tuple[str, str], ...], list[Score]] = {group: [] for group in rows_of}
+    for group, draws in draw_metrics(table, layers, list(metrics.values()), scoring.resampling, scoring.cluster):
+        key = tuple(group.items())
+        scores[key] += _scores(group, rows_of[key], draws, scoring, answered)
+    order = {name: place for place, name in enumerate(table.forecasters)}
+    sign = -1 if METRICS[scoring.metric].better == "high" else 1
+    for of_group in scores.values():
+        of_group.sort(key=lambda score: order[score.forecaster])
+        ranked = [score for score in of_group if scoring.metric in score.metrics]
+        ranked.sort(key=lambda score: sign * score.metrics[scoring.metric].estimate)
+        yield from ranked
+        yield from (score for score in of_group if scoring.metric not in score.metrics)
 
 
 def _scores(
@@ -245,26 +204,23 @@ def _scores(
     rows: Ints,
     drawn: Mapping[str, MetricDraws],
     scoring: ScoringOptions,
-    answered: Mapping[str, Bools],
+    answered: Mapping[str, Ints],
 ) -> list[Score]:
     intervals = {name: draws.intervals(scoring.resampling) for name, draws in drawn.items()}
     # The Brier score exists wherever anything was answered, so it counts the rows for the whole line.
     counted = drawn["brier"]
-    scores = [
+    return [
         Score(
             forecaster=forecaster,
             group=group,
             n=support.n,
             questions=support.questions,
-            completion=(int(answered[forecaster][rows].sum()) if forecaster in answered else support.n) / len(rows),
-            metrics={name: found[forecaster] for name, found in intervals.items() if forecaster in found},
+            completion=(int(np.isin(answered[forecaster], rows).sum()) if forecaster in answered else support.n)
+            / len(rows),
+            metrics={name: column[forecaster] for name, column in intervals.items() if forecaster in column},
         )
         for forecaster, support in zip(counted.names, counted.support, strict=True)
     ]
-    sign = -1 if METRICS[scoring.metric].better == "high" else 1
-    ranked = [s for s in scores if scoring.metric in s.metrics]
-    ranked.sort(key=lambda s: sign * s.metrics[scoring.metric].estimate)
-    return ranked + [s for s in scores if scoring.metric not in s.metrics]
 
 
 def _reference(table: ForecastTable, scores: Sequence[Score], scoring: ScoringOptions) -> str:
@@ -286,11 +242,11 @@ def _settings(scoring: ScoringOptions, layer: TargetLayer) -> dict[str, object]:
     }
 
 
-# Two forecasters head to head, with a plan for the next time.
+# Comparison of two forecasters, with a plan for the next one.
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairComparison:
+class PairComparison(Tabular):
     """The first forecaster against the second, overall and by group."""
 
     first: str
@@ -303,6 +259,8 @@ class PairComparison:
     """Spread of their Brier differences, for planning the next comparison; None if they never differ."""
     mcnemar: McNemarTest | None = None
     """How often one is right while the other is wrong, for the metrics accuracy and choice."""
+    notes: tuple[str, ...] = ()
+    """Which clusters were merged before they were resampled."""
 
     @property
     def sentence(self) -> str:
@@ -319,10 +277,6 @@ class PairComparison:
         """Return a row per group: both scores on the common targets, the difference and the verdict."""
         return [verdict_row(verdict) for verdict in self.verdicts]
 
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas data frame."""
-        return rows_as_frame(self.rows())
-
     def __str__(self) -> str:
         return f"{self.sentence}\n\n{rows_as_text(self.rows())}" if self.verdicts else self.sentence
 
@@ -330,39 +284,12 @@ class PairComparison:
         return f"<p>{escape(self.sentence)}</p>{rows_as_html(self.rows())}"
 
 
-@errors_name_fields()
-def compare(
-    forecasts: TableSource,
-    outcomes: TableSource | None,
-    first: str,
-    second: str,
-    *,
-    reading: ReadOptions | None = None,
-    **options: Any,
-) -> PairComparison:
-    """Whether the first forecaster is better than the second, and by more than chance, on the targets both answered.
-
-    `options` are the fields of `ReadOptions` and `ScoringOptions`, as in `score`.
-
-    >>> rows = [{"forecaster": name, "question": f"q{n}", "target": "yes", "p": p}
-    ...         for name, p in (("bold", 0.9), ("shy", 0.6)) for n in range(4)]
-    >>> happened = [{"question": f"q{n}", "target": "yes", "outcome": 1} for n in range(4)]
-    >>> verdict = compare(rows, happened, "bold", "shy", metric="brier").verdicts[0]
-    >>> round(verdict.diff, 2), verdict.says
-    (-0.15, 'too few to tell')
-    """
-    forecasts, outcomes = _sources(forecasts, outcomes)
-    reading, options = _split_options(reading, options)
-    scoring = replace(ScoringOptions(), **options)
-    return compare_pair(read_table(forecasts, outcomes, reading), first, second, scoring)
-
-
 def compare_pair(
     table: ForecastTable, first: str, second: str, scoring: ScoringOptions | None = None
 ) -> PairComparison:
     """Compare two forecasters of a table on the targets both answered."""
     scoring = scoring or ScoringOptions()
-    table = prepared(table, scoring, anchors=bool({first, second} & set(ANCHORS)))
+    table = prepared(table, scoring, baselines=bool({first, second} & set(BASELINES)))
     for name in (first, second):
         table.require(name)
     comparer = pair_comparer(table, scoring)
@@ -371,7 +298,7 @@ def compare_pair(
     verdicts = [
         verdict for group, rows in _groups(layers) for verdict in comparer.verdicts([(first, second)], group, rows)
     ]
-    # The whole is one question, its groups are many: only they are corrected for each other.
+    # The overall verdict is one comparison. The groups are many, so they are corrected for their number.
     return PairComparison(
         first=first,
         second=second,
@@ -379,11 +306,12 @@ def compare_pair(
         resampling=scoring.resampling,
         pilot=pilot_of(table, first, second),
         mcnemar=mcnemar_of_pair(table, first, second, scoring.metric) if scoring.metric in RIGHT_OR_WRONG else None,
+        notes=tuple(merged_notes(layers[0])) if layers else (),
     )
 
 
-def prepared(table: ForecastTable, scoring: ScoringOptions, *, anchors: bool) -> ForecastTable:
-    """Return the table as it is scored: missing forecasts filled in, and the anchors added."""
+def prepared(table: ForecastTable, scoring: ScoringOptions, *, baselines: bool) -> ForecastTable:
+    """Return the table as it is scored: missing forecasts filled in, and baselines added if `baselines`."""
     add_metrics()
     for name in (scoring.metric, *scoring.metrics):
         if name in FORMER_NAMES:
@@ -392,7 +320,7 @@ def prepared(table: ForecastTable, scoring: ScoringOptions, *, anchors: bool) ->
             raise InputError(f"unknown metric {name!r}", column="--metric", hint=known_names(name, list(METRICS)))
     table = with_computed_columns(table, scoring.by)
     table = table.filled(scoring.missing) if scoring.missing is not None else table
-    return with_anchors(table) if anchors else table
+    return with_baselines(table) if baselines else table
 
 
 RIGHT_OR_WRONG = ("accuracy", "choice")
@@ -408,15 +336,15 @@ def mcnemar_of_pair(table: ForecastTable, first: str, second: str, metric: str =
         p = pair.p_of(name)
         if metric == "choice":
             rows = np.flatnonzero(np.isfinite(p))
-            found = np.full(len(targets), np.nan)
-            found[rows] = pair.decisions(rows, p[rows]).right
+            correct = np.full(len(targets), np.nan)
+            correct[rows] = pair.decisions(rows, p[rows]).right
         else:
-            found = right_side(p, targets.outcome)
-        right.append(found)
+            correct = right_side(p, targets.outcome)
+        right.append(correct)
     # A task is one answer, not one for each of its options.
     _, rows = np.unique(targets.askings, return_index=True) if metric == "choice" else (None, np.arange(len(targets)))
-    both = np.stack([found[rows] for found in right])
-    # A forecast of 0.5, or a tie of the most probable options, takes no side.
+    both = np.stack([correct[rows] for correct in right])
+    # A forecast of 0.5, or a tie of the most probable options, is neither right nor wrong.
     clear = clear_answers(both)
     n = int(np.isfinite(clear).all(axis=0).sum())
     return replace(mcnemar(*clear), left_out=int(np.isfinite(both).all(axis=0).sum()) - n) if n else None
@@ -438,5 +366,5 @@ def pilot_of(table: ForecastTable, first: str, second: str) -> PilotStudy | None
     if all(np.ptp(gap[kind == k]) == 0 for k in range(len(rows))) or len(np.unique(ways[0])) < 2:
         return None
     share = (root.mean() / np.maximum(root, np.finfo(float).eps) * len(common) / (len(rows) * rows))[kind]
-    found = plan_from_pilot(scores[0] * share, scores[1] * share, *ways, stratum=kind)
-    return replace(found, index=100 * (1 - float(root.mean())))
+    pilot = plan_from_pilot(scores[0] * share, scores[1] * share, *ways, stratum=kind)
+    return replace(pilot, index=100 * (1 - float(root.mean())))

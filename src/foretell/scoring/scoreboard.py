@@ -2,18 +2,18 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 from foretell.data.untrusted import for_terminal
 from foretell.metrics.bootstrap import Interval
-from foretell.metrics.format import bracket, number, signed
 from foretell.metrics.metric import METRICS, metric_text
+from foretell.number_text import bracket, number, signed
 from foretell.questions.codec import plain_data
-from foretell.questions.errors import MissingExtra
-from foretell.scoring.table import ANCHORS, OVERALL
-from foretell.scoring.verdict import Verdict
+from foretell.questions.tabular import Tabular, cells, rows_as_html
+from foretell.scoring.table import BASELINES, OVERALL
+from foretell.scoring.verdict import Finding, Verdict
 
 SCHEMA = "foretell/score/3"
 Group = Mapping[str, str]
@@ -40,11 +40,11 @@ class LeaderboardRow:
     """One forecaster in one group."""
 
     place: int | None
-    """Rank among forecasters; None for an anchor or if there is no score."""
+    """Rank among forecasters; None for a baseline or if there is no score."""
     score: Score
     verdict: Verdict | None
     """This forecaster against the reference, in the metric that ranks the board."""
-    anchor: bool
+    baseline: bool
     reference: bool
 
     @property
@@ -71,7 +71,7 @@ class LeaderboardSection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scoreboard:
+class Scoreboard(Tabular):
     """Everything that `foretell score` computes for a set of forecasts."""
 
     scores: tuple[Score, ...]
@@ -83,6 +83,8 @@ class Scoreboard:
     settings: Mapping[str, Any]
     """Settings needed to reproduce the numbers: draws, seed, clusters, weights, treatment of trials and gaps."""
     notes: tuple[str, ...] = ()
+    behind_half: Mapping[str, Finding] = field(default_factory=dict[str, Finding])
+    """Forecasters with a worse score over all targets than always saying 0.5, and the verdict on each."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; missing numbers are null."""
@@ -97,29 +99,29 @@ class Scoreboard:
         seen = {tuple(sorted(s.group.items())): dict(s.group) for s in self.scores}
         return tuple(sorted(seen.values(), key=lambda g: (g.get("kind") != OVERALL, len(g))))
 
-    def sections(self, anchors: Collection[str] = ANCHORS) -> tuple[LeaderboardSection, ...]:
+    def sections(self, baselines: Collection[str] = BASELINES) -> tuple[LeaderboardSection, ...]:
         """Return a section per group, the overall one first."""
-        return tuple(self.section(group, anchors) for group in self.groups())
+        return tuple(self.section(group, baselines) for group in self.groups())
 
-    def section(self, group: Group, anchors: Collection[str] = ANCHORS) -> LeaderboardSection:
+    def section(self, group: Group, baselines: Collection[str] = BASELINES) -> LeaderboardSection:
         """Return one group, best first by the board's metric; rows without a score come last."""
         sign = 1 if low_is_better(self.metric) else -1
         scores = {s.forecaster: s for s in self.scores if dict(s.group) == dict(group)}
         known = {
-            name: sign * found.estimate
+            name: sign * metric.estimate
             for name, score in scores.items()
-            if (found := score.metrics.get(self.metric)) is not None and not math.isnan(found.estimate)
+            if (metric := score.metrics.get(self.metric)) is not None and not math.isnan(metric.estimate)
         }
         order = sorted(scores, key=lambda name: (name not in known, known.get(name, 0.0), name))
         against = {verdict.first: verdict for verdict in self.verdicts if dict(verdict.group) == dict(group)}
-        ranked = [name for name in order if name not in anchors and math.isfinite(known.get(name, math.nan))]
+        ranked = [name for name in order if name not in baselines and math.isfinite(known.get(name, math.nan))]
         places = {name: place for place, name in enumerate(ranked, 1)}
         rows = [
             LeaderboardRow(
                 place=places.get(name),
                 score=scores[name],
                 verdict=against.get(name),
-                anchor=name in anchors,
+                baseline=name in baselines,
                 reference=name == self.reference,
             )
             for name in order
@@ -133,31 +135,33 @@ class Scoreboard:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per forecaster and group, best first, with group, counts and metrics with intervals."""
-        found: list[dict[str, Any]] = []
+        lines: list[dict[str, Any]] = []
         for section in self.sections():
             for row in section.rows:
-                one = row.score
-                counts = {"n": one.n, "questions": one.questions, "completion": one.completion}
-                line = {**section.group, "forecaster": one.forecaster, **counts}
-                for name, value in one.metrics.items():
+                score = row.score
+                counts = {"n": score.n, "questions": score.questions, "completion": score.completion}
+                line = {**section.group, "forecaster": score.forecaster, **counts}
+                for name, value in score.metrics.items():
                     line |= {name: value.estimate, f"{name}_low": value.low, f"{name}_high": value.high}
-                found.append(line)
-        return found
+                lines.append(line)
+        return lines
 
-    def to_frame(self) -> Any:
-        """Return the rows as a pandas data frame."""
-        return rows_as_frame(self.rows())
+    def lead(self, baselines: Collection[str] = BASELINES) -> Verdict | None:
+        """Return the verdict on the first row against the reference or, if it is the reference, against the next one.
 
-    def lead(self, anchors: Collection[str] = ANCHORS) -> Verdict | None:
-        """Return the verdict on the first two rows of the board or, if they were not compared, on the first alone."""
+        The next one is the best forecaster that is not a baseline, if there is one.
+        """
         rows = (
-            [row for row in self.sections(anchors)[0].rows if row.metric(self.metric) is not None]
+            [row for row in self.sections(baselines)[0].rows if row.metric(self.metric) is not None]
             if self.scores
             else []
         )
         if len(rows) < 2:
             return None
-        return rows[1].verdict.swapped() if rows[0].reference and rows[1].verdict else rows[0].verdict
+        if not rows[0].reference:
+            return rows[0].verdict
+        following = next((row for row in rows[1:] if not row.baseline), rows[1])
+        return following.verdict and following.verdict.swapped()
 
     def __str__(self) -> str:
         return "\n\n".join(filter(None, [rows_as_text(self._brief()), *self._remarks()]))
@@ -169,8 +173,8 @@ class Scoreboard:
     def _remarks(self) -> list[str]:
         """Return the verdict on the leader, the notes, and a warning if there are few clusters."""
         lead = self.lead()
-        said = () if lead is None else (lead.sentence, lead.correction_text, lead.warning and f"Note: {lead.warning}.")
-        return [text for text in (*said, *self.notes) if text]
+        texts = () if lead is None else (lead.sentence, lead.correction_text, lead.warning and f"Note: {lead.warning}.")
+        return [text for text in (*texts, *self.notes) if text]
 
     def _brief(self) -> list[dict[str, Any]]:
         """Return the rows for a first, short table, with an interval only for the board's own metric."""
@@ -189,7 +193,7 @@ class Scoreboard:
 
 
 def difference_text(verdict: Verdict, decimals: int, *, gain: bool = False) -> str:
-    """Format a difference with what may be said of it: +2.1**, +0.3 ≈, +0.9 ~, +9.1 ?; with `gain`, above 0 is better.
+    """Format a difference with its finding: +2.1**, +0.3 ≈, +0.9 ~, +9.1 ?; with `gain`, above 0 is better.
 
     Stars mean better or worse by more than chance.
     """
@@ -231,15 +235,6 @@ def low_is_better(metric: str) -> bool:
 # Results as plain data, as a data frame, as text and as HTML, for a file, a prompt and a notebook.
 
 
-def rows_as_frame(rows: list[dict[str, Any]]) -> Any:
-    """Return a pandas data frame; without pandas, raise an error that says what to install."""
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtra("a data frame", "notebook") from None
-    return pandas.DataFrame(rows)
-
-
 def rows_as_text(rows: list[dict[str, Any]]) -> str:
     """Format rows as aligned text, with numbers to the right.
 
@@ -248,34 +243,14 @@ def rows_as_text(rows: list[dict[str, Any]]) -> str:
     A            0.04
     B            0.25
     """
-    names, cells = _cells(rows)
-    cells = [[for_terminal(cell) for cell in line] for line in cells]
+    names, lines = cells(rows)
+    lines = [[for_terminal(cell) for cell in line] for line in lines]
     numeric = [any(isinstance(row.get(name), float | int) for row in rows) for name in names]
-    widths = [max(len(line[i]) for line in (names, *cells)) for i in range(len(names))]
+    widths = [max(len(line[i]) for line in (names, *lines)) for i in range(len(names))]
     return "\n".join(
         "  ".join(
             text.rjust(width) if right else text.ljust(width)
             for text, width, right in zip(line, widths, numeric, strict=True)
         ).rstrip()
-        for line in (names, *cells)
+        for line in (names, *lines)
     )
-
-
-def rows_as_html(rows: list[dict[str, Any]]) -> str:
-    """Format rows as a plain HTML table; all text is escaped."""
-    from jinja2 import Environment
-
-    names, cells = _cells(rows)
-    return Environment(autoescape=True).from_string(TABLE).render(names=names, cells=cells)
-
-
-TABLE = (
-    "<table><thead><tr>{% for name in names %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>"
-    "{% for line in cells %}<tr>{% for cell in line %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}</tbody></table>"
-)
-
-
-def _cells(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    values = [["" if row.get(name) is None else row[name] for name in names] for row in rows]
-    return names, [[f"{one:.4g}" if isinstance(one, float) else str(one) for one in line] for line in values]

@@ -21,7 +21,7 @@ from foretell.questions.errors import InputError
 OVERALL = "overall"
 """Name of the group of all kinds together."""
 Weighing = Literal["given", "question"]
-"""How rows count: by the weight of their target, or every question once, however much of it was answered."""
+"""How rows count: by the weight of their target, or every question once, however many targets were answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class Targets:
     yes_ask: Floats
     no_ask: Floats
     payoff: Floats | None = None
-    """What a dollar on each option returned, NaN if unknown; None if there is no choice between options."""
+    """Return of a dollar on each option, NaN if unknown; None if there is no choice between options."""
     horizon: Floats | None = None
     """Days from asking to resolution, NaN if unknown; None if the outcomes have no such column."""
     groups: Mapping[str, Labels] = field(default_factory=dict[str, Labels])
@@ -101,7 +101,7 @@ class Targets:
 
     @cached_property
     def askings(self) -> Ints:
-        """One code per question and round: the same market asked again is another question to answer."""
+        """One code per question and round; a market asked again gets another code."""
         due = self.groups.get("due")
         round, n = (self.round, int(self.round.max(initial=0)) + 1) if self.round is not None else (None, 1)
         if round is None and due is not None:
@@ -156,11 +156,19 @@ class ForecastTable:
         order = np.argsort(self.forecaster, kind="stable")
         return order, np.searchsorted(self.forecaster[order], np.arange(len(self.forecasters) + 1))
 
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return {name: code for code, name in enumerate(self.forecasters)}
+
     def rows_of(self, forecaster: str) -> Ints:
         """Return the indices of a forecaster's forecasts."""
         order, starts = self._by_forecaster
-        code = self.forecasters.index(forecaster)
+        code = self._codes[forecaster]
         return order[starts[code] : starts[code + 1]]
+
+    def answered(self, forecaster: str) -> Ints:
+        """Return the sorted indices of the targets that a forecaster answered."""
+        return np.sort(self.target[self.rows_of(forecaster)]).astype(np.int64)
 
     def p_of(self, forecaster: str) -> Floats:
         """Return the forecaster's probability for every target, NaN if it gave none."""
@@ -220,7 +228,7 @@ class ForecastTable:
     @cached_property
     def _log_sums(self) -> tuple[Floats, Ints]:
         """Per target: sum over forecasters of the log probability given to what happened, and their number."""
-        own = ~np.isin(self.forecaster, [i for i, name in enumerate(self.forecasters) if name in ANCHORS])
+        own = ~np.isin(self.forecaster, [i for i, name in enumerate(self.forecasters) if name in BASELINES])
         n = len(self.targets)
         logs = _log_given(self.p[own], self.targets.outcome[self.target[own]])
         return group_sums(self.target[own], logs, n), np.bincount(self.target[own], minlength=n).astype(np.int64)
@@ -228,25 +236,25 @@ class ForecastTable:
     def peers(self, targets: Ints, p: Floats, forecaster: str) -> Floats:
         """Mean log score of the other forecasters (no baselines) on each target; NaN if nobody else answered."""
         total, n = (part[targets] for part in self._log_sums)
-        if forecaster not in ANCHORS:
+        if forecaster not in BASELINES:
             total, n = total - _log_given(p, self.targets.outcome[targets]), n - 1
         return np.divide(total, n, out=np.full(len(targets), np.nan), where=n > 0)
 
     def decisions(self, targets: Ints, p: Floats) -> DecisionRows:
         """The choices that the probabilities imply in every task of which all options are answered."""
-        known, found = self.targets, DecisionRows.empty(len(targets))
+        known, empty = self.targets, DecisionRows.empty(len(targets))
         task, n = known.askings[targets], known.options[targets]
         answered = np.bincount(task, minlength=int(known.askings.max(initial=0)) + 1)[task]
         rows = np.flatnonzero((n > 0) & (answered == n))
         if known.payoff is None or not len(rows):
-            return found
-        return found.put(rows, n[rows], decide_tasks(p[rows], known.payoff[targets[rows]], task[rows]), task[rows])
+            return empty
+        return empty.put(rows, n[rows], decide_tasks(p[rows], known.payoff[targets[rows]], task[rows]), task[rows])
 
     @cached_property
     def difficulty(self) -> Floats:
         """Difficulty of each target: the error of its price, or else its effect on the forecasters; NaN if unknown."""
         targets = self.targets
-        own = ~np.isin(self.forecaster, [i for i, name in enumerate(self.forecasters) if name in ANCHORS])
+        own = ~np.isin(self.forecaster, [i for i, name in enumerate(self.forecasters) if name in BASELINES])
         return target_difficulty(
             self.p[own],
             self.forecaster[own],
@@ -322,7 +330,7 @@ def with_computed_columns(table: ForecastTable, by: Collection[str]) -> Forecast
     """Add the columns lead_time and difficulty if they are grouped by and the table has none of its own.
 
     Raises:
-        InputError: If the outcomes do not tell how long before its outcome a question was asked.
+        InputError: If the outcomes do not have the time from asking to resolution.
     """
     computed = {"lead_time": _lead_times, "difficulty": _difficulties}
     groups = {name: label(table) for name, label in computed.items() if name in by and name not in table.targets.groups}
@@ -337,16 +345,16 @@ def _lead_times(table: ForecastTable) -> Labels:
     days = np.full(len(targets), np.nan) if targets.horizon is None else targets.horizon
     dates = [targets.groups.get(name) for name in ("due", "resolved_on")]
     if dates[0] is not None and dates[1] is not None:
-        asked, known = (
-            np.array([name[:10] or "NaT" for name in one.names], "M8[D]")[one.codes] for one in dates if one is not None
+        due, known = (
+            np.array([name[:10] or "NaT" for name in date.names], "M8[D]")[date.codes]
+            for date in dates
+            if date is not None
         )
-        waited = (known - asked).astype(np.float64)
-        days = np.where(np.isfinite(days), days, np.where(np.isnat(known - asked), np.nan, waited))
+        waited = (known - due).astype(np.float64)
+        days = np.where(np.isfinite(days), days, np.where(np.isnat(known - due), np.nan, waited))
     if not np.isfinite(days).any():
         hint = "add a column horizon, in days, or due and resolved_on"
-        raise InputError(
-            "the outcomes do not say how long before them questions were asked", column="lead_time", hint=hint
-        )
+        raise InputError("the outcomes do not have the time from asking to resolution", column="lead_time", hint=hint)
     codes = np.where(np.isfinite(days), np.searchsorted(list(LEAD_TIMES.values()), days), len(LEAD_TIMES) + 1)
     return Labels(codes=codes.astype(np.int64), names=(*LEAD_TIMES, "longer", "unknown"))
 
@@ -359,18 +367,18 @@ def _difficulties(table: ForecastTable) -> Labels:
     return Labels(codes=codes, names=(*LEVELS, "unanswered"))
 
 
-# Rows that stand beside every forecaster, so that a score can be read: 0.5, the base rate and the crowd.
+# Baselines that are scored with the forecasters: 0.5, the base rate and the market price.
 
 ALWAYS_HALF = "always 0.5"
 BASE_RATE = "base rate"
-CROWD = "crowd price"
-ANCHORS = (CROWD, BASE_RATE, ALWAYS_HALF)
+MARKET_PRICE = "market price"
+BASELINES = (MARKET_PRICE, BASE_RATE, ALWAYS_HALF)
 
 
-def with_anchors(table: ForecastTable) -> ForecastTable:
-    """Add the anchors to the table; a forecaster that already has an anchor's name is left unchanged."""
+def with_baselines(table: ForecastTable) -> ForecastTable:
+    """Add the baselines to the table; a forecaster that already has a baseline's name is left unchanged."""
     half = np.full(len(table.targets), 0.5)
-    columns = {ALWAYS_HALF: half, BASE_RATE: base_rate(table.targets), CROWD: table.targets.price}
+    columns = {ALWAYS_HALF: half, BASE_RATE: base_rate(table.targets), MARKET_PRICE: table.targets.price}
     new = {name: p for name, p in columns.items() if name not in table.forecasters and np.isfinite(p).any()}
     forecaster, target, p = [table.forecaster], [table.target], [table.p]
     for code, column in enumerate(new.values(), len(table.forecasters)):

@@ -15,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell import plugins
-from foretell.data.datasets.rows import check_lines, jsonl_rows, refuse_binary, text_lines, unreadable_table
+from foretell.data.datasets.rows import (
+    begins_with_mark,
+    check_lines,
+    jsonl_rows,
+    refuse_binary,
+    text_lines,
+    unreadable_table,
+)
 from foretell.data.files import open_duckdb
 from foretell.questions.errors import InputError, InputProblem
 
@@ -30,15 +37,17 @@ TableSource = str | Path | object
 """A CSV, Parquet, JSONL or JSON file, a data frame or Arrow table, or a list of dictionaries."""
 
 READERS = {
-    # The quotation mark is given: a guess would take one that is never closed for part of a value.
+    # The quotation mark is fixed, because DuckDB's guess treats an unclosed one as part of a value.
     ".csv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, quote='\"', parallel=true{delimiter})",
     ".tsv": "read_csv({path}, header=true, all_varchar=true, sample_size=-1, quote='\"', delim='\t')",
     ".json": "read_json({path}, format='array', maximum_depth=1, sample_size=-1)",
-    # Depth 1 keeps every value as its own text: a type guessed here would hide a missing time zone.
+    # Depth 1 keeps every value as text, because a guessed type would hide a missing time zone.
     ".jsonl": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
     ".ndjson": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
     ".parquet": "read_parquet({path}, file_row_number=true)",
 }
+REPORT = re.compile(r'[\[\s]*\{\s*("question":\s*\{|[^{]*"forecast_bot_class_name":)')
+"""How a file of reports or benchmarks of forecasting-tools begins."""
 JSON_LINES = re.compile(r"\.(jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
 
 
@@ -51,13 +60,13 @@ class InputTable:
     name: str
     types: Mapping[str, str]
     padded: bool = False
-    """Whether text may be surrounded by blanks, as in hand-written CSV."""
+    """Whether text may be surrounded by blanks."""
     names: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Role → the source's name of the column, if it is another."""
+    """Role → the name of its column in the source, if it differs."""
     readings: Mapping[str, str] = field(default_factory=dict[str, str])
     """Role → how its values were read, such as percent."""
-    written: str = ""
-    """The table with the values as they were written, if they were interpreted."""
+    original: str = ""
+    """The table with the values of the source, if they were interpreted."""
     wide: tuple[str, ...] = ()
     """The forecasters of a source with a column for each."""
     assumed: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -69,9 +78,9 @@ class InputTable:
         return tuple(c for c in self.types if c not in ("_row", "_column"))
 
     def value(self, column: str, row: int, place: int = -1) -> str:
-        """The value of a row as it was written; in a wide table, that of the forecaster in this place."""
+        """The value of a row in the source; in a wide table, that of the forecaster at this index."""
         where = f"_row = {row}" + (f" and _column = {place}" if place >= 0 else "")
-        query = f"select {quoted(column)}::varchar from {self.written or self.table} where {where}"
+        query = f"select {quoted(column)}::varchar from {self.original or self.table} where {where}"
         value = self.con.execute(query).fetchall()[0][0]
         return "nothing" if value is None or not str(value).strip() else str(value).strip().strip('"')
 
@@ -100,7 +109,7 @@ class InputTable:
     def line(self, row: int) -> int:
         """Return where the user finds a row: its line in a JSONL file, whose blank lines have no row."""
         lines = jsonl_rows(Path(self.name)) if JSON_LINES.search(self.name) else ()
-        return next(islice((one.number for one in lines), row - 1, None), row)
+        return next(islice((line.number for line in lines), row - 1, None), row)
 
     def fetch(self, query: str) -> ColumnArrays:
         """Return the result of a query as numpy columns, masked if NULL."""
@@ -114,7 +123,9 @@ class InputTable:
 def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Generator[InputTable]:
     """Load a source into DuckDB as a table with a `_row` column that counts from 1."""
     if isinstance(source, str | Path):
-        yield _from_query(_file_query(Path(source)), Path(source), name, con)
+        with _without_mark(Path(source)) as plain:
+            table = _from_query(_file_query(Path(source), plain), Path(source), name, con)
+        yield table
     elif isinstance(source, Sequence):
         if not source:
             raise InputError("the table has no rows", path=name)
@@ -122,18 +133,18 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
             path = Path(folder) / "rows.jsonl"
             path.write_text("".join(json.dumps(row, default=str) + "\n" for row in _records(source, name)))  # type: ignore[reportUnknownArgumentType]
             try:
-                table = _from_query(_file_query(path), path, name, con)
+                table = _from_query(_file_query(path, path), path, name, con)
             except InputError as error:
                 error.path = name
                 raise
             yield replace(table, name=name)
-    elif callable(rows := getattr(source, "to_dicts", None)):  # Polars, which DuckDB reads only beside PyArrow.
+    elif callable(rows := getattr(source, "to_dicts", None)):  # Polars, which DuckDB reads only with PyArrow.
         with open_table(rows(), name, con) as table:
             yield table
     else:
         try:
             con.register(f"{name}_frame", source)
-        except Exception:  # DuckDB raises whatever the object makes it stumble over.
+        except Exception:  # DuckDB raises many kinds of exceptions here.
             problem = f"cannot read {type(source).__name__} as a table"
             hint = "use a file, a data frame, an Arrow table or a list of dictionaries"
             raise InputError(problem, path=name, hint=hint) from None
@@ -141,7 +152,7 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
 
 
 def names_a_file(text: str) -> bool:
-    """Whether a text names a file or folder, rather than a stored run: it exists, or ends like a file.
+    """Whether a text names a file or folder, and not a stored run: it exists, or has the suffix of a file.
 
     >>> names_a_file("results.csv"), names_a_file("autumn"), names_a_file("v1.2")
     (True, False, False)
@@ -157,6 +168,8 @@ def log_reader(path: Path) -> Callable[[Path], Any] | None:
         or (path.suffix == ".json" and path.is_file() and next(text_lines(path), "").lstrip().startswith("{"))
     ):
         return plugins.load("logs", "inspect")
+    if path.suffix in (".json", ".jsonl") and path.is_file() and REPORT.match("".join(islice(text_lines(path), 9))):
+        return plugins.load("logs", "forecasting-tools")
     return None
 
 
@@ -167,9 +180,10 @@ def table_columns(source: TableSource) -> set[str]:
 
         if Path(source).exists() and log_reader(Path(source)) is not None:
             return set()
-        with open_duckdb() as con:
+        with open_duckdb() as con, _without_mark(Path(source)) as plain:
+            query = f"describe select * from {_file_query(Path(source), plain)}"
             try:
-                return {row[0] for row in con.execute(f"describe select * from {_file_query(Path(source))}").fetchall()}
+                return {row[0] for row in con.execute(query).fetchall()}
             except duckdb.Error as error:
                 raise unreadable_table(error, Path(source)) from None
     if isinstance(source, Sequence):
@@ -184,7 +198,21 @@ def _records(rows: Sequence[Any], name: str) -> Sequence[Mapping[str, Any]]:
     return rows
 
 
-def _file_query(path: Path) -> str:
+@contextmanager
+def _without_mark(path: Path) -> Generator[Path]:
+    """The file to read: of JSON lines that begin with a byte order mark, which DuckDB does not skip, a copy without."""
+    if not (JSON_LINES.search(path.name) and path.is_file() and begins_with_mark(path)):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="foretell-") as folder:
+        plain = Path(folder) / "rows.jsonl"
+        with plain.open("w", encoding="utf-8") as file:
+            file.writelines(text_lines(path))
+        yield plain
+
+
+def _file_query(path: Path, plain: Path) -> str:
+    """SQL that reads a table, after a few checks; `plain` is the file with its content."""
     if not path.exists():
         raise InputError("no such file", path=path)
     suffix = Path(path.stem if path.suffix == ".gz" else path).suffix.lower()
@@ -199,18 +227,19 @@ def _file_query(path: Path) -> str:
     if suffix in (".csv", ".tsv"):
         header = next(text_lines(path), "").rstrip("\r\n")
         _refuse_repeated_columns(path, header)
-        # A guess from the rows would take decimal commas for delimiters where the header has semicolons only.
+        # A guess from the rows would take decimal commas for delimiters if the header has only semicolons.
         marks = [mark for mark in ",;\t|" if mark in header]
         delimiter = f", delim='{marks[0]}'" if len(marks) == 1 else ""
-    return READERS[suffix].format(path="'" + str(path).replace("'", "''") + "'", delimiter=delimiter)
+    return READERS[suffix].format(path="'" + str(plain).replace("'", "''") + "'", delimiter=delimiter)
 
 
 def _from_query(query: str, path: Path, table: str, con: "DuckDBPyConnection") -> InputTable:
     import duckdb
 
-    # Parquet knows its row numbers and is cheaper to read again than to copy.
     copied, columns = "table", "row_number() over () as _row, *"
-    if query.startswith("read_parquet"):
+    if query.startswith("read_csv"):  # Trimmed once, because every query that trims a long table pays for it.
+        columns = r"row_number() over () as _row, trim(columns('((?s).*)')) as '\1'"
+    elif query.startswith("read_parquet"):  # It has row numbers, and reading it again is cheaper than copying it.
         copied, columns = "view", "file_row_number + 1 as _row, * exclude (file_row_number)"
     try:
         con.execute(f"create or replace temp {copied} {table} as select {columns} from {query}")
@@ -219,10 +248,9 @@ def _from_query(query: str, path: Path, table: str, con: "DuckDBPyConnection") -
         raise unreadable_table(error, path) from None
     if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
         raise InputError("the table has no rows", path=path)
-    padded = query.startswith(("read_csv", "read_json"))
-    if padded and len(types) == 2:
+    if query.startswith(("read_csv", "read_json")) and len(types) == 2:
         check_lines(path)  # One broken line turns all of them into a single column.
-    return InputTable(con=con, table=table, name=str(path), types=types, padded=padded)
+    return InputTable(con=con, table=table, name=str(path), types=types, padded=query.startswith("read_json"))
 
 
 def column_types(table: str, con: "DuckDBPyConnection") -> dict[str, str]:
@@ -231,7 +259,7 @@ def column_types(table: str, con: "DuckDBPyConnection") -> dict[str, str]:
 
 
 def _refuse_repeated_columns(path: Path, header: str) -> None:
-    """Reject repeated column names: DuckDB renames the second one, and only the file's author knows which is meant."""
+    """Raise if column names are repeated, because DuckDB would rename the second one."""
     names = [name.strip().strip('"') for name in max((header.split(mark) for mark in ",;\t|"), key=len)]
     for name in names:
         if name and names.count(name) > 1:
@@ -302,8 +330,8 @@ def broken_columns(table: InputTable, rules: Sequence[ColumnRule]) -> set[str]:
     if not rules:
         return set()
     broken = ", ".join(f"bool_or({rule.bad})" for rule in rules)
-    found = table.con.execute(f"select {broken} from {table.table}").fetchall()[0]
-    return {rule.column for rule, bad in zip(rules, found, strict=True) if bad}
+    flags = table.con.execute(f"select {broken} from {table.table}").fetchall()[0]
+    return {rule.column for rule, bad in zip(rules, flags, strict=True) if bad}
 
 
 def text_rules(table: InputTable, *columns: str) -> Iterator[ColumnRule]:
@@ -364,31 +392,31 @@ def optional_rules(table: InputTable) -> Iterator[ColumnRule]:
         yield ColumnRule(column="horizon", bad=bad, problem="{value} is not a number of days", hint=hint)
 
 
-def moment_rules(table: InputTable, column: str) -> Iterator[ColumnRule]:
+def time_rules(table: InputTable, column: str) -> Iterator[ColumnRule]:
     """Require days, or times that all name the same time zone."""
     kind = table.types[column]
     if kind in ("VARCHAR", "JSON"):
-        yield from _written_moment_rules(table, column)
+        yield from _text_time_rules(table, column)
     elif kind not in ("DATE", "TIMESTAMP WITH TIME ZONE"):
-        hint = "store days as DATE, moments with a zone"
+        hint = "store days as DATE, and times with a time zone"
         yield ColumnRule(column=column, bad="true", problem="{value} has no time zone", hint=hint)
 
 
-def _written_moment_rules(table: InputTable, column: str) -> Iterator[ColumnRule]:
+def _text_time_rules(table: InputTable, column: str) -> Iterator[ColumnRule]:
     text = table.text(column)
     bare, zoned = f"regexp_matches({text}, '{BARE_DAY}')", f"regexp_matches({text}, '{ZONED}')"
-    a_day, a_moment = f"try_cast({text} as date) is not null", f"try_cast({text} as timestamptz) is not null"
+    a_day, a_time = f"try_cast({text} as date) is not null", f"try_cast({text} as timestamptz) is not null"
     zone = f"case when {bare} then 'day' else replace(regexp_extract({text}, '{ZONE}', 1), '+00:00', 'Z') end"
     first = f"(select {zone} from {table.table} where {text} is not null order by _row limit 1)"
     yield ColumnRule(
         column=column,
         bad=f"not {bare} and not {zoned} and try_cast({text} as timestamp) is not null",
         problem="{value} has no time zone",
-        hint="write a day as 2025-10-26, a moment as 2025-10-26T12:00:00Z",
+        hint="write a day as 2025-10-26, a time as 2025-10-26T12:00:00Z",
     )
     yield ColumnRule(
         column=column,
-        bad=f"{text} is not null and not (({bare} and {a_day}) or ({zoned} and {a_moment}))",
+        bad=f"{text} is not null and not (({bare} and {a_day}) or ({zoned} and {a_time}))",
         problem="{value} is not a date",
         hint="write a day as 2025-10-26",
     )
@@ -396,12 +424,12 @@ def _written_moment_rules(table: InputTable, column: str) -> Iterator[ColumnRule
         column=column,
         bad=f"{text} is not null and {zone} <> {first}",
         problem="{value} is in another time zone than the rows above it",
-        hint="use one form in the whole column: days, or moments in UTC",
+        hint="use one form in the whole column: days, or times in UTC",
     )
 
 
-def moment_sql(table: InputTable, column: str) -> str:
-    """Return SQL for the column in canonical text: UTC, with a day's first moment written as the day."""
+def time_sql(table: InputTable, column: str) -> str:
+    """Return SQL for the column in canonical text: UTC, with midnight written as the day."""
     kind, text = table.types[column], table.text(column)
     if kind == "DATE":
         return text
@@ -431,9 +459,9 @@ def repeated(table: InputTable, rows: Sequence[tuple[int, int]], key: Sequence[s
     hint = f"each ({', '.join(table.names.get(role, role) for role in named)}) may appear once"
     absent = {"forecaster": "the forecaster", "target": "the option of a question"}
     for role in (role for role in key if role in table.assumed):
-        hint += f"; if a column names {absent[role]}, say which: --columns {role}=COLUMN"
+        hint += f"; if a column names {absent[role]}, name it with --columns {role}=COLUMN"
     where = "target" if "target" in named else "question"
-    found = InputProblem(
+    input_problem = InputProblem(
         problem=f"repeats row {table.line(first)}",
         row=table.line(again),
         column=table.names.get(where, where),
@@ -441,4 +469,4 @@ def repeated(table: InputTable, rows: Sequence[tuple[int, int]], key: Sequence[s
         count=len(rows),
         more=tuple(table.line(row) for _, row in others[: SHOWN_ROWS - 1]),
     )
-    return InputError.of([found], path=table.name)
+    return InputError.of([input_problem], path=table.name)

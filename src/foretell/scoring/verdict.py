@@ -1,13 +1,11 @@
-"""The verdict on two forecasters: who is better on the questions both answered, and may we say so?
+"""The verdict on two forecasters: which is better on the questions both answered, and whether by more than chance.
 
-This is the only place that decides it. Commands, pages, reports, studies and the Python API show a `Verdict` and its
-sentence; none of them compares two forecasters in another way.
+Commands, pages, reports, studies and the Python API all compare two forecasters with a `Verdict` and show its sentence.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -16,9 +14,9 @@ from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import Comparison, benjamini_hochberg, compare_pairs, holm, stars
-from foretell.metrics.format import number, p_text, plural
 from foretell.metrics.metric import Metric, metric_text
 from foretell.metrics.power import questions_about
+from foretell.number_text import number, p_text, plural
 from foretell.scoring.engine import cluster_columns, kinds_of, resampling_design
 from foretell.scoring.table import ForecastTable, metric_rows
 
@@ -33,21 +31,24 @@ SYMBOLS: Mapping[Finding, str] = {
 LEAST_CLUSTERS = 10
 """With fewer independent clusters than this, no interval of a difference can be trusted."""
 MOST_NEEDED = 1_000_000
-"""More questions than this are not worth naming."""
+"""If more questions than this are needed, the number is not shown."""
 METRIC_NOUNS = {
     "brier_index": "Brier index",
     "brier": "Brier score",
     "metaculus_baseline": "Metaculus baseline score",
     "log": "log score",
+    "accuracy in points": "accuracy",
 }
 """Names of metrics in sentences; tables use shorter ones."""
+IN_POINTS = ("brier_index", "adjusted_brier_index", "accuracy in points")
+"""Metrics on a scale of 100 points."""
 Correction = Literal["none", "holm", "bh"]
 """How p-values are corrected for the number of comparisons: not at all, Holm, or Benjamini–Hochberg."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The first forecaster against the second on the targets both answered, and what may be said of it.
+    """The first forecaster against the second on the targets both answered.
 
     The tests are made in this order: are there enough independent clusters; does the whole interval lie within the
     smallest difference that matters; does it exclude zero?
@@ -88,12 +89,12 @@ class Verdict:
     """p-value corrected for that number; NaN if it was not."""
     says: Finding = field(init=False)
     needed: int | None = field(init=False)
-    """About how many more independent clusters would tell; None if it is decided, or if no number would."""
+    """About how many more independent clusters are needed; None if it is decided, or if no number is enough."""
     sentence: str = field(init=False)
     """The verdict in words."""
 
     def __post_init__(self) -> None:
-        """Decide what may be said."""
+        """Compute the finding, the number of clusters needed and the sentence."""
         if self.n_effective < LEAST_CLUSTERS:
             for name in ("low", "high", "p", "p_corrected"):
                 object.__setattr__(self, name, math.nan)
@@ -148,7 +149,7 @@ class Verdict:
 
     @property
     def symbol(self) -> str:
-        """A sign for what may be said: ▲ better, ▼ worse, ≈ no difference that matters, ~ chance, ? too few."""
+        """A symbol for the finding: ▲ better, ▼ worse, ≈ no difference that matters, ~ chance, ? too few."""
         return SYMBOLS[self.says]
 
     @property
@@ -158,7 +159,7 @@ class Verdict:
 
     @property
     def stars(self) -> str:
-        """*** if p is below 0.001, ** below 0.01, * below 0.05; only where one of them may be called better."""
+        """*** if p is below 0.001, ** below 0.01, * below 0.05; empty if neither is better."""
         return stars(self.p) if self.decided else ""
 
     @property
@@ -168,13 +169,13 @@ class Verdict:
 
     @property
     def mark(self) -> str:
-        """The stars; † says that it could be chance after correction for the number of comparisons."""
+        """The stars; † means that it could be chance after correction for the number of comparisons."""
         return self.stars + "†" * (self.decided and not self.survives)
 
     @property
     def decimals(self) -> int:
-        """Decimals that show a tenth of what matters."""
-        shown = metric_text(self.metric).decimals
+        """Number of decimals that shows a tenth of the smallest difference that matters."""
+        shown = 1 if self.metric in IN_POINTS else metric_text(self.metric).decimals
         return max(shown, math.ceil(-math.log10(self.matters)) + 1) if 0 < self.matters < 1 else shown
 
     @property
@@ -251,7 +252,7 @@ class Verdict:
     def _noun(self) -> str:
         metric = metric_text(self.metric)
         noun = METRIC_NOUNS.get(metric.name) or metric.label
-        return f"points of {noun}" if metric.name in ("brier_index", "adjusted_brier_index") else f"in {noun}"
+        return f"points of {noun}" if metric.name in IN_POINTS else f"in {noun}"
 
     def _wanted(self, about: str, more: str) -> str:
         if self.needed is None or self.needed <= 0:
@@ -275,25 +276,16 @@ def corrected(verdicts: Sequence[Verdict], correction: Correction = "holm") -> t
 class PairComparer:
     """Compares pairs of forecasters of a table by one metric.
 
-    A verdict depends on the two forecasters and the targets both answered, not on who else is in the table.
+    A verdict depends on the two forecasters and the targets both answered, not on other forecasters in the table.
     """
 
     table: ForecastTable
     metric: Metric
     cluster: tuple[str, ...] = ()
-    """Columns whose values are resampled as wholes; see `ScoringOptions.cluster`."""
+    """Columns whose values are resampled as a whole; see `ScoringOptions.cluster`."""
     resampling: Resampling = DEFAULT_RESAMPLING
     matters: float | None = None
     """The smallest difference that matters; None takes the metric's own."""
-
-    @cached_property
-    def _p(self) -> dict[str, Floats]:
-        return {}
-
-    def _given(self, name: str) -> Floats:
-        if name not in self._p:
-            self._p[name] = self.table.p_of(name)
-        return self._p[name]
 
     def verdicts(
         self, pairs: Sequence[tuple[str, str]], group: Mapping[str, str] | None = None, rows: Ints | None = None
@@ -302,7 +294,7 @@ class PairComparer:
 
         Several kinds of questions count equally, each resampled separately.
         """
-        found = dict[tuple[str, str], Verdict]()
+        verdicts = dict[tuple[str, str], Verdict]()
         for common, members in self._shared(pairs, rows):
             names = list(dict.fromkeys(name for pair in members for name in pair))
             columns = np.stack([self._columns(name, common) for name in names], axis=1)
@@ -320,24 +312,29 @@ class PairComparer:
                 if not math.isnan(comparison.diff):
                     level = self.resampling.level
                     verdict = Verdict.of(comparison, pair, self.metric, level=level, matters=self.matters)
-                    found[pair] = replace(verdict, group=group or {})
-        return [found[pair] for pair in pairs if pair in found]
+                    verdicts[pair] = replace(verdict, group=group or {})
+        return [verdicts[pair] for pair in pairs if pair in verdicts]
 
     def _shared(
         self, pairs: Sequence[tuple[str, str]], rows: Ints | None
     ) -> Iterator[tuple[Ints, list[tuple[str, str]]]]:
         """Yield pairs that share the same targets together, with these targets."""
         shared: dict[bytes, list[tuple[str, str]]] = {}
+        # Indices of answered targets, not a row of all targets for every forecaster: most may be unanswered.
+        wanted = np.zeros(len(self.table.targets), np.bool_)
+        wanted[slice(None) if rows is None else rows] = True
+        answered = {name: self.table.answered(name) for name in dict.fromkeys(name for pair in pairs for name in pair)}
         for first, second in pairs:
-            both = np.isfinite(self._given(first)) & np.isfinite(self._given(second))
-            common = np.flatnonzero(both) if rows is None else rows[both[rows]]
+            both = np.zeros_like(wanted)
+            both[answered[second]] = wanted[answered[second]]
+            common = answered[first][both[answered[first]]]
             if len(common):
-                shared.setdefault(common.astype(np.int64).tobytes(), []).append((first, second))
+                shared.setdefault(common.tobytes(), []).append((first, second))
         for key, members in shared.items():
             yield np.frombuffer(key, np.int64), members
 
     def _columns(self, name: str, targets: Ints) -> Floats:
-        rows = metric_rows(self.table, targets, self._given(name)[targets], name, (self.metric.needs,))
+        rows = metric_rows(self.table, targets, self.table.p_of(name)[targets], name, (self.metric.needs,))
         return self.metric.columns(rows)
 
     def _design(self, targets: Ints) -> ResamplingDesign:

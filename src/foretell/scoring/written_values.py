@@ -1,7 +1,7 @@
-"""How people write probabilities, outcomes and dates, and what that is in the form the tables are checked in.
+"""Convert the usual spellings of probabilities, outcomes and dates to the canonical form that tables are checked in.
 
-A column is read as a whole: it is in one unit, and day and month come in one order. What cannot be read stays as it was
-written, so that the check which follows names it.
+A column is read as a whole: it has one unit, and one order of day and month. Values that cannot be read are left
+unchanged, so that the check of the table reports them.
 """
 
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from foretell.scoring.table_input import BARE_DAY, ZONED, InputTable, column_typ
 
 PROBABILITY_COLUMNS = ("p", "price", "yes_ask", "no_ask", "prior")
 NUMBER_COLUMNS = ("weight", "payoff", "horizon", "liquidity")
-MOMENT_COLUMNS = ("due", "resolved_on")
+TIME_COLUMNS = ("due", "resolved_on")
 YES = ("yes", "y", "true", "t")
 NO = ("no", "n", "false", "f")
 UNRESOLVED = (
@@ -29,7 +29,7 @@ UNRESOLVED = (
         "ambiguous",
     ),
 )
-"""What people write for a question that did not come out one way or the other, or not yet."""
+"""Usual spellings of the outcome of a question that is open or was annulled."""
 SPACE = r"[\s\x{00a0}\x{202f}]"
 SLASHED = r"^\d{1,2}[/-]\d{1,2}[/-]\d{4}\b"
 NAIVE = r"^\d{4}-\d{2}-\d{2}[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?$"
@@ -45,7 +45,7 @@ SECONDS, MILLISECONDS = r"^\d{10}(\.\d+)?$", r"^\d{13}(\.0+)?$"
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnReading:
-    """A column as it is meant: SQL for its canonical text, and what was understood or why that is unclear."""
+    """How a column is read: SQL for its canonical text, and how it was read or why that is unclear."""
 
     sql: str
     meaning: str = ""
@@ -53,35 +53,38 @@ class ColumnReading:
 
 
 def read_as_written(table: InputTable, columns: Collection[str]) -> tuple[InputTable, tuple[InputProblem, ...]]:
-    """Read these columns as people write them: the table with canonical values, and columns that are unclear.
+    """Return the table with canonical values in these columns, and the problems of columns that are unclear.
 
-    The columns must have failed the check of canonical tables, which are never interpreted.
+    Only columns that failed the check of canonical tables should be given.
     """
-    found: dict[str, ColumnReading] = {}
+    column_readings: dict[str, ColumnReading] = {}
     for column in columns:
         if column in PROBABILITY_COLUMNS:
-            found[column] = _probabilities(table, column)
+            column_readings[column] = _probabilities(table, column)
         elif column in NUMBER_COLUMNS:
-            found[column] = ColumnReading(sql=_kept(table, column, number_sql(table.text(column))))
+            column_readings[column] = ColumnReading(sql=_or_text(table, column, number_sql(table.text(column))))
         elif column == "outcome":
-            found[column] = _outcomes(table)
-        elif column in MOMENT_COLUMNS:
-            found[column] = _moments(table, column)
-    problems = tuple(one.problem for one in found.values() if one.problem is not None)
-    if not found:
+            column_readings[column] = _outcomes(table)
+        elif column in TIME_COLUMNS:
+            column_readings[column] = _times(table, column)
+    problems = tuple(
+        column_reading.problem for column_reading in column_readings.values() if column_reading.problem is not None
+    )
+    if not column_readings:
         return table, problems
-    changed = ", ".join(f"{one.sql} as {quoted(column)}" for column, one in found.items())
+    changed = ", ".join(f"{reading.sql} as {quoted(column)}" for column, reading in column_readings.items())
     name = f"{table.table}_read"
     table.con.execute(f"create or replace temp table {name} as select * replace ({changed}) from {table.table}")
-    readings = {**table.readings, **{column: one.meaning for column, one in found.items() if one.meaning}}
+    meanings = {column: reading.meaning for column, reading in column_readings.items() if reading.meaning}
+    readings = {**table.readings, **meanings}
     types = column_types(name, table.con)
-    return replace(table, table=name, written=table.written or table.table, types=types, readings=readings), problems
+    return replace(table, table=name, original=table.original or table.table, types=types, readings=readings), problems
 
 
 def number_sql(text: str) -> str:
     """SQL for a number with or without a percent sign, with a decimal point or comma; NULL if it is none.
 
-    The sign is only removed: see `percent_sign_sql`.
+    The percent sign is removed and the number is not divided: see `percent_sign_sql`.
     """
     return f"try_cast(replace(regexp_replace({text}, '{SPACE}*%$', ''), ',', '.') as double)"
 
@@ -91,14 +94,14 @@ def percent_sign_sql(text: str) -> str:
     return f"ends_with({text}, '%')"
 
 
-def _kept(table: InputTable, column: str, sql: str) -> str:
+def _or_text(table: InputTable, column: str, sql: str) -> str:
     return f"coalesce(({sql})::varchar, {table.text(column)})"
 
 
 # Probabilities: fractions or percent.
 
 LEAST_PERCENT = 2
-"""A column of bare numbers that never reach this is not in percent: 1.2 is rather a slip than 1.2 %."""
+"""A column without percent signs whose numbers are all below this is not in percent: 1.2 is more likely an error."""
 
 
 def _probabilities(table: InputTable, column: str) -> ColumnReading:
@@ -126,13 +129,14 @@ def _probabilities(table: InputTable, column: str) -> ColumnReading:
         problem = _mixed_units(table, column, beyond_row, f"is outside [0, 1], but {other}: fractions or percent?")
     factor = f"case when {signed} then 100 else 1 end" if signs else "100" if percent else "1"
     meaning = ", ".join(filter(None, ["percent" if percent else "", "decimal comma" if commas else ""]))
-    return ColumnReading(sql=_kept(table, column, f"{x} / {factor}"), meaning=meaning, problem=problem)
+    return ColumnReading(sql=_or_text(table, column, f"{x} / {factor}"), meaning=meaning, problem=problem)
 
 
-def _mixed_units(table: InputTable, column: str, row: int, said: str) -> InputProblem:
+def _mixed_units(table: InputTable, column: str, row: int, problem: str) -> InputProblem:
     hint = "write the whole column as fractions (0.25), or all of it in percent (25 %)"
     where = table.names.get(column, column)
-    return InputProblem(problem=f"{table.value(column, row)} {said}", row=table.line(row), column=where, hint=hint)
+    text = f"{table.value(column, row)} {problem}"
+    return InputProblem(problem=text, row=table.line(row), column=where, hint=hint)
 
 
 # Outcomes: numbers, words, or the option that came true.
@@ -149,7 +153,7 @@ def _outcomes(table: InputTable) -> ColumnReading:
     by_option = "false"
     target = f"lower({table.text('target')})"
     if "target" not in table.assumed:
-        # Where all rows of a question with several options name the same one of them, that option came true.
+        # If all rows of a question with several options name the same option, that option came true.
         key = [table.text(column) for column in ("question", "due") if column in table.types]
         over = f"over (partition by {', '.join(key)})"
         several = f"min({target}) {over} <> max({target}) {over} and min({word}) {over} = max({word}) {over}"
@@ -168,15 +172,15 @@ def _listed(words: Sequence[str]) -> str:
     return "(" + ", ".join(f"'{word}'" for word in words) + ")"
 
 
-# Days and moments.
+# Days and times.
 
 
-def _moments(table: InputTable, column: str) -> ColumnReading:
+def _times(table: InputTable, column: str) -> ColumnReading:
     kind, text = table.types[column], table.text(column)
     if kind.startswith("TIMESTAMP"):
-        # A frame's times have no zone; midnight is the day, whatever the zone.
+        # Times in a data frame have no zone. Midnight means the day in any zone.
         return ColumnReading(sql=f"strftime({quoted(column)}, '%Y-%m-%dT%H:%M:%SZ')", meaning="UTC")
-    # Few days are written in many rows, and trying all formats is slow: each text is read once.
+    # Trying all formats is slow, and many rows have the same day: each distinct text is read once.
     texts, days = f"{table.table}_{column}_texts", f"{table.table}_{column}_days"
     query = f"select {quoted(column)}, min(_row) as _row from {table.table} group by {quoted(column)}"
     table.con.execute(f"create or replace temp table {texts} as {query}")
@@ -194,30 +198,30 @@ def _moments(table: InputTable, column: str) -> ColumnReading:
         problem, forms = _day_or_month(table, column, first, (day_first, month_first)), (*DAY_FIRST, *MONTH_FIRST)
     formats = [f"{date}{time}" for date in (*OTHER_DATES, *forms) for time in TIMES]
     at = f"try_strptime({text}, {list(formats)!r})"
-    moment, day = "'%Y-%m-%dT%H:%M:%SZ'", "'%Y-%m-%d'"
+    second, day = "'%Y-%m-%dT%H:%M:%SZ'", "'%Y-%m-%d'"
     sql = f"""case when regexp_matches({text}, '{BARE_DAY}') or regexp_matches({text}, '{ZONED}') then {text}
-        when regexp_matches({text}, '{NAIVE}') then strftime(try_cast({text} as timestamp), {moment})
+        when regexp_matches({text}, '{NAIVE}') then strftime(try_cast({text} as timestamp), {second})
         when regexp_matches({text}, '{SECONDS}') then strftime(make_timestamp(
-            (try_cast({text} as double) * 1000000)::bigint), {moment})
+            (try_cast({text} as double) * 1000000)::bigint), {second})
         when regexp_matches({text}, '{MILLISECONDS}') then strftime(make_timestamp(
-            (try_cast({text} as double) * 1000)::bigint), {moment})
-        when contains({text}, ':') then strftime({at}, {moment}) else strftime({at}, {day}) end"""
+            (try_cast({text} as double) * 1000)::bigint), {second})
+        when contains({text}, ':') then strftime({at}, {second}) else strftime({at}, {day}) end"""
     order = "" if not count else "day/month/year" if month_first is None else "month/day/year"
     meaning = ", ".join(filter(None, [order, "epoch" if epoch else "", "UTC" if naive or epoch else ""]))
-    query = f"select {table.text(column)} as written, {_kept(table, column, sql)} as day from {texts}"
+    query = f"select {table.text(column)} as written, {_or_text(table, column, sql)} as day from {texts}"
     table.con.execute(f"create or replace temp table {days} as {query}")
     sql = f"(select any_value(day) from {days} where written = {table.text(column)})"
     return ColumnReading(sql=sql, meaning=meaning, problem=problem)
 
 
 def _day_or_month(table: InputTable, column: str, first: int, rows: tuple[int | None, int | None]) -> InputProblem:
-    """Why it is unclear which number of a date such as 3/4/2025 is the day."""
-    said = "could be day/month or month/day, as could all rows like it"
+    """Return the problem of a date such as 3/4/2025, in which day and month are ambiguous."""
+    problem = "could be day/month or month/day, as could all rows like it"
     if None not in rows:
         first, other = rows[0] or first, rows[1] or first
-        said = f"is day/month, but row {table.line(other)} has {table.value(column, other)}, which is month/day"
+        problem = f"is day/month, but row {table.line(other)} has {table.value(column, other)}, which is month/day"
     return InputProblem(
-        problem=f"{table.value(column, first)} {said}",
+        problem=f"{table.value(column, first)} {problem}",
         row=table.line(first),
         column=table.names.get(column, column),
         hint="write days as 2025-10-26",

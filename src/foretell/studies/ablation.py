@@ -9,9 +9,11 @@ from typing import Literal
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
+from foretell.number_text import number, plural
 from foretell.questions.errors import InputError
-from foretell.report.numbers import number, plural, value_text
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, count, table, words
+from foretell.report.numbers import CellValue, value_text
+from foretell.report.study import StudyChart, StudyTable, column, count, table, words
+from foretell.report.study_result import StudyResult
 from foretell.scoring.verdict import Verdict
 from foretell.studies.configurations import study_configs, with_scope
 from foretell.studies.inputs import DataInputs, StudyData, TableOptions
@@ -38,7 +40,7 @@ MOST_FACTORS = 8
 NOTES = (
     "A change is the mean over all pairs of configurations that differ in that factor alone, recomputed on the same "
     "resamples of questions; trials are joined by their logit mean.",
-    "An interaction is how much more one factor brings with the other at its last level than at its first.",
+    "An interaction is how much larger the effect of one factor is with the other at its last level than at its first.",
 )
 
 
@@ -62,23 +64,23 @@ def study(inputs: DataInputs, options: AblationOptions) -> StudyResult:
     factors = {name: data.factors[name] for name in configs if name in data.factors}
     if not levels_of(factors):
         hint = "give --grid FILE, several runs that differ, or columns beside forecaster in the forecasts"
-        raise InputError("no factor tells the forecasters apart", hint=hint)
-    known = {name: configs[name] for name in factors}
-    raw = {name: raw_brier(one) for name, one in known.items()}
-    effects = FactorEffects(factors=factors, configs=known, raw=raw, data=data)
+        raise InputError("the forecasters do not differ in any factor", hint=hint)
+    described = {name: configs[name] for name in factors}
+    raw = {name: raw_brier(examples) for name, examples in described.items()}
+    effects = FactorEffects(factors=factors, configs=described, raw=raw, data=data)
     sections = {"changes": effects.changes, "factorial": effects.factorial, "shares": effects.shares}
-    result = run_sections("ablation", "What each component brings", sections, options.section)
-    left_out = dict.fromkeys(configs.keys() - known.keys(), UNNAMED)
-    return with_scope(replace(result, notes=(*NOTES, *result.notes)), data, known, left_out=left_out)
+    result = run_sections("ablation", "What each component contributes", sections, options.section)
+    left_out = dict.fromkeys(configs.keys() - described.keys(), UNNAMED)
+    return with_scope(replace(result, notes=(*NOTES, *result.notes)), data, described, left_out=left_out)
 
 
 def levels_of(factors: Factors) -> dict[str, tuple[str, ...]]:
     """Return the factors that vary, each with its levels in order of appearance."""
-    found: dict[str, dict[str, None]] = {}
+    levels_by_factor: dict[str, dict[str, None]] = {}
     for levels in factors.values():
         for name, level in levels.items():
-            found.setdefault(name, {})[level] = None
-    return {name: tuple(levels) for name, levels in found.items() if len(levels) > 1}
+            levels_by_factor.setdefault(name, {})[level] = None
+    return {name: tuple(levels) for name, levels in levels_by_factor.items() if len(levels) > 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +118,10 @@ class FactorEffects:
         return paired_gains(after_scores, start, self.configs, self.data.resampling)
 
     def _changes(self, steps: Sequence[tuple[str, str, str]]) -> dict[str, PairedGains]:
-        found = {f"{factor}: {before} → {after}": self.change(factor, before, after) for factor, before, after in steps}
-        return {name: gain for name, gain in found.items() if gain is not None}
+        changes = {
+            f"{factor}: {before} → {after}": self.change(factor, before, after) for factor, before, after in steps
+        }
+        return {name: gain for name, gain in changes.items() if gain is not None}
 
     def single_changes(self) -> dict[str, PairedGains]:
         """Every level of every factor against its first level."""
@@ -129,15 +133,15 @@ class FactorEffects:
             [(f, *step) for f, levels in self.levels.items() if len(levels) > 2 for step in pairwise(levels)]
         )
 
-    def interaction(self, one: str, other: str) -> Verdict | None:
+    def interaction(self, first: str, second: str) -> Verdict | None:
         """Interaction: the effect of one factor at the other's last level minus that at its first."""
-        (low, high), (off, on) = ((self.levels[name][0], self.levels[name][-1]) for name in (one, other))
+        (low, high), (off, on) = ((self.levels[name][0], self.levels[name][-1]) for name in (first, second))
         gained: list[str] = []
         lost: list[str] = []
         for levels in self.factors.values():
-            if (levels.get(one), levels.get(other)) == (low, off):
+            if (levels.get(first), levels.get(second)) == (low, off):
                 corners = ((high, on), (low, off), (high, off), (low, on))
-                names = [name for a, b in corners if (name := self._with(levels, **{one: a, other: b})) is not None]
+                names = [name for a, b in corners if (name := self._with(levels, **{first: a, second: b})) is not None]
                 if len(names) == len(corners):
                     gained += names[:2]
                     lost += names[2:]
@@ -164,12 +168,12 @@ class FactorEffects:
 
     def shares(self) -> StudyResult:
         """How much of the spread between configurations each factor explains alone."""
-        found = share_tables(
+        tables = share_tables(
             self.factors, {name: index_of(self.raw[name], self.configs[name]) for name in self.factors}
         )
-        if not found:
+        if not tables:
             raise InputError("fewer than three configurations have all factors", hint="give more of them")
-        (board,) = found
+        (board,) = tables
         share = board.numbers("% of spread")
         most = max(share, key=lambda name: share[name])
         return _section(f"{most} explains most of the spread, {number(share[most], 0)} %.", [board])
@@ -177,11 +181,11 @@ class FactorEffects:
     def factorial(self) -> StudyResult:
         """Every pair of factors: two main effects, first to last level, and how far one depends on the other."""
         rows: dict[str, tuple[CellValue, ...]] = {}
-        for one, other in combinations(list(self.levels)[:MOST_FACTORS], 2):
-            both = self.interaction(one, other)
+        for first, second in combinations(list(self.levels)[:MOST_FACTORS], 2):
+            both = self.interaction(first, second)
             if both is not None:
-                main = [self.change(name, self.levels[name][0], self.levels[name][-1]) for name in (one, other)]
-                rows[f"{one} × {other}"] = (*(None if gain is None else gain.mean for gain in main), both)
+                main = [self.change(name, self.levels[name][0], self.levels[name][-1]) for name in (first, second)]
+                rows[f"{first} × {second}"] = (*(None if gain is None else gain.mean for gain in main), both)
         columns = (
             column("first", "main effect of the first factor, from its first to its last level"),
             column("second", "main effect of the second factor"),

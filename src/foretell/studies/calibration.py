@@ -14,14 +14,13 @@ from foretell.forecasters.combine.rules import SupportsLeaveOut
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, mean_interval
 from foretell.metrics.calibration import calibration_line, ece, murphy_decomposition
+from foretell.number_text import number, plural, signed
 from foretell.questions.errors import InputError
 from foretell.report.charts.calibration import conservatism_plot
-from foretell.report.numbers import number, plural, signed, value_text
+from foretell.report.numbers import CellValue, value_text
 from foretell.report.study import (
-    CellValue,
     RowStyle,
     StudyChart,
-    StudyResult,
     StudyTable,
     column,
     count,
@@ -29,8 +28,9 @@ from foretell.report.study import (
     reliability_chart,
     table,
 )
+from foretell.report.study_result import StudyResult
 from foretell.request import setting
-from foretell.scoring.scoreboard import OVERALL
+from foretell.scoring.table import OVERALL
 from foretell.scoring.verdict import Verdict
 from foretell.studies.configurations import (
     BASELINES,
@@ -102,23 +102,26 @@ def calibration_report(
             data.progress(len(judged), len(methods) * len(protocols))
             judged[method, protocol] = fit_under_protocol(build_method(method), examples, protocol)
     scores = {RAW_LINE: raw_brier(examples)}
-    scores |= {f"{method} · {protocol}": brier_of(one.p, examples) for (method, protocol), one in judged.items()}
+    scores |= {f"{method} · {protocol}": brier_of(fitted.p, examples) for (method, protocol), fitted in judged.items()}
     scores |= {name: brier_of(p, examples) for name, p in baseline_forecasts(examples).items()}
     return CalibrationReport(
         examples=examples,
         methods=tuple(methods),
         protocols=tuple(protocols),
         judged=judged,
-        scores={one.name: one for one in rule_scores(scores, examples, RAW_LINE, data.resampling, forecaster=name)},
+        scores={
+            rule_score.name: rule_score
+            for rule_score in rule_scores(scores, examples, RAW_LINE, data.resampling, forecaster=name)
+        },
     )
 
 
 def protocols_table(report: CalibrationReport, title: str) -> StudyTable:
     """Table with a row per method and the protocols side by side; baselines and the logit mean come first."""
     columns = [
-        one
+        heading
         for protocol in report.protocols
-        for one in (
+        for heading in (
             column(f"BI {protocol}", PROTOCOLS[protocol]),
             column(f"Δ {protocol}", f"minus the logit mean; {PROTOCOLS[protocol]}"),
             *(
@@ -131,14 +134,14 @@ def protocols_table(report: CalibrationReport, title: str) -> StudyTable:
             ),
         )
     ]
-    # What learns nothing has the same score under every protocol.
+    # A rule that learns nothing has the same score under every protocol.
     lines = {name: [report.scores[name]] * len(report.protocols) for name in _fixed_lines(report)}
-    styles: dict[str, RowStyle] = {**dict.fromkeys(lines, "anchor"), RAW_LINE: "reference"}
+    styles: dict[str, RowStyle] = {**dict.fromkeys(lines, "baseline"), RAW_LINE: "reference"}
     lines |= {method: [report.score(method, protocol) for protocol in report.protocols] for method in report.methods}
     rows: dict[str, list[CellValue]] = {name: [] for name in lines}
     for name, scores in lines.items():
-        for protocol, one in zip(report.protocols, scores, strict=True):
-            rows[name] += [estimate(one, OVERALL), one.verdicts.get(OVERALL)]
+        for protocol, score in zip(report.protocols, scores, strict=True):
+            rows[name] += [estimate(score, OVERALL), score.verdicts.get(OVERALL)]
             rows[name] += _learnt(report, name) if protocol == "past only" else []
     caption = "Δ is the paired difference to the logit mean. In-sample numbers are shown for contrast only."
     return table(title, "Rule", columns, rows, caption=caption, styles=styles)
@@ -157,16 +160,16 @@ def _learnt(report: CalibrationReport, name: str) -> list[CellValue]:
 
 
 def _ece(p: Floats, examples: Examples) -> float:
-    known = np.isfinite(p)
-    return ece(p[known], examples.outcome[known], examples.weight[known])
+    answered = np.isfinite(p)
+    return ece(p[answered], examples.outcome[answered], examples.weight[answered])
 
 
 def kind_table(report: CalibrationReport, protocol: Protocol, title: str) -> StudyTable:
     """Table of one protocol with market and dataset questions apart (the layout of BLF 2026, Table 15)."""
     raw, *baselines = (report.scores[name] for name in _fixed_lines(report))
-    shown = [raw, *(report.score(method, protocol) for method in report.methods), *baselines]
-    styles: dict[str, RowStyle] = {RAW_LINE: "reference", **dict.fromkeys(BASELINES, "anchor")}
-    return rule_score_table(title, shown, groups_of(report.examples), styles=styles)
+    scores = [raw, *(report.score(method, protocol) for method in report.methods), *baselines]
+    styles: dict[str, RowStyle] = {RAW_LINE: "reference", **dict.fromkeys(BASELINES, "baseline")}
+    return rule_score_table(title, scores, groups_of(report.examples), styles=styles)
 
 
 def reliability_charts(report: CalibrationReport, methods: Sequence[str], name: str = "") -> list[StudyChart]:
@@ -235,7 +238,7 @@ def gain_section(data: StudyData, methods: Sequence[str]) -> StudyResult:
     """Score every method under every protocol: the mean gain over all configurations, and each in detail."""
     configs = study_configs(data)
     dated = all(examples.dated for examples in configs.values())
-    protocols: tuple[Protocol, ...] = tuple(one for one in PROTOCOLS if dated or one != "past only")
+    protocols: tuple[Protocol, ...] = tuple(protocol for protocol in PROTOCOLS if dated or protocol != "past only")
     tables: list[StudyTable] = []
     charts: list[StudyChart] = []
     sentences: list[str] = []
@@ -264,8 +267,8 @@ def gain_section(data: StudyData, methods: Sequence[str]) -> StudyResult:
 
 OVERVIEW = "Mean gain over the logit mean"
 UNDATED_NOTE = (
-    "Without due and resolved_on for every question it is unknown what was known before what, so nothing is fitted on "
-    "the past alone. Fitted on other questions, later ones among them, gains look larger than they would have been."
+    "Without due and resolved_on for every question the order of events is unknown, so nothing is fitted on the past "
+    "alone. Gains from fits on other questions, which include later ones, are too optimistic."
 )
 
 
@@ -291,17 +294,19 @@ def _overview(
         spread = honest[name].values() if name in honest else (None,) * len(SPREAD)
         rows[name] = (*(means.get(protocol) for protocol in PROTOCOLS), *spread)
     columns = [column(protocol, meaning, 2) for protocol, meaning in PROTOCOLS.items()]
-    caption = "worst, better and clearly worse are past only. A dash: left out here, being slow; see the tables below."
+    caption = (
+        "worst, better and clearly worse are past only. A dash: left out because it is slow; see the tables below."
+    )
     return table(OVERVIEW, "Method", (*columns, *SPREAD), rows, caption=caption), honest
 
 
 def _sentence(honest: Mapping[str, PairedGains], configs: int) -> str:
     best = max(honest, key=lambda name: honest[name].mean.diff)
-    shown = [name for name in dict.fromkeys(("default", "paper", best)) if name in honest]
-    parts = [f"{name} {value_text(honest[name].mean, 2)}" for name in shown]
+    names = [name for name in dict.fromkeys(("default", "paper", best)) if name in honest]
+    parts = [f"{name} {value_text(honest[name].mean, 2)}" for name in names]
     return (
         f"Past only, mean gain in BI over the logit mean of {plural(configs, 'configuration')}: {', '.join(parts)}. "
-        f"With {shown[0]} {honest[shown[0]]}."
+        f"With {names[0]} {honest[names[0]]}."
     )
 
 
@@ -309,45 +314,45 @@ def _report_sentence(report: CalibrationReport, name: str) -> str:
     """The gain of the first method under the most honest protocol, and the best method in hindsight."""
     protocol = report.protocols[0]
     honest = {method: report.score(method, protocol).verdicts.get(OVERALL) for method in report.methods}
-    known = {method: gap for method, gap in honest.items() if gap is not None}
-    if not known:
+    gains = {method: gap for method, gap in honest.items() if gap is not None}
+    if not gains:
         return f"{name}: nothing to compare."
-    first = next(iter(known))
-    gain, learnt = known[first], report.judged[first, protocol].past
+    first = next(iter(gains))
+    gain, learnt = gains[first], report.judged[first, protocol].past
     sentence = (
         f"{name}, calibrated {LEARNT_FROM[protocol]}: {gain.sentence} On average it had learnt from "
         f"{plural(round(float(learnt.mean())), 'example')}."
     )
-    best = max(known, key=lambda method: known[method].diff)
+    best = max(gains, key=lambda method: gains[method].diff)
     if best == first:
         return sentence
-    seen = report.score(best, "in-sample").verdicts.get(OVERALL)
-    flattered = f", in-sample {signed(seen.diff, 1)}" if seen else ""
-    return f"{sentence} Chosen in hindsight, {best} is best: {signed(known[best].diff, 1)}{flattered}."
+    in_sample = report.score(best, "in-sample").verdicts.get(OVERALL)
+    flattered = f", in-sample {signed(in_sample.diff, 1)}" if in_sample else ""
+    return f"{sentence} Chosen in hindsight, {best} is best: {signed(gains[best].diff, 1)}{flattered}."
 
 
-# How forecasts would have to be bent to fit what happened, and what their Brier score is made of.
+# The recalibration line, and the decomposition of the Brier score.
 
 BINS = 10
 RECALIBRATION_NOTES = (
     "Logistic recalibration (Cox 1958): the line intercept + slope · log-odds that fits outcomes best. Slope 1 and "
     "intercept 0 is calibrated; a slope below 1 is overconfidence, above 1 hedging; an intercept above 0 means that "
-    "more came true than was said. Intervals are normal and take targets for independent.",
-    f"Brier = reliability − resolution + uncertainty + what {BINS} bins hide (Murphy 1973). Reliability is lost to "
-    "miscalibration; resolution is won by telling questions apart.",
+    "more came true than was forecast. Intervals are normal and assume independent targets.",
+    f"Brier = reliability − resolution + uncertainty + a term within {BINS} bins (Murphy 1973). Reliability is lost to "
+    "miscalibration; resolution is gained by distinguishing questions.",
 )
 LINE = (
     column("slope", "below 1 is overconfidence", 2),
-    column("intercept", "above 0: more came true than was said", 2),
+    column("intercept", "above 0: more came true than was forecast", 2),
     column("ECE", "expected calibration error over ten bins", 3),
     count("n"),
 )
 PARTS = (
     column("Brier", "mean squared error", 3),
     column("reliability", "lost to miscalibration, lower is better", 3),
-    column("resolution", "won by telling questions apart, higher is better", 3),
-    column("uncertainty", "what the questions bring along", 3),
-    column("within bins", "what the bins hide", 3),
+    column("resolution", "gained by distinguishing questions, higher is better", 3),
+    column("uncertainty", "variance of the outcomes", 3),
+    column("within bins", "variance and covariance within the bins", 3),
 )
 
 
@@ -358,8 +363,8 @@ def line_section(data: StudyData) -> StudyResult:
     lines: dict[str, tuple[CellValue, ...]] = {}
     parts: dict[str, tuple[CellValue, ...]] = {}
     for name, examples in configs.items():
-        known = np.isfinite(examples.rows.raw) & (examples.weight > 0)
-        p, outcome, weight = examples.rows.raw[known], examples.outcome[known], examples.weight[known]
+        answered = np.isfinite(examples.rows.raw) & (examples.weight > 0)
+        p, outcome, weight = examples.rows.raw[answered], examples.outcome[answered], examples.weight[answered]
         line, murphy = calibration_line(p, outcome), murphy_decomposition(p, outcome, weight, bins=BINS)
         ends: tuple[Interval | None, Interval | None] = (None, None)
         if line.identified:
@@ -368,10 +373,10 @@ def line_section(data: StudyData) -> StudyResult:
             ends = slopes[name], _normal(line.intercept, line.intercept_se, len(p), level)
         lines[name] = (*ends, ece(p, outcome, weight), len(p))
         parts[name] = (murphy.brier, murphy.reliability, murphy.resolution, murphy.uncertainty, murphy.within)
-    over, under = sum(one.high < 1 for one in slopes.values()), sum(one.low > 1 for one in slopes.values())
-    sentence = "No line is determined: forecasts are constant, or split the outcomes without an error."
+    over, under = sum(slope.high < 1 for slope in slopes.values()), sum(slope.low > 1 for slope in slopes.values())
+    sentence = "No line is determined: forecasts are constant, or separate the outcomes perfectly."
     if slopes:
-        middle = float(np.median([one.estimate for one in slopes.values()]))
+        middle = float(np.median([slope.estimate for slope in slopes.values()]))
         sentence = (
             f"Of {plural(len(slopes), 'forecaster')}, {over} are overconfident (the interval of the slope lies below "
             f"1) and {under} hedge (it lies above 1); the median slope is {number(middle, 2)}."
@@ -403,13 +408,13 @@ def _normal(estimate: float, se: float, n: int, level: float) -> Interval:
     return Interval(estimate=estimate, low=low, high=high, se=se, n_clusters=n, draws=0)
 
 
-# Do forecasters go as far from one half as the market does?
+# Distance from one half, compared with the market.
 
 
 MOST_CHARTS = 4
 HEDGING_NOTES = (
-    "Farther is the mean of |p − 0.5| minus that of the crowd's price, on questions with a price: below 0 the "
-    "forecaster hedges. Hedged is the share of targets on which it is closer to 0.5 than the crowd; ties count half.",
+    "Farther is the mean of |p − 0.5| minus that of the market price, on questions with a price: below 0 the "
+    "forecaster hedges. Hedged is the share of targets on which it is closer to 0.5 than the price; ties count half.",
 )
 HEDGING = (
     column("farther", "mean |p − 0.5| minus that of the price; below 0 is hedging", 3),
@@ -421,7 +426,7 @@ HEDGING = (
 def hedging_section(data: StudyData) -> StudyResult:
     """Compare each forecaster's distance from one half with that of the market's price."""
     configs = study_configs(data)
-    hedging = {name: values for name, one in configs.items() if (values := _hedging(one, data.resampling))}
+    hedging = {name: values for name, examples in configs.items() if (values := _hedging(examples, data.resampling))}
     if not hedging:
         raise InputError("no question has a price", hint="add a column price to the outcomes")
     charts: list[StudyChart] = []
@@ -430,7 +435,7 @@ def hedging_section(data: StudyData) -> StudyResult:
         charts.append(StudyChart(name=f"market-{place}", title=f"{name} against the market", chart=drawn))
     board = table("Distance from one half beside the market", "Forecaster", HEDGING, hedging)
     gaps = [value for value in board.column("farther").values() if isinstance(value, Interval)]
-    hedge, bold = sum(one.high < 0 for one in gaps), sum(one.low > 0 for one in gaps)
+    hedge, bold = sum(gap.high < 0 for gap in gaps), sum(gap.low > 0 for gap in gaps)
     sentence = (
         f"Of {plural(len(gaps), 'forecaster')}, {hedge} stay closer to 0.5 than the market (the interval of the "
         f"difference lies below 0) and {bold} go farther (it lies above 0)."
@@ -447,7 +452,11 @@ def hedging_section(data: StudyData) -> StudyResult:
 
 
 def _without_price(names: list[str]) -> list[str]:
-    return [f"Not beside the market, having answered no question with a price: {', '.join(names)}."] if names else []
+    return (
+        [f"Not compared with the market, because they answered no question with a price: {', '.join(names)}."]
+        if names
+        else []
+    )
 
 
 def _hedging(examples: Examples, how: Resampling) -> tuple[CellValue, ...]:

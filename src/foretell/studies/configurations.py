@@ -9,22 +9,29 @@ import numpy as np
 
 from foretell import plugins
 from foretell.forecasters.combine.crossfit import groups_by, raw, rolling
-from foretell.forecasters.combine.default import UNTAUGHT, DefaultMethod
+from foretell.forecasters.combine.default import UNFITTED, DefaultMethod
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.rules import CombinationMethod, SupportsLeaveOut, apply, left_out
 from foretell.metrics.agreement import divergence_matrix
 from foretell.metrics.arrays import Bools, Floats
+from foretell.number_text import percent, plural
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import UNFILTERED_SUFFIX
 from foretell.report.charts.groups import distance_heatmap
-from foretell.report.numbers import percent, plural
-from foretell.report.study import StudyChart, StudyResult, StudyTable, column, count, draw_settings, table
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD, Labels, Targets, base_rate
+from foretell.report.study import StudyChart, StudyTable, column, count, draw_settings, table
+from foretell.report.study_result import StudyResult
+from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE, Labels, Targets, base_rate
 from foretell.studies.inputs import StudyData
 from foretell.studies.scores import index_of, mean_of_runs, raw_brier, weighted_means
 
-# Which configurations a study looks at.
+# Selection of configurations.
 
-SEES_THE_FUTURE = "clairvoyant"
+SEES_THE_FUTURE = (UNFILTERED_SUFFIX, "clairvoyant")
+"""Marks in names of forecasters from which nothing was withheld. Earlier versions and the BLF paper use the second."""
+
+
+def _sees_the_future(name: str) -> bool:
+    return any(mark in name for mark in SEES_THE_FUTURE)
 
 
 def study_configs(data: StudyData, *, two_for: str = "") -> dict[str, Examples]:
@@ -33,7 +40,11 @@ def study_configs(data: StudyData, *, two_for: str = "") -> dict[str, Examples]:
     A configuration that answered a part of the targets stays in, and is compared on what both answered. `two_for` names
     an analysis that needs at least two of them; with fewer, an `InputError` is raised.
     """
-    configs = {name: one for name, one in data.tables.items() if SEES_THE_FUTURE not in name and completion(one) > 0}
+    configs = {
+        name: examples
+        for name, examples in data.tables.items()
+        if not _sees_the_future(name) and completion(examples) > 0
+    }
     if not configs:
         raise InputError("no configuration answered any target", hint="are the question ids the same in both tables?")
     if two_for and len(configs) < 2:
@@ -45,15 +56,15 @@ def study_configs(data: StudyData, *, two_for: str = "") -> dict[str, Examples]:
 UNLINKED = "shares no question with the others"
 
 
-def linked_configs(configs: Mapping[str, Examples], known: Bools | None = None) -> dict[str, Examples]:
+def linked_configs(configs: Mapping[str, Examples], known_effect: Bools | None = None) -> dict[str, Examples]:
     """Return the largest group of configurations whose effects can be told apart from those of the questions.
 
-    Two of them are linked if they answered the same target, or others link them; `known` marks targets whose effect is
-    known, which link everybody.
+    Two of them are linked if they answered the same target, or others link them. Targets in `known_effect`
+    have a known effect and link all configurations.
     """
     answered = np.stack([np.isfinite(examples.rows.raw) for examples in configs.values()])
-    if known is not None:
-        answered = np.column_stack([answered[:, ~known], answered[:, known].any(axis=1)])
+    if known_effect is not None:
+        answered = np.column_stack([answered[:, ~known_effect], answered[:, known_effect].any(axis=1)])
     linked = answered.astype(np.float64) @ answered.T.astype(np.float64) > 0
     for _ in configs:
         linked = linked.astype(np.float64) @ linked.astype(np.float64) > 0
@@ -80,9 +91,9 @@ def best_config(configs: Mapping[str, Examples]) -> str:
     some = next(iter(configs.values()))
     scores = np.stack([raw_brier(examples) for examples in configs.values()])
     usual = mean_of_runs(scores)
-    known = np.isfinite(usual)
+    answered = np.isfinite(usual)
     for kind in np.unique(some.rows.kind):
-        mine = known & (some.rows.kind == kind)
+        mine = answered & (some.rows.kind == kind)
         apart = np.nan_to_num(weighted_means((scores - usual)[:, mine], some.weight[mine]))
         scores[:, mine] = np.where(np.isnan(scores[:, mine]), usual[mine] + apart[:, None], scores[:, mine])
     index = {name: index_of(score, some) for name, score in zip(configs, scores, strict=True)}
@@ -109,20 +120,20 @@ def with_scope(
 ) -> StudyResult:
     """The result with notes on the size of the data, failed trials and who was left out, and how to reproduce it.
 
-    Where somebody did not answer everything, a table shows who answered how much. `left_out` says why the study did
-    without a configuration.
+    If a configuration did not answer everything, a table shows who answered how much. `left_out` gives the reason why
+    a configuration was left out.
     """
     notes = [f"{describe_scope(next(iter(configs.values())))}. A question asked in several rounds is one cluster."]
-    done = {name: _trials_done(one.rows) for name, one in configs.items()}
+    done = {name: _trials_done(examples.rows) for name, examples in configs.items()}
     if failed := [name for name, share in done.items() if share < 1]:
         worst = min(failed, key=lambda name: done[name])
         notes.append(
             f"Trials failed in {plural(len(failed), 'configuration')}, at worst {worst} with {percent(done[worst])} "
-            "done; the others speak for a failed trial."
+            "done; the other trials are used in place of a failed one."
         )
-    away = [name for name in data.tables if name not in configs or name in left_out]
-    if away:
-        reasons = {name: left_out.get(name) or _reason(name, data.tables[name]) for name in away}
+    absent = [name for name in data.tables if name not in configs or name in left_out]
+    if absent:
+        reasons = {name: left_out.get(name) or _reason(name, data.tables[name]) for name in absent}
         notes.append(f"Left out: {'; '.join(f'{name}, which {reason}' for name, reason in reasons.items())}.")
     settings = {
         **draw_settings(data.resampling),
@@ -141,24 +152,25 @@ def _trials_done(rows: TrialRows) -> float:
 def _reason(name: str, examples: Examples) -> str:
     if completion(examples) == 0:
         return "answered nothing"
-    return "saw the future" if SEES_THE_FUTURE in name else NOT_USED
+    return "saw the future" if _sees_the_future(name) else NOT_USED
 
 
 def _completion_table(configs: Mapping[str, Examples]) -> list[StudyTable]:
-    """A table of who answered how much, if somebody left something out."""
+    """Return a table of who answered how much; none if all answered everything."""
     if all(completion(examples) == 1 for examples in configs.values()):
         return []
     columns = (count("answered", "targets with an answer"), count("of", "targets"), column("done", "share answered, %"))
     rows = {
-        name: (int(np.isfinite(one.rows.raw).sum()), len(one), 100 * completion(one)) for name, one in configs.items()
+        name: (int(np.isfinite(examples.rows.raw).sum()), len(examples), 100 * completion(examples))
+        for name, examples in configs.items()
     }
-    caption = "Everybody is scored on what they answered, and compared on what both answered."
+    caption = "Forecasters are scored on the targets they answered, and compared on those that both answered."
     return [table("Completion", "Forecaster", columns, rows, caption=caption)]
 
 
 def divergence_chart(configs: Mapping[str, Examples], title: str) -> tuple[StudyChart, Floats]:
     """The divergence between the logit means of configurations, as a chart and as a matrix."""
-    matrix = divergence_matrix(np.column_stack([one.rows.raw for one in configs.values()])).mean
+    matrix = divergence_matrix(np.column_stack([config.rows.raw for config in configs.values()])).mean
     chart = distance_heatmap(list(configs), matrix, label="mean Jensen–Shannon divergence in bits")
     return StudyChart(name="divergence", title=title, chart=chart), matrix
 
@@ -177,13 +189,13 @@ PROTOCOLS: Mapping[Protocol, str] = {
     "past only": "each round by a rule fitted on what was asked and known before it: what a user would have had",
     "question out": "each question by a rule fitted on all other questions, later ones among them",
     "event out": "each target by a rule fitted on all others, its question's other dates among them (BLF 2026)",
-    "in-sample": "fitted on the very targets it is scored on: flattered, shown for contrast only",
+    "in-sample": "fitted on the targets it is scored on: too optimistic, shown for contrast only",
 }
-"""What each protocol means, the most honest first because a narrow terminal drops the last columns."""
-MODEL_FREE = "crowd, else base rate"
+"""The meaning of each protocol; the most honest comes first, because a narrow terminal drops the last columns."""
+MODEL_FREE = "market price, else base rate"
 FOLDS, REFITS = 10, 24
 """Number of folds for slow methods, and maximum number of refits of a rule over time."""
-BASELINES = (CROWD, BASE_RATE, MODEL_FREE, ALWAYS_HALF)
+BASELINES = (MARKET_PRICE, BASE_RATE, MODEL_FREE, ALWAYS_HALF)
 
 
 def build_method(name: str) -> CombinationMethod:
@@ -207,8 +219,8 @@ class ProtocolForecasts:
 def fit_under_protocol(method: CombinationMethod, examples: Examples, protocol: Protocol) -> ProtocolForecasts:
     """Return the rule's probabilities under the protocol; NaN if no trial answered.
 
-    Methods without a shortcut leave questions out in at most `FOLDS` parts: no question is ever judged by a rule that
-    saw it, but each rule saw a few other questions less.
+    Methods without a shortcut leave questions out in at most `FOLDS` parts: no question is judged by a rule that
+    was fitted on it, but each rule was fitted on a few questions less.
     """
     if protocol == "in-sample":
         p = method.fit(examples).probabilities(examples.rows)
@@ -223,18 +235,21 @@ def _past_only(method: CombinationMethod, examples: Examples) -> ProtocolForecas
     if not examples.dated:
         problem, hint = "some outcomes have no due or resolved_on", "a rule may learn only from what was known before"
         raise InputError(problem, column="--outcomes", hint=hint)
-    # Before there is a past the logit mean speaks; only the default has a rule of its own for that.
-    untaught = UNTAUGHT.probabilities if isinstance(method, DefaultMethod) else raw
+    # Without a past, use the logit mean; only the default method has its own rule for that case.
+    unfitted = UNFITTED.probabilities if isinstance(method, DefaultMethod) else raw
     days = np.unique(examples.rows.due)
     if len(days) <= REFITS:
-        found = rolling(method, examples, fallback=untaught)
-        return ProtocolForecasts(p=found.p, past=found.past.astype(np.float64))
+        forecasts = rolling(method, examples, fallback=unfitted)
+        return ProtocolForecasts(p=forecasts.p, past=forecasts.past.astype(np.float64))
     p, past = np.full(len(examples), np.nan), np.zeros(len(examples))
     for stretch in np.array_split(days, REFITS):
         now = np.isin(examples.rows.due, stretch)
-        known = examples.take((examples.known_on < stretch[0]) & (examples.rows.due < stretch[0]))
+        past_examples = examples.take((examples.known_on < stretch[0]) & (examples.rows.due < stretch[0]))
         rows = examples.rows.take(now)
-        p[now], past[now] = apply(method.fit(known), rows) if len(known) else untaught(rows), len(known)
+        p[now], past[now] = (
+            apply(method.fit(past_examples), rows) if len(past_examples) else unfitted(rows),
+            len(past_examples),
+        )
     return ProtocolForecasts(p=p, past=past)
 
 
@@ -247,7 +262,7 @@ def _left_out(method: CombinationMethod, examples: Examples, by: str) -> Protoco
 
 
 def baseline_forecasts(examples: Examples) -> dict[str, Floats]:
-    """Return baselines that need no forecaster: the crowd's price, past-only base rates, both together, and 0.5."""
+    """Return baselines that need no forecaster: the market price, past-only base rates, both together, and 0.5."""
     rows, nothing = examples.rows, np.full(len(examples), np.nan)
     days = {"due": rows.due, "resolved_on": examples.known_on} if examples.dated else {}
     targets = Targets(
@@ -264,7 +279,7 @@ def baseline_forecasts(examples: Examples) -> dict[str, Floats]:
         },
     )
     rate = np.where(np.isnan(rows.prior), base_rate(targets), rows.prior)
-    columns = {CROWD: rows.price, BASE_RATE: rate}
+    columns = {MARKET_PRICE: rows.price, BASE_RATE: rate}
     priced = np.isfinite(rows.price)
     if priced.any() and not priced.all():
         columns[MODEL_FREE] = np.where(priced, rows.price, rate)

@@ -1,6 +1,6 @@
 """Study: are a forecaster's probabilities consistent? Logical-chain and exclusivity scores, with intervals.
 
-Scores are computed over events from what models stated, before anything was made to fit (Prophet Arena 2025, appendix
+Scores are computed over events from what models stated, before it was made coherent (Prophet Arena 2025, appendix
 D.4).
 """
 
@@ -20,22 +20,14 @@ from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling,
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.question import Exclusivity, Question
-from foretell.report.study import (
-    CellValue,
-    StudyChart,
-    StudyResult,
-    StudyTable,
-    column,
-    count,
-    draw_settings,
-    forest_chart,
-    table,
-    with_cost,
-)
+from foretell.report.numbers import CellValue
+from foretell.report.study import StudyChart, StudyTable, column, count, draw_settings, forest_chart, table, with_cost
+from foretell.report.study_result import StudyResult
 from foretell.request import setting
+from foretell.studies.cases import StatedForecast
 from foretell.studies.inputs import BUDGET, RunOptions, StudyProgress, StudyServices, gather_bounded, ignore_progress
 
-# Which outcomes of a question imply each other, and which exclude each other.
+# Outcomes of a question that imply or exclude each other.
 # Chains and exclusive sets are those of Prophet Arena (2025, appendix D.4). They come from the question itself, from
 # its wording, or from a model that reads it.
 
@@ -87,7 +79,7 @@ def plain_structure(question: Question) -> OutcomeStructure:
 def _chains(order: Order) -> list[ImplicationChain]:
     if not isinstance(order, Line):
         return [tuple(ChainLink(target=name) for name in path) for path in maximal_paths(order.implications)]
-    # Claims on one level say the same: the first stands for all.
+    # Claims on one level are equivalent, so the first represents all.
     first: dict[int, ChainLink] = {}
     for name, level, flipped in zip(order.names, order.level, order.flipped, strict=True):
         first.setdefault(level, ChainLink(target=name, negated=flipped))
@@ -103,20 +95,21 @@ def maximal_paths(implications: Iterable[tuple[str, str]]) -> list[tuple[str, ..
     """
     reached = _reached(implications)
     below = {
-        one: {other for other in weaker if one not in reached.get(other, set())} for one, weaker in reached.items()
+        claim: {other for other in weaker if claim not in reached.get(other, set())}
+        for claim, weaker in reached.items()
     }
     direct = {
-        one: sorted(other for other in weaker if not any(other in below.get(mid, set()) for mid in weaker))
-        for one, weaker in below.items()
+        claim: sorted(other for other in weaker if not any(other in below.get(mid, set()) for mid in weaker))
+        for claim, weaker in below.items()
     }
-    starts = sorted(one for one, weaker in direct.items() if weaker and not any(one in b for b in below.values()))
+    starts = sorted(claim for claim, weaker in direct.items() if weaker and not any(claim in b for b in below.values()))
     paths: list[tuple[str, ...]] = []
-    open_paths = [(one,) for one in reversed(starts)]
+    open_paths = [(start,) for start in reversed(starts)]
     while open_paths and len(paths) < MOST_CHAINS:
         path = open_paths.pop()
         further = direct.get(path[-1], [])
         if further:
-            open_paths += [(*path, one) for one in reversed(further)]
+            open_paths += [(*path, claim) for claim in reversed(further)]
         else:
             paths.append(path)
     return paths
@@ -128,7 +121,7 @@ def is_circular(implications: Iterable[tuple[str, str]]) -> bool:
     >>> is_circular([("a", "b"), ("b", "a")]), is_circular([("a", "b"), ("b", "c")])
     (True, False)
     """
-    return any(one in weaker for one, weaker in _reached(implications).items())
+    return any(claim in weaker for claim, weaker in _reached(implications).items())
 
 
 def _reached(implications: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
@@ -137,20 +130,20 @@ def _reached(implications: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
     for stronger, weaker in implications:
         if stronger != weaker:
             steps.setdefault(stronger, set()).add(weaker)
-    found: dict[str, set[str]] = {}
+    reached: dict[str, set[str]] = {}
     for start in steps:
-        seen: set[str] = set()
+        implied: set[str] = set()
         waiting = list(steps[start])
         while waiting:
-            one = waiting.pop()
-            if one not in seen:
-                seen.add(one)
-                waiting += steps.get(one, ())
-        found[start] = seen
-    return found
+            claim = waiting.pop()
+            if claim not in implied:
+                implied.add(claim)
+                waiting += steps.get(claim, ())
+        reached[start] = implied
+    return reached
 
 
-# A model reads the outcomes of a question.
+# Structure found by a model.
 
 MOST_LISTED = 500
 """Maximum number of chains in a reply, and of outcomes in a chain."""
@@ -197,7 +190,7 @@ async def judge_structures(
 
 def structure_request(question: Question, judge: str) -> Request:
     """Return the request to the judge, which does not depend on any forecast."""
-    # The first line of the outcomes would say that they do not exclude each other.
+    # Leave out the first line of the outcomes, which says that they do not exclude each other.
     listed = outcomes(question).partition("\n")[2]
     parts = [
         f"# Question\n\n{question.text}",
@@ -216,10 +209,10 @@ def structure_request(question: Question, judge: str) -> Request:
 def read_structure(reply: Mapping[str, Any], question: Question) -> OutcomeStructure:
     """Read the structure from a reply, or raise `UnusableReply`. Contradictions are left out and noted."""
     names = OutcomeNames.of(question)
-    given = reply.get("chains")
-    if not isinstance(given, list) or not isinstance(reply.get("exclusive"), list):
+    listed = reply.get("chains")
+    if not isinstance(listed, list) or not isinstance(reply.get("exclusive"), list):
         raise UnusableReply("`chains` must be a list of lists and `exclusive` a list")
-    chains = [_targets(chain, names) for chain in cast("list[Any]", given)[:MOST_LISTED]]
+    chains = [_targets(chain, names) for chain in cast("list[Any]", listed)[:MOST_LISTED]]
     exclusive = tuple(_targets(reply["exclusive"], names))
     notes: list[str] = []
     if len(exclusive) == 1:
@@ -239,33 +232,33 @@ def read_structure(reply: Mapping[str, Any], question: Question) -> OutcomeStruc
     )
 
 
-def _targets(given: Any, names: OutcomeNames) -> list[str]:
-    if not isinstance(given, list):
+def _targets(value: Any, names: OutcomeNames) -> list[str]:
+    if not isinstance(value, list):
         raise UnusableReply("every chain must be a list of outcomes")
-    found: dict[str, None] = {}
-    for name in cast("list[Any]", given)[:MOST_LISTED]:
+    targets: dict[str, None] = {}
+    for name in cast("list[Any]", value)[:MOST_LISTED]:
         target = names.find(str(name))
         if target is None:
-            known = ", ".join(list(names.keys)[:5])
-            raise UnusableReply(f"there is no outcome {str(name)[:60]!r}; they are called {known} …")
-        found[target] = None
-    return list(found)
+            examples = ", ".join(list(names.keys)[:5])
+            raise UnusableReply(f"there is no outcome {str(name)[:60]!r}; they are called {examples} …")
+        targets[target] = None
+    return list(targets)
 
 
 # The study.
 
 
 TOLERANCE = 0.02
-"""How far a sum may be from one: enough for rounding to whole percents, and little more."""
+"""How far a sum may be from one, to allow for rounding to whole percents."""
 SLACK = 1e-9
 ADVICE = (
     "Logic: the share of steps in chains of outcomes (each implies the next) along which the stated probability does "
     "not fall, averaged over the chains of an event and then over events. Fall: by how much the worst step fails.",
     "Exactly one: the share of events whose outcomes, of which exactly one comes true, sum to one within the "
-    "tolerance. Sum: the mean of that sum minus one; above 0 where too much is promised. At most one: the share of "
+    "tolerance. Sum: the mean of that sum minus one; above 0 if probabilities are too high. At most one: the share of "
     "events whose outcomes, of which one or none comes true, do not sum to more than one.",
-    "These scores say nothing about accuracy: equal probabilities for everything would pass. They are taken of the "
-    "probabilities as stated; what is scored elsewhere has been made to fit where outcomes exclude each other.",
+    "These scores say nothing about accuracy: equal probabilities for everything would pass. They use the "
+    "probabilities as stated; other scores use them after they were made coherent where outcomes exclude each other.",
 )
 BOARD = (
     count("chain events"),
@@ -277,15 +270,6 @@ BOARD = (
     count("at most one events"),
     column("at most one", "share of events that do not sum to more than one", 3),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class StatedForecast:
-    """What a forecaster stated about one question, before it was made coherent."""
-
-    forecaster: str
-    question: Question
-    p: Mapping[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,7 +300,7 @@ def consistency_score(statement: StatedForecast, structure: OutcomeStructure) ->
     exactly one comes true is scored whole or not at all.
     """
     p = statement.p
-    summed = [p[one] for one in structure.exclusive if one in p]
+    summed = [p[target] for target in structure.exclusive if target in p]
     enough = 2 if structure.exclusivity == "at most one" else max(2, len(structure.exclusive))
     chains = [[link.chance(p) for link in chain if link.target in p] for chain in structure.chains]
     whole = [chain for chain in chains if len(chain) > 1]
@@ -350,20 +334,20 @@ async def study(inputs: StudyServices, options: ConsistencyOptions) -> StudyResu
       foretell study consistency --arena arena.yaml --judge openai:NAME --budget 1
     """
     statements = inputs.statements(options.runs, options.arena)
-    # Every question once, in its version with most outcomes: their structure holds for the others too.
+    # Every question once, in its version with most outcomes, whose structure also applies to the other versions.
     largest: dict[str, Question] = {}
-    for question in (one.question for one in statements):
+    for question in (statement.question for statement in statements):
         if len(question.targets) > len(largest.setdefault(question.id, question).targets):
             largest[question.id] = question
     questions = list(largest.values())
     cost = None
     if options.judge is None:
-        found = [plain_structure(one) for one in questions]
+        judged = [plain_structure(question) for question in questions]
     else:
         async with inputs.model("consistency", options.judge, options.budget) as models:
-            found = await judge_structures(questions, models.model, options.judge, models.progress)
+            judged = await judge_structures(questions, models.model, options.judge, models.progress)
             cost = models.cost
-    structures = {one.id: structure for one, structure in zip(questions, found, strict=True)}
+    structures = {question.id: structure for question, structure in zip(questions, judged, strict=True)}
     result = consistency_study(statements, structures, tolerance=options.tolerance, resampling=options.resampling)
     return result if cost is None else with_cost(result, cost, judge=options.judge)
 
@@ -376,23 +360,25 @@ def consistency_study(
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> StudyResult:
     """Study the consistency of many statements; structures are given by question id."""
-    known = [one for one in statements if one.question.id in structures]
+    scored = [statement for statement in statements if statement.question.id in structures]
     groups: dict[str, list[ConsistencyScore]] = {}
-    for one in known:
-        groups.setdefault(one.forecaster, []).append(consistency_score(one, structures[one.question.id]))
+    for statement in scored:
+        groups.setdefault(statement.forecaster, []).append(
+            consistency_score(statement, structures[statement.question.id])
+        )
     rows = {name: _row(group, tolerance, resampling) for name, group in groups.items()}
     caption = "Of the probabilities as stated; in brackets intervals, events resampled (Wilson for the share)."
     board = table("Consistency by forecaster", "Forecaster", BOARD, rows, caption=caption)
-    lost = len(statements) - len(known)
+    lost = len(statements) - len(scored)
     notes = [f"{lost} statements on questions of unknown structure left out"] if lost else []
-    told = Counter(note for one in structures.values() for note in one.notes)
+    counter = Counter(note for structure in structures.values() for note in structure.notes)
     return StudyResult(
         name="consistency",
-        title="Do the probabilities fit each other?",
-        sentences=(_sentence([one for group in groups.values() for one in group], tolerance),),
-        tables=(board, _origins([structures[id] for id in {one.question.id for one in known}])),
+        title="Are the probabilities consistent?",
+        sentences=(_sentence([score for group in groups.values() for score in group], tolerance),),
+        tables=(board, _origins([structures[id] for id in {statement.question.id for statement in scored}])),
         charts=tuple(_charts(board)),
-        notes=(*notes, *(f"{n} questions: {note}" for note, n in told.most_common(5))),
+        notes=(*notes, *(f"{n} questions: {note}" for note, n in counter.most_common(5))),
         settings={"tolerance": tolerance, **draw_settings(resampling)},
         how_to_read=ADVICE,
     )
@@ -400,22 +386,22 @@ def consistency_study(
 
 def _row(group: Sequence[ConsistencyScore], tolerance: float, resampling: Resampling) -> tuple[CellValue, ...]:
     def mean(values: Sequence[float | None]) -> Interval | None:
-        pairs = [(v, one.statement.question.cluster) for v, one in zip(values, group, strict=True) if v is not None]
+        pairs = [(v, score.statement.question.cluster) for v, score in zip(values, group, strict=True) if v is not None]
         return mean_interval([value for value, _ in pairs], [cluster for _, cluster in pairs], resampling)
 
     def share(holds: Exclusivity) -> tuple[int, Interval | None]:
         summed = _summed(group, holds)
-        return len(summed), share_interval(sum(one.fits(tolerance) for one in summed), len(summed))
+        return len(summed), share_interval(sum(score.fits(tolerance) for score in summed), len(summed))
 
-    logic, fall = ([getattr(one, name) for one in group] for name in ("logic", "fall"))
-    excess = [one.excess if one.exclusivity == "exactly one" else None for one in group]
+    logic, fall = ([getattr(score, name) for score in group] for name in ("logic", "fall"))
+    excess = [score.excess if score.exclusivity == "exactly one" else None for score in group]
     chained = sum(value is not None for value in logic)
     return chained, mean(logic), mean(fall), *share("exactly one"), mean(excess), *share("at most one")
 
 
 def _summed(scores: Sequence[ConsistencyScore], holds: Exclusivity) -> list[ConsistencyScore]:
     """The scores of questions with this kind of exclusivity."""
-    return [one for one in scores if one.excess is not None and one.exclusivity == holds]
+    return [score for score in scores if score.excess is not None and score.exclusivity == holds]
 
 
 def _charts(board: StudyTable) -> list[StudyChart]:
@@ -426,7 +412,7 @@ def _charts(board: StudyTable) -> list[StudyChart]:
         ("exactly one", "share that sums to one"),
         ("at most one", "share that sums to no more than one"),
     ):
-        scores = {who: one for who, one in board.column(name).items() if isinstance(one, Interval)}
+        scores = {who: interval for who, interval in board.column(name).items() if isinstance(interval, Interval)}
         if len(scores) > 1:
             ranked = dict(sorted(scores.items(), key=lambda item: -item[1].estimate))
             charts.append(forest_chart(name.replace(" ", "-"), label.capitalize(), ranked, label, decimals=3))
@@ -434,9 +420,9 @@ def _charts(board: StudyTable) -> list[StudyChart]:
 
 
 def _origins(structures: Sequence[OutcomeStructure]) -> StudyTable:
-    """Say how many questions have a structure, and where it comes from."""
-    chains = Counter(one.chains_by for one in structures if one.chains)
-    sets = Counter(one.exclusive_by for one in structures if one.exclusive)
+    """Return a table of how many questions have a structure, and where it comes from."""
+    chains = Counter(structure.chains_by for structure in structures if structure.chains)
+    sets = Counter(structure.exclusive_by for structure in structures if structure.exclusive)
     rows = {name: (chains[name], sets[name]) for name in ("declared", "wording", "judge")}
     columns = (count("with chains"), count("with outcomes that exclude each other"))
     caption = f"Of {len(structures)} questions. Declared by the question, read from its wording, or found by a model."
@@ -444,7 +430,7 @@ def _origins(structures: Sequence[OutcomeStructure]) -> StudyTable:
 
 
 def _sentence(scores: Sequence[ConsistencyScore], tolerance: float) -> str:
-    logic = [one.logic for one in scores if one.logic is not None]
+    logic = [score.logic for score in scores if score.logic is not None]
     parts: list[str] = []
     if logic:
         mean = sum(logic) / len(logic)
@@ -452,7 +438,7 @@ def _sentence(scores: Sequence[ConsistencyScore], tolerance: float) -> str:
     sums: dict[Exclusivity, str] = {"exactly one": "sum to one", "at most one": "sum to no more than one"}
     for holds, text in sums.items():
         if summed := _summed(scores, holds):
-            fitting = sum(one.fits(tolerance) for one in summed)
+            fitting = sum(score.fits(tolerance) for score in summed)
             parts.append(f"{fitting} of {len(summed)} forecasts of outcomes of which {holds} comes true {text}")
     text = "; ".join(parts) or "no question has chains or outcomes that exclude each other"
     return text[0].upper() + text[1:] + "."

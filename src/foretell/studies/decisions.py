@@ -23,9 +23,11 @@ from foretell.metrics.decisions import (
     hard_score_variance,
 )
 from foretell.metrics.scores import right_side
+from foretell.number_text import number, plural
 from foretell.questions.errors import InputError, known_names
-from foretell.report.numbers import number, plural
-from foretell.report.study import CellValue, RowStyle, StudyResult, StudyTable, column, count, forest_chart, table
+from foretell.report.numbers import CellValue
+from foretell.report.study import RowStyle, StudyTable, column, count, forest_chart, table
+from foretell.report.study_result import StudyResult
 from foretell.request import setting
 from foretell.scoring.table import ForecastCost, options_of_tasks
 from foretell.scoring.verdict import Verdict
@@ -90,16 +92,16 @@ def study(inputs: DataInputs, options: DecisionOptions) -> StudyResult:
     factors = {name: data.factors[name] for name in configs if name in data.factors}
     some = next(iter(configs.values()))
     tasks = TaskRows.of(some)
-    judged = {name: one for name, one in configs.items() if _can_be_judged(one, tasks)}
+    judged = {name: examples for name, examples in configs.items() if _can_be_judged(examples, tasks)}
     if not judged:
         raise InputError(f"no configuration answered {'a whole task' if tasks else 'a claim of the test split'}")
     layout = TableLayout(names=tuple(judged), factors=factors, options=options)
     layout.check()
-    found = _claims(judged, layout, data) if tasks is None else _choices(judged, tasks, layout, data)
-    sections = {"methods": found.methods, "factors": partial(found.crossed, layout)}
+    claims = _claims(judged, layout, data) if tasks is None else _choices(judged, tasks, layout, data)
+    sections = {"methods": claims.methods, "factors": partial(claims.crossed, layout)}
     result = run_sections("decisions", "Who decides best", sections, options.section)
-    nothing = "answered no claim of the test split" if tasks is None else "answered no task completely"
-    return with_scope(result, data, configs, left_out=dict.fromkeys(configs.keys() - judged.keys(), nothing))
+    reason = "answered no claim of the test split" if tasks is None else "answered no task completely"
+    return with_scope(result, data, configs, left_out=dict.fromkeys(configs.keys() - judged.keys(), reason))
 
 
 def _can_be_judged(examples: Examples, tasks: "TaskRows | None") -> bool:
@@ -108,7 +110,7 @@ def _can_be_judged(examples: Examples, tasks: "TaskRows | None") -> bool:
     return any(bool(np.isfinite(tasks.scores(p)["right"]).any()) for p in examples.rows.trials)
 
 
-# Who is compared with whom.
+# Groups of configurations and their bases.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +128,12 @@ class TableLayout:
     @cached_property
     def groups(self) -> dict[str, tuple[str, ...]]:
         """Configurations by level of the column factor; all in one group unless every level has more than one."""
-        found: dict[str, list[str]] = {}
+        by_level: dict[str, list[str]] = {}
         for name in self.names:
-            found.setdefault(self.level(name, self.options.crossed[1]), []).append(name)
-        if len(found) < 2 or min(map(len, found.values())) < 2:
+            by_level.setdefault(self.level(name, self.options.crossed[1]), []).append(name)
+        if len(by_level) < 2 or min(map(len, by_level.values())) < 2:
             return {"": self.names}
-        return {level: tuple(names) for level, names in found.items()}
+        return {level: tuple(names) for level, names in by_level.items()}
 
     def check(self) -> None:
         """Raise an `InputError` if the reference is not one of the configurations."""
@@ -150,11 +152,11 @@ class TableLayout:
 
     def ordered(self) -> list[tuple[str, str]]:
         """Every configuration with its base, group by group, the base first."""
-        found: list[tuple[str, str]] = []
+        pairs: list[tuple[str, str]] = []
         for group in self.groups.values():
             base = self.base(group)
-            found += [(name, base) for name in sorted(group, key=lambda name: name != base)]
-        return found
+            pairs += [(name, base) for name in sorted(group, key=lambda name: name != base)]
+        return pairs
 
     @property
     def styles(self) -> dict[str, RowStyle]:
@@ -174,17 +176,18 @@ class TableLayout:
         for level in sorted(down, key=lambda level: bool(level)):
             mine = [name for name in self.names if self.level(name, rows) == level]
             cells[level or f"without {rows}"] = [
-                _mean_accuracy([accuracy[name] for name in mine if self.level(name, columns) == one]) for one in across
+                _mean_accuracy([accuracy[name] for name in mine if self.level(name, columns) == level])
+                for level in across
             ]
-        heads = [column(one, f"{columns}: {one}") for one in across]
-        caption = f"Accuracy × 100 by {rows} and {columns}; where several configurations share a cell, their mean."
+        heads = [column(level, f"{columns}: {level}") for level in across]
+        caption = f"Accuracy × 100 by {rows} and {columns}; if several configurations share a cell, their mean."
         return table(f"{rows} × {columns}", rows, heads, cells, caption=caption)
 
 
-def _mean_accuracy(found: Sequence[Interval]) -> CellValue:
-    if len(found) == 1:
-        return found[0]
-    return float(np.mean([one.estimate for one in found])) if found else None
+def _mean_accuracy(intervals: Sequence[Interval]) -> CellValue:
+    if len(intervals) == 1:
+        return intervals[0]
+    return float(np.mean([interval.estimate for interval in intervals])) if intervals else None
 
 
 # Options with values.
@@ -226,23 +229,27 @@ class TaskRows:
         """Return the scores of every task, × 100; NaN if an option has no forecast."""
         p = p[self.rows]
         missing = np.bincount(self.task, np.isnan(p)) > 0
-        kept = ~missing[self.task]
-        found = {name: np.full(len(self), np.nan) for name in ("right", "soft", "hard", "confidence", "brier")}
-        if kept.any():
-            at = np.unique(self.task[kept])
-            decided = decide_tasks(p[kept], self.value[kept], self.task[kept])
+        complete = ~missing[self.task]
+        scores = {name: np.full(len(self), np.nan) for name in ("right", "soft", "hard", "confidence", "brier")}
+        if complete.any():
+            at = np.unique(self.task[complete])
+            decided = decide_tasks(p[complete], self.value[complete], self.task[complete])
             for name in ("right", "soft", "hard", "confidence"):
-                found[name][at] = 100 * getattr(decided, name)
-            error = np.bincount(self.task[kept], (p[kept] - self.outcome[kept]) ** 2, len(self))
-            found["brier"][at] = 100 * (error / np.maximum(np.bincount(self.task[kept], minlength=len(self)), 1))[at]
-        return found
+                scores[name][at] = 100 * getattr(decided, name)
+            error = np.bincount(self.task[complete], (p[complete] - self.outcome[complete]) ** 2, len(self))
+            scores["brier"][at] = (
+                100 * (error / np.maximum(np.bincount(self.task[complete], minlength=len(self)), 1))[at]
+            )
+        return scores
 
 
 SCORES = ("right", "soft", "hard", "brier", "confidence")
 
 
-def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayout, data: StudyData) -> "Decided":
-    trials = {name: [tasks.scores(p) for p in one.rows.trials] for name, one in configs.items()}
+def _choices(
+    configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayout, data: StudyData
+) -> "DecisionScores":
+    trials = {name: [tasks.scores(p) for p in examples.rows.trials] for name, examples in configs.items()}
     values = {
         name: {key: mean_of_runs(np.stack([run[key] for run in runs])) for key in SCORES}
         for name, runs in trials.items()
@@ -251,7 +258,7 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
         name: {key: _mean(by_task, tasks.cluster, data) for key, by_task in scores.items()}
         for name, scores in values.items()
     }
-    joined = {name: tasks.scores(one.rows.raw)["right"] / 100 for name, one in configs.items()}
+    joined = {name: tasks.scores(examples.rows.raw)["right"] / 100 for name, examples in configs.items()}
     p = _against_bases(joined, layout)
     rows: dict[str, tuple[CellValue, ...]] = {CHANCE: _chance_row(tasks)}
     for name, base in layout.ordered():
@@ -278,13 +285,13 @@ def _choices(configs: Mapping[str, Examples], tasks: TaskRows, layout: TableLayo
         column("p", "McNemar's exact test against the base, two-sided, corrected for the rows (Holm)", 3),
         count("n", "tasks answered"),
     )
-    styles: dict[str, RowStyle] = {CHANCE: "anchor", **layout.styles}
+    styles: dict[str, RowStyle] = {CHANCE: "baseline", **layout.styles}
     board = table("Performance, stability and efficiency", "Method", columns, rows, styles=styles)
-    accuracy = {name: one["right"] for name, one in means.items()}
-    return Decided(
+    accuracy = {name: scores["right"] for name, scores in means.items()}
+    return DecisionScores(
         board=board,
         accuracy=accuracy,
-        verdict=_lead(accuracy, {name: one["right"] for name, one in values.items()}, tasks.cluster, data),
+        verdict=_lead(accuracy, {name: scores["right"] for name, scores in values.items()}, tasks.cluster, data),
         of=plural(len(tasks), "task"),
         notes=NOTES,
     )
@@ -307,9 +314,11 @@ def _chance_row(tasks: TaskRows) -> tuple[CellValue, ...]:
     """The scores of choosing an option at random."""
     options = np.bincount(tasks.task)
     even = (1.0 / options)[tasks.task]
-    found = decide_tasks(even, tasks.value, tasks.task)
+    decided = decide_tasks(even, tasks.value, tasks.task)
     error = np.bincount(tasks.task, (even - tasks.outcome) ** 2) / options
-    means = [100 * float(each.mean()) for each in (found.right, found.soft, found.hard, error, found.confidence)]
+    means = [
+        100 * float(each.mean()) for each in (decided.right, decided.soft, decided.hard, error, decided.confidence)
+    ]
     return (means[0], None, *means[1:], None, None, None, None, len(tasks))
 
 
@@ -332,27 +341,27 @@ def _against_bases(right: Mapping[str, Floats], layout: TableLayout) -> dict[str
     """p-values of all methods against their bases, corrected for their number; None for a base."""
     clear = {name: clear_answers(answers) for name, answers in right.items()}
     pairs = [(name, clear[name], clear[base]) for name, base in layout.ordered() if name != base]
-    known = {name: mcnemar(one, base).p for name, one, base in pairs if np.isfinite(one + base).any()}
-    corrected = dict(zip(known, holm(list(known.values())).tolist(), strict=True))
+    p_values = {name: mcnemar(own, base).p for name, own, base in pairs if np.isfinite(own + base).any()}
+    corrected = dict(zip(p_values, holm(list(p_values.values())).tolist(), strict=True))
     return {name: corrected.get(name) for name, _ in layout.ordered()}
 
 
 # Claims.
 
 
-def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyData) -> "Decided":
+def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyData) -> "DecisionScores":
     some = next(iter(configs.values()))
     chosen_on, judged_on = _splits(some)
     tuned = bool(chosen_on.any())
-    named = {one.strip() for text in some.category.tolist() for one in text.split(";") if one.strip()}
+    named = {category.strip() for text in some.category.tolist() for category in text.split(";") if category.strip()}
     categories = {
         name: np.array([name in [p.strip() for p in t.split(";")] for t in some.category]) for name in sorted(named)
     }
     parts = {"True": some.outcome == 1, "False": some.outcome == 0, **categories}
-    cuts = {name: _cut(one, chosen_on) if tuned else DEFAULT_THRESHOLD for name, one in configs.items()}
-    right = {name: right_side(one.rows.raw, one.outcome, cuts[name]) for name, one in configs.items()}
-    judged = {name: np.where(judged_on, one, np.nan) for name, one in right.items()}
-    accuracy = {name: _mean(100 * one, some.rows.cluster, data, some.weight) for name, one in judged.items()}
+    cuts = {name: _cut(examples, chosen_on) if tuned else DEFAULT_THRESHOLD for name, examples in configs.items()}
+    right = {name: right_side(examples.rows.raw, examples.outcome, cuts[name]) for name, examples in configs.items()}
+    judged = {name: np.where(judged_on, values, np.nan) for name, values in right.items()}
+    accuracy = {name: _mean(100 * values, some.rows.cluster, data, some.weight) for name, values in judged.items()}
     p = _against_bases(judged, layout)
     rows: dict[str, tuple[CellValue, ...]] = {}
     for name, _ in layout.ordered():
@@ -375,11 +384,11 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
     )
     board = table("Claims", "Method", columns, rows, styles=layout.styles)
     apart = () if tuned else ("The claims have no validation and test split: the threshold is one half for all.",)
-    return Decided(
+    return DecisionScores(
         board=board,
         accuracy=accuracy,
         verdict=_lead(
-            accuracy, {name: 100 * one for name, one in judged.items()}, some.rows.cluster, data, some.weight
+            accuracy, {name: 100 * values for name, values in judged.items()}, some.rows.cluster, data, some.weight
         ),
         of=plural(int(judged_on.sum()), "claim"),
         notes=(*CLAIM_NOTES, *apart),
@@ -396,10 +405,10 @@ def _splits(examples: Examples) -> tuple[Bools, Bools]:
 
 def _cut(examples: Examples, rows: Bools) -> float:
     p = examples.rows.raw
-    known = rows & np.isfinite(p)
-    if not known.any() or np.ptp(examples.outcome[known]) == 0:
+    used = rows & np.isfinite(p)
+    if not used.any() or np.ptp(examples.outcome[used]) == 0:
         return DEFAULT_THRESHOLD
-    return best_threshold(p[known], examples.outcome[known], weight=examples.weight[known]).value
+    return best_threshold(p[used], examples.outcome[used], weight=examples.weight[used]).value
 
 
 def _share(right: Floats, weight: Floats) -> float | None:
@@ -407,7 +416,7 @@ def _share(right: Floats, weight: Floats) -> float | None:
     return None if np.isnan(share) else 100 * share
 
 
-# Both.
+# Shared by tasks and claims.
 
 
 def _lead(
@@ -426,12 +435,12 @@ def _lead(
         return None
     design = ResamplingDesign(cluster=cluster[common], weight=None if weight is None else weight[common])
     how, bounds = data.resampling, (0.0, 100.0)
-    found = compare_paired(right[best][common], right[other][common], design, resampling=how, bounds=bounds)
-    return Verdict.of(found, (best, other), "accuracy in points", level=how.level, matters=1.0)
+    comparison = compare_paired(right[best][common], right[other][common], design, resampling=how, bounds=bounds)
+    return Verdict.of(comparison, (best, other), "accuracy in points", level=how.level, matters=1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decided:
+class DecisionScores:
     """The accuracy of every method, and what the sections show of it."""
 
     board: StudyTable

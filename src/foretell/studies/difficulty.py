@@ -11,10 +11,12 @@ from foretell.metrics.comparison import compare_paired
 from foretell.metrics.difficulty import adjusted_brier, difficulty_anchor, target_difficulty
 from foretell.metrics.metric import METRICS
 from foretell.metrics.scores import brier_index
+from foretell.number_text import number, plural
 from foretell.questions.errors import InputError
-from foretell.report.numbers import number, plural
-from foretell.report.study import CellValue, StudyResult, column, count, forest_chart, table, words
-from foretell.scoring.scoreboard import OVERALL
+from foretell.report.numbers import CellValue
+from foretell.report.study import column, count, forest_chart, table, words
+from foretell.report.study_result import StudyResult
+from foretell.scoring.table import OVERALL
 from foretell.scoring.verdict import Verdict, corrected
 from foretell.studies.configurations import UNLINKED, linked_configs, study_configs, with_scope
 from foretell.studies.inputs import StudyData
@@ -29,7 +31,7 @@ NOTES = (
 )
 BOARD = (
     column("adjusted Brier", "Brier score minus difficulty plus a constant", 3),
-    column("Δ best", "minus the best, on the targets both answered: how difficult they are cancels out", 3),
+    column("Δ best", "minus the best, on the targets both answered, so that their difficulty cancels out", 3),
     column("adjusted BI", "100·(1 − √adjusted Brier)"),
     column("Brier", "as it is, on what was answered", 3),
     count("n", "targets answered"),
@@ -41,7 +43,7 @@ def difficulty_section(data: StudyData) -> StudyResult:
     """Rank by difficulty-adjusted Brier scores as ForecastBench does, also where questions differ."""
     everybody = study_configs(data, two_for="difficulty")
     some = next(iter(everybody.values()))
-    configs = linked_configs(everybody, known=np.isfinite(some.rows.price) & (some.rows.kind != "dataset"))
+    configs = linked_configs(everybody, known_effect=np.isfinite(some.rows.price) & (some.rows.kind != "dataset"))
     difficulty = _difficulty(configs, some)
     adjusted = {
         name: interval
@@ -49,24 +51,22 @@ def difficulty_section(data: StudyData) -> StudyResult:
         if (interval := _adjusted(examples, difficulty, data.resampling)) is not None
     }
     if not adjusted:
-        raise InputError(
-            "no difficulty is known", hint="it takes prices, or questions that several forecasters answered"
-        )
+        raise InputError("no difficulty is known", hint="give prices, or questions that several forecasters answered")
     ranked = dict(sorted(adjusted.items(), key=lambda item: item[1].estimate))
     best, *others = ranked
     verdicts = _against_best(best, {name: configs[name] for name in ranked}, difficulty, data.resampling)
     board: dict[str, tuple[CellValue, ...]] = {}
-    for name, one in ranked.items():
+    for name, adjusted_score in ranked.items():
         score = raw_brier(data.tables[name])
         plain = float(weighted_means(score[None], some.weight)[0]), int(np.isfinite(score).sum())
-        board[name] = (one, verdicts.get(name), brier_index(max(0.0, one.estimate)), *plain)
-    beaten = sum(one.says == "worse" and one.survives for one in verdicts.values())
+        board[name] = (adjusted_score, verdicts.get(name), brier_index(max(0.0, adjusted_score.estimate)), *plain)
+    beaten = sum(verdict.says == "worse" and verdict.survives for verdict in verdicts.values())
     label = "adjusted Brier score, lower is better"
     result = StudyResult(
         name="variance",
-        title="Scores without the difficulty of the questions",
+        title="Scores adjusted for the difficulty of the questions",
         sentences=(
-            f"With difficulty taken out {best} is best, adjusted Brier {number(ranked[best].estimate, 3)}; corrected "
+            f"Adjusted for difficulty, {best} is best, adjusted Brier {number(ranked[best].estimate, 3)}; corrected "
             f"for their number, {beaten} of {plural(len(others), 'other')} are worse by more than chance.",
         ),
         tables=(
@@ -81,7 +81,7 @@ def difficulty_section(data: StudyData) -> StudyResult:
 
 def _difficulty(configs: Mapping[str, Examples], some: Examples) -> Floats:
     """Return the difficulty of every target."""
-    p = np.stack([one.rows.raw for one in configs.values()])
+    p = np.stack([config.rows.raw for config in configs.values()])
     method, target = np.nonzero(np.isfinite(p))
     return target_difficulty(
         p[method, target],
@@ -95,13 +95,13 @@ def _difficulty(configs: Mapping[str, Examples], some: Examples) -> Floats:
 
 def _adjusted(examples: Examples, difficulty: Floats, how: Resampling) -> Interval | None:
     score = raw_brier(examples)
-    known = np.isfinite(score) & np.isfinite(difficulty) & (examples.weight > 0)
-    if not known.any():
+    scored = np.isfinite(score) & np.isfinite(difficulty) & (examples.weight > 0)
+    if not scored.any():
         return None
     exists = np.isfinite(difficulty)
     constant = difficulty_anchor(difficulty[exists], examples.weight[exists])
-    values = adjusted_brier(score[known], difficulty[known], constant)
-    return known_mean(values, examples.rows.cluster[known], how, examples.weight[known])
+    values = adjusted_brier(score[scored], difficulty[scored], constant)
+    return known_mean(values, examples.rows.cluster[scored], how, examples.weight[scored])
 
 
 def _against_best(
@@ -109,15 +109,15 @@ def _against_best(
 ) -> dict[str, Verdict]:
     """Return the verdicts on all others against the best, corrected for their number."""
     metric, some, mine = METRICS["adjusted_brier"], configs[best], raw_brier(configs[best]) - difficulty
-    found: list[Verdict] = []
+    verdicts: list[Verdict] = []
     for name in (name for name in configs if name != best):
         score = raw_brier(configs[name]) - difficulty
         common = np.isfinite(score) & np.isfinite(mine)
         if common.any():
             design = study_design(some.take(common), OVERALL)
             compared = compare_paired(score[common], mine[common], design, resampling=how, bounds=metric.bounds)
-            found.append(Verdict.of(compared, (name, best), metric, level=how.level))
-    return {one.first: one for one in corrected(found)}
+            verdicts.append(Verdict.of(compared, (name, best), metric, level=how.level))
+    return {verdict.first: verdict for verdict in corrected(verdicts)}
 
 
 def _hardest(some: Examples, difficulty: Floats) -> list[tuple[str, tuple[CellValue, ...]]]:
@@ -125,6 +125,6 @@ def _hardest(some: Examples, difficulty: Floats) -> list[tuple[str, tuple[CellVa
     order = np.argsort(-np.nan_to_num(difficulty, nan=-1.0), kind="stable")[:HARDEST]
     price = [float(rows.price[i]) if np.isfinite(rows.price[i]) else None for i in order]
     return [
-        (str(rows.question[i]), (str(rows.target[i]), float(difficulty[i]), shown, float(some.outcome[i])))
-        for i, shown in zip(order.tolist(), price, strict=True)
+        (str(rows.question[i]), (str(rows.target[i]), float(difficulty[i]), shown_price, float(some.outcome[i])))
+        for i, shown_price in zip(order.tolist(), price, strict=True)
     ]

@@ -8,12 +8,13 @@ import numpy as np
 
 from foretell.forecasters.combine.ensemble import BestSoFar, EqualWeights, GreedySelection, PooledWeights, SkillWeights
 from foretell.metrics.arrays import Floats
-from foretell.report.numbers import number, plural, value_text
-from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, forest_chart, table, words
-from foretell.scoring.scoreboard import OVERALL
+from foretell.number_text import number, plural
+from foretell.report.numbers import CellValue, value_text
+from foretell.report.study import StudyTable, column, count, forest_chart, table, words
+from foretell.report.study_result import StudyResult
+from foretell.scoring.table import MARKET_PRICE, OVERALL
 from foretell.scoring.verdict import corrected
 from foretell.studies.configurations import (
-    CROWD,
     MODEL_FREE,
     baseline_forecasts,
     best_config,
@@ -26,17 +27,18 @@ from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.scores import brier_of, groups_of, raw_brier, rule_score_table, rule_scores
 from foretell.studies.sections import SECTION, run_sections
 
-BESIDE = "price, else base rate"
+EXTRA_MEMBER = "price, else base rate"
 BEST = "the best so far"
 ENSEMBLE_NOTES = (
-    f"Members are all configurations and, as one more, the {BESIDE}; forecasters without a model, such as the "
-    "stack, are members where the tables hold their forecasts. Equal: the logit mean of all. Skill: better ones count "
-    "more, as far as the past shows more than noise. Pooled: log-odds stacked by logistic regression, shrunk to equal "
-    "shares. Greedy: starts with the best and adds whoever lowers the squared error of the mean most (Caruana et al. "
-    "2004), with or without repetition; it has to beat equal weights on later rounds, or equal weights are used.",
+    f"Members are all configurations and, as one more, the {EXTRA_MEMBER}; forecasters without a model, such as "
+    "model_free, are members if the tables contain their forecasts. Equal: the logit mean of all. Skill: better ones "
+    "count more, as far as the past shows more than noise. Pooled: log-odds stacked by logistic regression, shrunk to "
+    "equal shares. Greedy: starts with the best and adds the one that lowers the squared error of the mean most "
+    "(Caruana et al. 2004), with or without repetition; it has to beat equal weights on later rounds, or equal weights "
+    "are used.",
     "Each round is answered with weights that were chosen on what was asked and known before it; before there is a "
     f"past, weights are equal. Differences are to {BEST}, the single member chosen in the same way; the best in "
-    "hindsight is nobody's choice and stands there for comparison.",
+    "hindsight could not have been chosen and is shown for comparison only.",
 )
 
 
@@ -63,12 +65,12 @@ def ensembles_section(data: StudyData) -> StudyResult:
     """Score ensembles whose weights come from the past alone, against the best single forecaster of the past."""
     configs = study_configs(data, two_for="an ensemble")
     names, best = tuple(configs), best_config(configs)
-    # The logit means of all forecasters are the trials of one table.
-    said = [one.rows.raw for one in configs.values()]
+    # Use the logit means of all forecasters as the trials of one table.
+    forecasts = [config.rows.raw for config in configs.values()]
     free = baseline_forecasts(configs[best])
-    if (beside := free.get(MODEL_FREE, free.get(CROWD))) is not None:
-        names, said = (*names, BESIDE), [*said, beside]
-    members = replace(configs[best], rows=configs[best].rows.with_trials(np.stack(said)))
+    if (extra := free.get(MODEL_FREE, free.get(MARKET_PRICE))) is not None:
+        names, forecasts = (*names, EXTRA_MEMBER), [*forecasts, extra]
+    members = replace(configs[best], rows=configs[best].rows.with_trials(np.stack(forecasts)))
     methods = {
         "equal weights": EqualWeights(names=names),
         "weights by skill": SkillWeights(names=names),
@@ -81,11 +83,13 @@ def ensembles_section(data: StudyData) -> StudyResult:
     for done, (name, method) in enumerate({BEST: BestSoFar(names=names), **methods}.items()):
         data.progress(done, len(methods) + 1)
         scores[name] = brier_of(fit_under_protocol(method, members, "past only").p, members)
-    found = rule_scores(scores, members, BEST, data.resampling)
+    rule_results = rule_scores(scores, members, BEST, data.resampling)
     board = "Ensembles, weights from the past alone"
     fitted = {name: method.fit(members) for name, method in methods.items()}
-    weights = {member: [100 * one.weights[i] for one in fitted.values()] for i, member in enumerate(names)}
-    gains = corrected([gap for one in found if one.name in methods and (gap := one.verdicts.get(OVERALL)) is not None])
+    weights = {member: [100 * rule.weights[i] for rule in fitted.values()] for i, member in enumerate(names)}
+    gains = corrected(
+        [gap for result in rule_results if result.name in methods and (gap := result.verdicts.get(OVERALL)) is not None]
+    )
     better = sum(gap.says == "better" and gap.survives for gap in gains)
     each = "; ".join(f"{gap.first} {value_text(gap, 1)}" for gap in gains)
     result = StudyResult(
@@ -96,13 +100,15 @@ def ensembles_section(data: StudyData) -> StudyResult:
             f"Better by more than chance, corrected for the number of ensembles tried: {better} of {len(gains)}.",
         ),
         tables=(
-            rule_score_table(board, found, groups_of(members), styles={BEST: "reference"}),
+            rule_score_table(board, rule_results, groups_of(members), styles={BEST: "reference"}),
             table("Weights from now on, %", "Forecaster", [count(m, "weight in percent") for m in methods], weights),
         ),
         charts=(
-            forest_chart("ensembles", "Brier index", {o.name: o.index.get(OVERALL) for o in found}, "Brier index"),
+            forest_chart(
+                "ensembles", "Brier index", {o.name: o.index.get(OVERALL) for o in rule_results}, "Brier index"
+            ),
         ),
-        notes=(*ENSEMBLE_NOTES, *(f"{name}: {one.told}." for name, one in fitted.items())),
+        notes=(*ENSEMBLE_NOTES, *(f"{name}: {rule.reason}." for name, rule in fitted.items())),
     )
     return with_scope(result, data, configs)
 
@@ -146,8 +152,8 @@ def _divergence_table(names: list[str], matrix: Floats) -> StudyTable:
     rows: dict[str, tuple[CellValue, ...]] = {}
     for i, name in enumerate(names):
         others = [(float(matrix[i, j]), other) for j, other in enumerate(names) if j != i]
-        known = sorted(pair for pair in others if np.isfinite(pair[0]))
-        if known:
-            (least, near), (most, far) = known[0], known[-1]
-            rows[name] = (float(np.mean([value for value, _ in known])), near, least, far, most)
+        distances = sorted(pair for pair in others if np.isfinite(pair[0]))
+        if distances:
+            (least, near), (most, far) = distances[0], distances[-1]
+            rows[name] = (float(np.mean([value for value, _ in distances])), near, least, far, most)
     return table("Divergence in bits", "Forecaster", DIVERGENCE, rows)

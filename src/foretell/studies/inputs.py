@@ -32,18 +32,16 @@ from foretell.scoring.role_columns import ROLE_COLUMNS, RoleColumns
 
 if TYPE_CHECKING:
     from foretell.forecasters.agent.agent import BeliefAgent
-    from foretell.forecasters.forecaster import Context
+    from foretell.forecasters.forecaster import Context, Forecaster
     from foretell.forecasters.tree.proposition import Tree
     from foretell.runs.runtime import Runtime
     from foretell.scoring.table import ForecastCost
-    from foretell.studies.consistency import StatedForecast
-    from foretell.studies.reasoning import ReasoningCase
-    from foretell.studies.trajectories import TracedTrial
+    from foretell.studies.cases import ReasoningCase, StatedForecast, TracedTrial, TreeFacts
 
 T = TypeVar("T")
 R = TypeVar("R")
 AT_ONCE = 50
-"""Number of concurrent cases. A trial's time limit runs while it waits, so more at once would only make trials late."""
+"""Number of concurrent cases. A trial's time limit runs while it waits, so more at once would only cause timeouts."""
 StudyProgress = Callable[[int, int], None]
 
 
@@ -135,7 +133,7 @@ class AgentStudyOptions(StudyOptions):
     budget: float | None = BUDGET
 
 
-# What studies look at.
+# The data of studies.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +145,8 @@ class StudyData:
     progress: StudyProgress = ignore_progress
     trees: Mapping[str, Sequence["Tree"]] = field(default_factory=dict[str, Sequence["Tree"]])
     """Finished trees, by the run or the rule they come from."""
+    tree_facts: Mapping[str, Sequence["TreeFacts"]] = field(default_factory=dict[str, Sequence["TreeFacts"]])
+    """The questions behind the trees of runs, in the order of the trees."""
     costs: Mapping[str, "ForecastCost"] = field(default_factory=dict[str, "ForecastCost"])
     """Cost of a forecast, by forecaster."""
     factors: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
@@ -194,6 +194,8 @@ class AgentTrials(StudyModels):
     """An agent with the questions it will be tried on."""
 
     agent: "BeliefAgent"
+    shown: "Callable[[BeliefAgent], Forecaster]"
+    """Returns the agent, or a changed one, with the contexts that the run shows it."""
     questions: Sequence[Question]
     trials: int
     """Number of trials of each question in the whole run."""
@@ -217,7 +219,7 @@ class StudyServices(DataInputs, Protocol):
         ...
 
     def check_models(self, names: Sequence[str]) -> None:
-        """Raise an error for a missing key before the first of several models has been paid."""
+        """Raise an error for a missing key before any model is called."""
         ...
 
     def model(self, study: str, name: str, budget: float | None) -> AbstractAsyncContextManager[StudyModels]:
@@ -255,12 +257,12 @@ async def gather_bounded(
 
     The first exception stops all.
     """
-    turns, done = asyncio.Semaphore(AT_ONCE), 0
+    semaphore, done = asyncio.Semaphore(AT_ONCE), 0
     progress(0, len(cases))
 
-    async def one(case: T) -> R:
+    async def run_case(case: T) -> R:
         nonlocal done
-        async with turns:
+        async with semaphore:
             result = await work(case)
         done += 1
         progress(done, len(cases))
@@ -268,9 +270,9 @@ async def gather_bounded(
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(case)) for case in cases]
-    except BaseExceptionGroup as broken:
-        raise broken.exceptions[0] from None
+            tasks = [group.create_task(run_case(case)) for case in cases]
+    except BaseExceptionGroup as group_error:
+        raise group_error.exceptions[0] from None
     return [task.result() for task in tasks]
 
 
@@ -305,10 +307,18 @@ def load_study(name: str) -> Study:
     return study_of(plugins.load(KIND, name), name)
 
 
-def study_of(function: Callable[[Any, Any], Any], name: str | None = None) -> Study:
-    """Wrap a function as a study; the type of its parameter `options` says which options it takes."""
+def study_of(function: Callable[..., Any], name: str | None = None) -> Study:
+    """Wrap a function of tables, or of tables and options, as a study.
+
+    The type of its parameter `options` is the class of its options.
+    """
     options = get_type_hints(function).get("options", StudyOptions)
-    return Study(name=name or function.__name__, run=function, options=options)
+
+    def without_options(inputs: Any, _: Any) -> Any:
+        return function(inputs)
+
+    run = function if plugins.takes_arguments(function, 2) else without_options
+    return Study(name=name or function.__name__, run=run, options=options)
 
 
 def study_questions() -> dict[str, str]:
@@ -321,7 +331,7 @@ def study_questions() -> dict[str, str]:
 
 @cache
 def _first_line(place: str) -> str:
-    """Return the first line of a function's docstring, read from the source: a list must not load every module."""
+    """Return the first line of a function's docstring, read from the source without importing the module."""
     module, attribute = place.split(":")
     spec = find_spec(module)
     if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):

@@ -1,8 +1,8 @@
-"""Study: does a belief steer what follows? Overwrite it at one step, leave all else as it was, and watch later steps.
+"""Study: does a belief influence later steps? Overwrite it at one step, change nothing else, and compare later steps.
 
-Two runs of the same trial share every word up to the step: with a journal the second pays only for what comes after. On
-the log-odds scale, the share of a push that remains k steps later is (x′ₜ₊ₖ − xₜ₊ₖ) / (x′ₜ − xₜ), where x is the belief
-in the untouched run and x′ that in the pushed run. One means that the belief is carried on, zero that it is ignored.
+Two runs of the same trial are identical up to that step, so with a journal the second pays only for later steps. On the
+log-odds scale, the share of a push that remains k steps later is (x′ₜ₊ₖ − xₜ₊ₖ) / (x′ₜ − xₜ), where x is the belief
+in the untouched run and x′ that in the pushed run. One means that later beliefs keep the push, zero that they lose it.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,19 +10,18 @@ from dataclasses import dataclass, replace
 from math import isfinite, log, nan
 
 from foretell.forecasters.agent.agent import BeliefAgent
-from foretell.forecasters.agent.answer_format import thresholds_of
 from foretell.forecasters.agent.loop import BeliefIntervention
-from foretell.forecasters.forecaster import Context
+from foretell.forecasters.forecaster import Context, Forecaster
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, mean_interval, rate_interval
+from foretell.number_text import number
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
+from foretell.questions.thresholds import thresholds_of
 from foretell.questions.trace import ForecastMade
 from foretell.report.charts.timelines import paths_plot
-from foretell.report.numbers import number
+from foretell.report.numbers import CellValue
 from foretell.report.study import (
-    CellValue,
     StudyChart,
-    StudyResult,
     StudyTable,
     column,
     count,
@@ -32,7 +31,9 @@ from foretell.report.study import (
     with_cost,
     words,
 )
+from foretell.report.study_result import StudyResult
 from foretell.request import setting
+from foretell.studies.cases import EventTrace
 from foretell.studies.inputs import (
     AgentStudyOptions,
     StudyProgress,
@@ -42,22 +43,22 @@ from foretell.studies.inputs import (
     ignore_progress,
     refuse_if_all_failed,
 )
-from foretell.studies.trajectories import EventTrace, belief_path, failure_counts, run_trial
+from foretell.studies.trace_summary import belief_path, failure_counts, run_trial
 
 EDGE = 0.005
-"""Log-odds are taken this far inside 0 and 1, so that a belief near certainty does not swamp all others."""
+"""Probabilities are clipped this far inside 0 and 1, so that a belief near certainty does not dominate all others."""
 FINAL = "in the forecast"
 ADVICE = (
     "Every question is run twice with the same words up to a step. There the second run's belief is overwritten, and "
-    "what follows is compared on the log-odds scale: 1 means that all of the push is still there, 0 that it is "
-    "forgotten, below 0 that the model went the other way.",
-    "Mostly followed: the share of pairs in which more than half of the push is left in the forecast. A belief that "
-    "steers nothing is decoration; one that is followed blindly makes early mistakes last.",
+    "later steps are compared on the log-odds scale: 1 means that all of the push is still there, 0 that none is left, "
+    "below 0 that the model moved in the opposite direction.",
+    "Mostly followed: the share of pairs in which more than half of the push is left in the forecast. A low share "
+    "means that the stated belief has little influence, a high one that early mistakes persist.",
     "Intervals come from resampling whole questions. Trials that ended before a belief could be overwritten are not "
     "compared; they may be the easy ones.",
 )
 SHARES = (
-    count("n", "pairs that got so far"),
+    count("n", "pairs with a belief there"),
     column("left", "mean share of the push that is left", 2),
     column("mostly followed", "share of pairs with more than half of the push left", 2),
 )
@@ -122,7 +123,7 @@ def _logit(p: float) -> float:
 
 
 def opposite(p: float) -> float:
-    """Return a belief on the other side of one half: far enough to matter, but not absurd."""
+    """Return a belief on the other side of one half, at a moderate distance from it."""
     return 0.85 if p < 0.5 else 0.15
 
 
@@ -132,20 +133,24 @@ async def try_pushes(
     context_of: Callable[[Question], Context],
     *,
     step: int,
+    shown: Callable[[BeliefAgent], Forecaster] = lambda agent: agent,
     progress: StudyProgress = ignore_progress,
 ) -> list[tuple[EventTrace, PushPair | None]]:
-    """Run every question untouched and, if possible, again with its belief pushed."""
+    """Run every question untouched and, if possible, again with its belief pushed.
+
+    `shown` returns an agent that is shown what was gathered for the questions.
+    """
 
     async def pair(question: Question) -> tuple[EventTrace, PushPair | None]:
-        untouched = await run_trial(agent, question, context_of(question))
+        untouched = await run_trial(shown(agent), question, context_of(question))
         target = question.targets[0].id
         beliefs = belief_path(untouched)
-        # A belief that came with the answer steers nothing: there must be a later one.
+        # The last belief has no later step to influence, so there must be a later one.
         if step - 1 not in beliefs or max(beliefs) <= step - 1:
             return untouched, None
         to = opposite(beliefs[step - 1][target])
         pushing = replace(agent, push=BeliefIntervention(step=step, p={target: to}))
-        pushed = await run_trial(pushing, question, context_of(question))
+        pushed = await run_trial(shown(pushing), question, context_of(question))
         return untouched, PushPair(
             question_id=question.id, target=target, step=step, to=to, untouched=untouched, pushed=pushed
         )
@@ -169,11 +174,13 @@ async def study(inputs: StudyServices, options: InterventionOptions) -> StudyRes
       foretell study intervention run.yaml --limit 30 --budget 5
     """
     async with inputs.agent(options) as setup:
-        suitable = [one for one in setup.questions if thresholds_of(one) is None]
+        suitable = [question for question in setup.questions if thresholds_of(question) is None]
         questions = evenly_spaced(suitable, options.limit)
         if not questions:
             raise InputError("none of the questions asks for probabilities", column="questions")
-        tried = await try_pushes(setup.agent, questions, setup.context, step=options.step, progress=setup.progress)
+        tried = await try_pushes(
+            setup.agent, questions, setup.context, step=options.step, shown=setup.shown, progress=setup.progress
+        )
         cost = setup.cost
     failures = failure_counts(trace for trace, _ in tried)
     refuse_if_all_failed(setup.name, list(failures), len(tried) - failures.total())
@@ -190,22 +197,26 @@ def intervention_study(
 ) -> StudyResult:
     """Study many pushes; trials that ended before the step have no pair and are counted."""
     pairs = [(pair, measure_push(pair)) for _, pair in tried if pair is not None]
-    pushes = [(pair.question_id, one) for pair, one in pairs if one is not None]
-    longest = max((len(one.shares_left) for _, one in pushes), default=0)
+    pushes = [(pair.question_id, outcome) for pair, outcome in pairs if outcome is not None]
+    longest = max((len(outcome.shares_left) for _, outcome in pushes), default=0)
     places: dict[str, Shares] = {
         f"{k + 1} belief{'s' * (k > 0)} later": [
-            (question, one.shares_left[k]) for question, one in pushes if len(one.shares_left) > k
+            (question, outcome.shares_left[k]) for question, outcome in pushes if len(outcome.shares_left) > k
         ]
         for k in range(longest)
     }
-    places[FINAL] = [(question, one.final) for question, one in pushes if isfinite(one.final)]
+    places[FINAL] = [(question, outcome.final) for question, outcome in pushes if isfinite(outcome.final)]
     ways: dict[str, Shares] = {
-        name: [(question, one.final) for question, one in pushes if isfinite(one.final) and one.push * sign > 0]
+        name: [
+            (question, outcome.final)
+            for question, outcome in pushes
+            if isfinite(outcome.final) and outcome.push * sign > 0
+        ]
         for name, sign in (("pushed up", 1), ("pushed down", -1))
     }
     later, directions = ({name: _row(shares, resampling) for name, shares in group.items()} for group in (places, ways))
-    left = {name: _left(shares, resampling) for name, shares in places.items()}
-    courses = [[(0, 1.0), *enumerate(one.shares_left, start=1)] for _, one in pushes]
+    remaining = {name: _left(shares, resampling) for name, shares in places.items()}
+    courses = [[(0, 1.0), *enumerate(outcome.shares_left, start=1)] for _, outcome in pushes]
     title = "Share of each push that is left"
     followed = paths_plot(courses, title, label="beliefs later", level=0.0, unit=False)
     caption = "On the log-odds scale; in brackets intervals, questions resampled."
@@ -214,8 +225,8 @@ def intervention_study(
     failures = failure_counts(trace for trace, _ in tried).most_common(3)
     return StudyResult(
         name="intervention",
-        title="Does a belief steer what follows?",
-        sentences=(_sentence(places[FINAL], left[FINAL]),),
+        title="Does a belief influence later steps?",
+        sentences=(_sentence(places[FINAL], remaining[FINAL]),),
         tables=(
             table("What is left of a push", "Where", SHARES, later, caption=caption),
             table("In the forecast, by direction", "Push", SHARES, directions),
@@ -223,7 +234,7 @@ def intervention_study(
         ),
         charts=(
             forest_chart(
-                "left", "Share of the push that is left", left, "share of the push left", decimals=2, reference=0.0
+                "left", "Share of the push that is left", remaining, "share of the push left", decimals=2, reference=0.0
             ),
             StudyChart(name="followed", title="Push by push", chart=followed),
         ),
@@ -244,20 +255,20 @@ def _row(shares: Shares, resampling: Resampling) -> tuple[CellValue, ...]:
 
 
 def _every_push(pairs: Sequence[tuple[PushPair, PushOutcome | None]]) -> StudyTable:
-    """Table of every pair, so that odd ones can be looked up."""
+    """Return a table of every pair."""
     rows: list[tuple[str, tuple[CellValue, ...]]] = []
-    for pair, one in pairs:
-        later = " ".join(number(share, 2) for share in one.shares_left) if one else None
-        final = one.final if one and isfinite(one.final) else None
-        rows.append((pair.question_id, (pair.target, one.push if one else None, pair.to, later, final)))
+    for pair, outcome in pairs:
+        later = " ".join(number(share, 2) for share in outcome.shares_left) if outcome else None
+        final = outcome.final if outcome and isfinite(outcome.final) else None
+        rows.append((pair.question_id, (pair.target, outcome.push if outcome else None, pair.to, later, final)))
     return table("Every push", "Question", PUSHES, rows)
 
 
-def _sentence(shares: Shares, left: Interval | None) -> str:
-    if left is None:
+def _sentence(shares: Shares, remaining: Interval | None) -> str:
+    if remaining is None:
         return "No pair of trials could be compared."
     followed = sum(share > 0.5 for _, share in shares)
     return (
-        f"{number(left.estimate, 2)} of a push is left in the forecast (interval {number(left.low, 2)} to "
-        f"{number(left.high, 2)}); {followed} of {len(shares)} were mostly followed."
+        f"{number(remaining.estimate, 2)} of a push is left in the forecast (interval {number(remaining.low, 2)} to "
+        f"{number(remaining.high, 2)}); {followed} of {len(shares)} were mostly followed."
     )

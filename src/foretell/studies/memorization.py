@@ -15,6 +15,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from foretell.data.datasets.question_files import ONLY_TARGET, read_outcomes
+from foretell.data.datasets.question_set import asked_key
 from foretell.forecasters.forecaster import Context, attempt
 from foretell.forecasters.prompt.elicitation import OutcomeNames, rationale_in, read_probabilities
 from foretell.forecasters.prompt.forecaster import PromptForecaster
@@ -40,7 +41,9 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question
-from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, draw_settings, table, with_cost
+from foretell.report.numbers import CellValue
+from foretell.report.study import StudyTable, column, count, draw_settings, table, with_cost
+from foretell.report.study_result import StudyResult
 from foretell.request import setting
 from foretell.runs.question_sets import open_benchmark
 from foretell.scoring.verdict import Verdict
@@ -77,7 +80,7 @@ memory where there is one, else by judgement.
 - Use the names of outcomes in backticks, all of them and no others."""
 
 
-# What a model is asked, and what it says.
+# Questions to a model, and its answers.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +91,7 @@ class PastEvent:
     truth: Mapping[str, int]
     """Outcome (0 or 1) by target id; targets without a known outcome are absent."""
     refused: tuple[RefusedArticle, ...] = ()
-    """Published sources that the fence refuses, so that no model is shown them."""
+    """Published sources that the leakage filter refuses, so that no model is shown them."""
 
     def __post_init__(self) -> None:
         unknown = set(self.truth) - {target.id for target in self.question.targets}
@@ -140,20 +143,21 @@ class RecallResult:
 async def recall_events(
     events: Sequence[PastEvent], context_of: Callable[[Question], Context], progress: StudyProgress = ignore_progress
 ) -> list[RecallResult]:
-    """Ask the model about every event three times: what it remembers, a forecast without sources, and one with them."""
+    """Ask the model about every event three times: what it remembers, a forecast without sources, and one with them.
+
+    An event that comes without sources is asked about twice.
+    """
 
     async def remember(past: PastEvent) -> RecallResult:
         # A past event is asked about as of its own context.
-        context = replace(context_of(past.question), as_of=past.context.as_of)
-        stored = StoredContexts([past.context])
-        bare, informed = (PromptForecaster(contexts=stored, view=view) for view in (NONE, SOURCES))
-        memory, without, with_sources = await asyncio.gather(
-            _ask_recollection(past.question, context),
-            attempt(bare, past.question, context),
-            attempt(informed, past.question, context),
-        )
+        contexts = StoredContexts([past.context])
+        context = replace(context_of(past.question), as_of=past.context.as_of, contexts=contexts)
+        views = (NONE, SOURCES) if past.context.sources else (NONE,)
+        forecasts = (attempt(PromptForecaster(view=view), past.question, context) for view in views)
+        memory, answers = await asyncio.gather(_ask_recollection(past.question, context), asyncio.gather(*forecasts))
         problems = [memory] if isinstance(memory, str) else []
-        problems += [one.error for one in (without, with_sources) if isinstance(one, Failure)]
+        problems += [answer.error for answer in answers if isinstance(answer, Failure)]
+        without, with_sources = (*answers, None)[:2]
         return RecallResult(
             past=past,
             recollection=None if isinstance(memory, str) else memory,
@@ -184,7 +188,7 @@ async def _ask_recollection(question: Question, context: Context) -> Recollectio
 def recall_messages(question: Question, names: OutcomeNames) -> tuple[Message, ...]:
     """Return the messages to the model.
 
-    Unlike a forecaster, it is told when the event ended, because that helps to place it.
+    Unlike for a forecast, they include when the event ended, because that helps to identify it.
     """
     recalled = ", ".join(f'"{key}": "<yes, no or unknown>"' for key in list(names.keys)[:3])
     numbers = ", ".join(f'"{key}": <number>' for key in list(names.keys)[:3])
@@ -208,10 +212,10 @@ def read_recollection(reply: Mapping[str, Any], names: OutcomeNames) -> Recollec
     if recognised is None:
         raise UnusableReply("`recognised` must be true or false")
     p = read_probabilities({name: part for name, part in reply.items() if name == "probabilities"}, names).p
-    given, facts = reply.get("recalled"), reply.get("facts")
+    recalled_words, facts = reply.get("recalled"), reply.get("facts")
     recalled: dict[str, int] = {}
-    if recognised and isinstance(given, Mapping):
-        for name, word in list(cast("Mapping[Any, Any]", given).items())[:5000]:
+    if recognised and isinstance(recalled_words, Mapping):
+        for name, word in list(cast("Mapping[Any, Any]", recalled_words).items())[:5000]:
             target, came_true = names.find(str(name)), _flag(word)
             if target is not None and came_true is not None:
                 recalled[target] = int(came_true)
@@ -225,10 +229,10 @@ def read_recollection(reply: Mapping[str, Any], names: OutcomeNames) -> Recollec
     )
 
 
-def _flag(given: Any) -> bool | None:
-    if isinstance(given, bool):
-        return given
-    word = given.strip(" .!\"'").casefold() if isinstance(given, str) else ""
+def _flag(value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    word = value.strip(" .!\"'").casefold() if isinstance(value, str) else ""
     return {"yes": True, "true": True, "no": False, "false": False}.get(word)
 
 
@@ -251,30 +255,36 @@ def _schema(names: OutcomeNames) -> dict[str, Any]:
 
 def past_events(dataset: str, *, outcomes: Path | None = None, limit: int | None = None) -> list[PastEvent]:
     """Return events with a known outcome, each as last asked; `outcomes` adds those that the question set lacks."""
-    questions = open_benchmark(dataset).questions
-    told_apart = read_outcomes(outcomes) if outcomes is not None else ()
-    listed = {(one.question_id, one.target_id): one.outcome for one in told_apart}
+    benchmark = open_benchmark(dataset)
+    questions = benchmark.questions
+    extra = read_outcomes(outcomes) if outcomes is not None else ()
+    listed = {(resolution.question_id, resolution.target_id): resolution.outcome for resolution in extra}
     resolved = questions.outcomes()
-    known: dict[str, tuple[Question, dict[str, int]]] = {}
+    resolved_questions: dict[str, tuple[Question, dict[str, int]]] = {}
     for question in questions.questions:
         truth: dict[str, int] = {}
         for target in question.targets:
-            # A set tells outcomes for each asking, or once for all; in a table one target needs no name.
+            # A question set has outcomes for each due date, or one for all; in a table, a single target needs no name.
             alone = listed.get((question.id, ONLY_TARGET)) if len(question.targets) == 1 else None
-            told = resolved.get((question.id, question.due, target.id), resolved.get((question.id, None, target.id)))
-            outcome = next((o for o in (listed.get((question.id, target.id)), alone, told) if o is not None), None)
+            own_outcome = resolved.get(
+                (question.id, question.due, target.id), resolved.get((question.id, None, target.id))
+            )
+            outcome = next(
+                (o for o in (listed.get((question.id, target.id)), alone, own_outcome) if o is not None), None
+            )
             if outcome is not None:
                 truth[target.id] = outcome
         if truth:
-            known[question.id] = question, truth
-    if not known:
+            resolved_questions[question.id] = question, truth
+    if not resolved_questions:
         hint = "give --outcomes, a table of question, target and outcome"
         raise InputError("none of the questions has a known outcome", column="--questions", hint=hint)
     events: list[PastEvent] = []
-    for question, truth in evenly_spaced(list(known.values()), limit):
-        articles = questions.contexts.get((question.id, question.due), ())
-        refused = tuple(refused_articles(question, articles))
-        events.append(PastEvent(context=from_articles(question, articles), truth=truth, refused=refused))
+    for question, truth in evenly_spaced(list(resolved_questions.values()), limit):
+        material = questions.contexts.get(asked_key(question), ())
+        refused = () if isinstance(material, str) else tuple(refused_articles(question, material))
+        context = benchmark.contexts.get(question) or from_articles(question, ())
+        events.append(PastEvent(context=context, truth=truth, refused=refused))
     return events
 
 
@@ -284,7 +294,7 @@ ADVICE = (
     "Claimed: the model says that it remembers this very event. Right: it claims so and every outcome it recalls is "
     "what happened. Wrong: it claims so and at least one is not. Vague: it claims so and recalls no outcome.",
     "Mis-recall is the share of wrong ones among those that recall an outcome. A model that claims much and "
-    "mis-recalls much makes up memories; a backtest before its knowledge ends cannot be trusted either way.",
+    "mis-recalls much makes up memories. In either case, a backtest before its knowledge cutoff cannot be trusted.",
     "Shares carry Wilson intervals over events. Brier scores are means over events, each event the mean over its "
     "outcomes. The gain is Brier without sources minus Brier with them, paired by event: above 0 where sources help.",
 )
@@ -335,12 +345,14 @@ async def study(inputs: StudyServices, options: MemorizationOptions) -> StudyRes
         async with inputs.model("memorization", name, options.budget) as models:
             by_model[name] = await recall_events(events, models.context, models.progress)
             cost += models.cost
-        problems = [problem for one in by_model[name] for problem in one.problems]
-        answered = sum(one.memory is not None or one.without is not None for one in by_model[name])
+        problems = [problem for result in by_model[name] for problem in result.problems]
+        answered = sum(result.memory is not None or result.without is not None for result in by_model[name])
         refuse_if_all_failed(name, problems, answered)
     result = memorization_study(by_model, options.resampling)
-    refused = [article for one in events for article in one.refused]
-    notes = refusal_notes(refused, len(refused) + sum(len(one.context.sources) for one in events), MOST_NAMED)
+    refused = [article for event in events for article in event.refused]
+    notes = refusal_notes(refused, len(refused) + sum(len(event.context.sources) for event in events), MOST_NAMED)
+    bare = sum(not event.context.sources for event in events)
+    notes += [f"{bare} of {len(events)} events have no sources and were asked about without them only"] if bare else []
     result = replace(result, notes=(*result.notes, *notes))
     return with_cost(result, cost, models=", ".join(options.models), events=len(events))
 
@@ -350,19 +362,24 @@ def memorization_study(by_model: Mapping[str, RecallGroup], resampling: Resampli
     rates: dict[str, tuple[CellValue, ...]] = {}
     claims: list[str] = []
     for model, group in by_model.items():
-        found = [one.recollection for one in group if one.recollection and one.recollection.recognised]
-        rates[model] = (*_shares(group), float(median(len(one.facts) for one in found)) if found else None)
+        recollections = [
+            result.recollection for result in group if result.recollection and result.recollection.recognised
+        ]
+        rates[model] = (
+            *_shares(group),
+            float(median(len(recollection.facts) for recollection in recollections)) if recollections else None,
+        )
         counts = _counts(group)
         claimed = counts.total() - counts["none"]
         claims.append(
             f"{model} claims to remember {claimed} of {counts.total()} events and is wrong on {counts['wrong']}"
         )
-    categories = sorted({one.past.question.category for group in by_model.values() for one in group})
+    categories = sorted({result.past.question.category for group in by_model.values() for result in group})
     by_category = {
         (category or "no category") + (f" · {model}" if len(by_model) > 1 else ""): _shares(part)
         for category in categories
         for model, group in by_model.items()
-        if (part := [one for one in group if one.past.question.category == category])
+        if (part := [result for result in group if result.past.question.category == category])
     }
     facts = column("facts", "median number of details that go with a claim")
     caption = "Shares of events with a usable answer; in brackets intervals."
@@ -382,7 +399,7 @@ def memorization_study(by_model: Mapping[str, RecallGroup], resampling: Resampli
 
 
 def _counts(group: RecallGroup) -> Counter[MemoryKind]:
-    return Counter(one.memory for one in group if one.memory is not None)
+    return Counter(result.memory for result in group if result.memory is not None)
 
 
 def _shares(group: RecallGroup) -> tuple[CellValue, ...]:
@@ -399,8 +416,8 @@ def _scores_table(by_model: Mapping[str, RecallGroup], resampling: Resampling) -
     for model, group in by_model.items():
         parts = {
             "all events": list(group),
-            "recalled right": [one for one in group if one.memory == "right"],
-            "not recalled, or wrongly": [one for one in group if one.memory in ("wrong", "vague", "none")],
+            "recalled right": [result for result in group if result.memory == "right"],
+            "not recalled, or wrongly": [result for result in group if result.memory in ("wrong", "vague", "none")],
         }
         rows |= {f"{model} · {name}": _brier_row(part, resampling) for name, part in parts.items() if part}
     caption = "Asked what it remembers; forecasting without sources and market; forecasting with sources."
@@ -408,17 +425,20 @@ def _scores_table(by_model: Mapping[str, RecallGroup], resampling: Resampling) -
 
 
 def _brier_row(group: RecallGroup, resampling: Resampling) -> tuple[CellValue, ...]:
-    cluster = np.array([one.past.question.cluster for one in group])
+    cluster = np.array([result.past.question.cluster for result in group])
     ways = np.array(
-        [[_brier(way, one.past.truth) for way in (one.recollection, one.without, one.with_sources)] for one in group]
+        [
+            [_brier(way, result.past.truth) for way in (result.recollection, result.without, result.with_sources)]
+            for result in group
+        ]
     )
-    known = np.isfinite(ways)
-    means = [mean_interval(ways[k, way].tolist(), cluster[k].tolist(), resampling) for way, k in enumerate(known.T)]
+    scored = np.isfinite(ways)
+    means = [mean_interval(ways[k, way].tolist(), cluster[k].tolist(), resampling) for way, k in enumerate(scored.T)]
     gain = None
-    if (known[:, 1] & known[:, 2]).any():
-        found = compare_paired(ways[:, 1], ways[:, 2], cluster, resampling=resampling)
+    if (scored[:, 1] & scored[:, 2]).any():
+        comparison = compare_paired(ways[:, 1], ways[:, 2], cluster, resampling=resampling)
         names = ("without sources", "with sources")
-        gain = Verdict.of(found, names, "brier", level=resampling.level, unit="event")
+        gain = Verdict.of(comparison, names, "brier", level=resampling.level, unit="event")
     return (len(group), *means, gain)
 
 
@@ -428,9 +448,13 @@ def _brier(answer: Recollection | Forecast | None, truth: Mapping[str, int]) -> 
 
 
 def _notes(model: str, group: RecallGroup) -> list[str]:
-    lost = Counter(problem for one in group for problem in one.problems)
-    notes = [f"{model}: {n} answers came to nothing: {why}" for why, n in lost.most_common(3)]
-    bare = sum(one.recollection.recognised and len(one.recollection.facts) < PROOF for one in group if one.recollection)
+    lost = Counter(problem for result in group for problem in result.problems)
+    notes = [f"{model}: {n} answers were not usable: {why}" for why, n in lost.most_common(3)]
+    bare = sum(
+        result.recollection.recognised and len(result.recollection.facts) < PROOF
+        for result in group
+        if result.recollection
+    )
     if bare:
         notes.append(f"{model}: {bare} claims to remember come with fewer than {PROOF} details")
     try:
@@ -438,9 +462,9 @@ def _notes(model: str, group: RecallGroup) -> list[str]:
     except InputError:
         cutoff = None
     if cutoff is None:
-        return [*notes, f"{model}: it is not known when its knowledge ends"]
-    # Not to remember what ended after the model's knowledge is no fault.
-    knows, ends = AsOf.day(cutoff), [one.past.question.closes_at for one in group]
+        return [*notes, f"{model}: its knowledge cutoff is not known"]
+    # A model cannot remember events that ended after its knowledge cutoff.
+    knows, ends = AsOf.day(cutoff), [result.past.question.closes_at for result in group]
     if late := sum(end is None or not knows.admits(end) for end in ends):
-        notes.append(f"{model}: {late} events ended after {cutoff}, when its knowledge does, or at no known time")
+        notes.append(f"{model}: {late} events ended after its knowledge cutoff, {cutoff}, or at an unknown time")
     return notes

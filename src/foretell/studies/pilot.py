@@ -1,25 +1,19 @@
-"""A pilot: a few questions of a run, asked to see whether trials end with a forecast, and at what price."""
+"""A pilot: a few questions of a run, to check whether trials end with a forecast, and at what cost."""
 
 from collections.abc import Sequence
 
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, share_interval
+from foretell.number_text import dollars
 from foretell.questions.errors import InputError
 from foretell.questions.trace import ModelCalled
-from foretell.report.study import (
-    CellValue,
-    StudyResult,
-    StudyTable,
-    column,
-    count,
-    draw_settings,
-    table,
-    words,
-)
+from foretell.report.numbers import CellValue
+from foretell.report.study import StudyTable, column, count, draw_settings, table, words
+from foretell.report.study_result import StudyResult
+from foretell.studies.cases import TracedTrial
+from foretell.studies.trace_summary import failure_counts
 from foretell.studies.trajectories import (
     ADVICE,
-    TracedTrial,
     TrialGroup,
-    failure_counts,
     group_trials,
     trajectory_charts,
     trajectory_tables,
@@ -28,7 +22,7 @@ from foretell.studies.trajectories import (
 COMPLETED = 0.95
 """Share of trials that must end in a forecast."""
 SUBMITTED = 0.8
-"""Share of trials in which the model itself must submit; the others are salvaged from its last belief."""
+"""Share of trials in which the model itself must submit; in the others, its last belief is used."""
 MOST_UNUSABLE = 1.0
 """Maximum number of replies per trial that had to be asked for again."""
 PILOT_ADVICE = (
@@ -68,13 +62,15 @@ def judge_pilot(
         raise InputError("a pilot needs at least one question", column="--pilot")
     groups = group_trials({model: trials}, resampling)
     reasons = _shortcomings(groups[model], trials, submits=submits)
-    unpriced = sum(isinstance(event, ModelCalled) and event.dollars is None for one in trials for event in one.trace)
-    # Nothing is said of the price of the run where that of a call is not known.
-    each = None if unpriced else groups[model].mean(lambda one: one.dollars)
+    unpriced = sum(
+        isinstance(event, ModelCalled) and event.dollars is None for trial in trials for event in trial.trace
+    )
+    # Without the price of every call, the cost of the run cannot be estimated.
+    each = None if unpriced else groups[model].mean(lambda summary: summary.dollars)
     cost = [] if planned is None else [_planned(planned, each)]
     tables = [_marks(groups[model], submits=submits), *cost, *trajectory_tables(groups)]
-    notes = [f"{n} × {why}" for why, n in failure_counts(one.trace for one in trials).most_common(5)]
-    notes += [f"{unpriced} calls have no known price: dollars leave them out"] if unpriced else []
+    notes = [f"{n} × {why}" for why, n in failure_counts(trial.trace for trial in trials).most_common(5)]
+    notes += [f"{unpriced} calls have no known price and are not included in the dollars"] if unpriced else []
     return StudyResult(
         name="pilot",
         title=f"Pilot of {model}",
@@ -90,12 +86,12 @@ def judge_pilot(
 
 def _shortcomings(group: TrialGroup, trials: Sequence[TracedTrial], *, submits: bool) -> list[str]:
     """Return the reasons why the model does not pass."""
-    n, failed = len(trials), sum(not one.how for one in group.summaries)
-    submitted = sum(one.how == "submitted" for one in group.summaries) / n
-    unusable = sum(one.unusable for one in group.summaries) / n
+    n, failed = len(trials), sum(not summary.how for summary in group.summaries)
+    submitted = sum(summary.how == "submitted" for summary in group.summaries) / n
+    unusable = sum(summary.unusable for summary in group.summaries) / n
     reasons: list[str] = []
     if (n - failed) / n < COMPLETED:
-        most = failure_counts(one.trace for one in trials).most_common(1)
+        most = failure_counts(trial.trace for trial in trials).most_common(1)
         reasons.append(f"{failed} of {n} trials failed{f', most often: {most[0][0]}' if most else ''}")
     if submits and submitted < SUBMITTED:
         reasons.append(f"only {submitted:.0%} of trials submitted an answer of their own")
@@ -106,36 +102,36 @@ def _shortcomings(group: TrialGroup, trials: Sequence[TracedTrial], *, submits: 
 
 def _verdict(group: TrialGroup, reasons: Sequence[str]) -> str:
     trials = group.summaries
-    completed = share_interval(sum(bool(one.how) for one in trials), len(trials))
+    completed = share_interval(sum(bool(trial.how) for trial in trials), len(trials))
     assert completed is not None
     verdict = f"Failed: {'; '.join(reasons)}" if reasons else "Passed"
     return (
         f"{verdict}. {completed.estimate:.0%} of {len(trials)} trials completed ({completed.low:.0%} to "
-        f"{completed.high:.0%}), {sum(one.how == 'submitted' for one in trials) / len(trials):.0%} submitted, "
-        f"${sum(one.dollars for one in trials) / len(trials):.4f} a trial."
+        f"{completed.high:.0%}), {sum(trial.how == 'submitted' for trial in trials) / len(trials):.0%} submitted, "
+        f"{dollars(sum(trial.dollars for trial in trials) / len(trials))} a trial."
     )
 
 
 def _marks(group: TrialGroup, *, submits: bool) -> StudyTable:
     marks = (
-        ("trials completed", group.rate(lambda one: float(bool(one.how))), COMPLETED, True),
-        (SUBMISSIONS, group.rate(lambda one: float(one.how == "submitted")), SUBMITTED, True),
-        ("replies asked for again, per trial", group.mean(lambda one: one.unusable), MOST_UNUSABLE, False),
+        ("trials completed", group.rate(lambda summary: float(bool(summary.how))), COMPLETED, True),
+        (SUBMISSIONS, group.rate(lambda summary: float(summary.how == "submitted")), SUBMITTED, True),
+        ("replies asked for again, per trial", group.mean(lambda summary: summary.unusable), MOST_UNUSABLE, False),
     )
     rows: dict[str, tuple[CellValue, ...]] = {}
-    for name, found, bound, least in marks:
+    for name, interval, bound, least in marks:
         if name == SUBMISSIONS and not submits:
             continue
-        passed = found and (found.estimate >= bound if least else found.estimate <= bound)
-        asked = f"at {'least' if least else 'most'} {bound:g}"
-        rows[name] = (len(group.trials), found, asked, "yes" if passed else "no")
+        passed = interval and (interval.estimate >= bound if least else interval.estimate <= bound)
+        required = f"at {'least' if least else 'most'} {bound:g}"
+        rows[name] = (len(group.trials), interval, required, "yes" if passed else "no")
     caption = "Found values decide; in brackets 95 % intervals, questions resampled."
     return table("The pilot", "Mark", MARKS, rows, caption=caption)
 
 
 def _planned(trials: int, each: Interval | None) -> StudyTable:
-    """Return what the planned run would cost at the exam's mean price."""
+    """Return what the planned run would cost at the mean cost of a trial of the pilot."""
     row: tuple[CellValue, ...] = (trials, None, None, None)
     if each is not None:
-        row = (trials, each, trials * each.estimate, f"${trials * each.low:.2f} to ${trials * each.high:.2f}")
+        row = (trials, each, trials * each.estimate, f"{dollars(trials * each.low)} to {dollars(trials * each.high)}")
     return table("What the run will cost", "Run", PLANNED, {"planned": row})

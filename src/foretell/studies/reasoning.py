@@ -11,29 +11,16 @@ from typing import Any
 
 from foretell.data.datasets.rows import Row, csv_rows
 from foretell.data.untrusted import rows_as_csv
-from foretell.forecasters.agent.agent import without_numbers
-from foretell.forecasters.prompt.prediction_context import PredictionContext
-from foretell.forecasters.prompt.rendering import BOTH, ContextView, render
 from foretell.metrics.agreement import rater_agreement
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, mean_interval
-from foretell.models.canonical import content_key
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object, schema_errors
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
-from foretell.report.study import (
-    CellValue,
-    StudyFile,
-    StudyResult,
-    StudyTable,
-    column,
-    count,
-    draw_settings,
-    forest_chart,
-    table,
-    with_cost,
-)
+from foretell.report.numbers import CellValue
+from foretell.report.study import StudyFile, StudyTable, column, count, draw_settings, forest_chart, table, with_cost
+from foretell.report.study_result import StudyResult
 from foretell.request import setting
+from foretell.studies.cases import ReasoningCase
 from foretell.studies.inputs import (
     BUDGET,
     RunOptions,
@@ -44,7 +31,7 @@ from foretell.studies.inputs import (
     refuse_if_all_failed,
 )
 
-# Five sides of a written forecast and what earns which mark, with one forecast marked as an example.
+# Five dimensions of a written forecast and the meaning of each mark, with one forecast marked as an example.
 # The dimensions are those of Prophet Arena (2025, appendix D.7); the marks are described in our own words.
 
 
@@ -68,8 +55,8 @@ class RubricDimension:
 
 
 DIMENSIONS: Mapping[str, RubricDimension] = {
-    one.name: one
-    for one in (
+    dimension.name: dimension
+    for dimension in (
         RubricDimension(
             name="sources",
             label="source selection",
@@ -154,12 +141,12 @@ Marks:
 - synthesis: 3. The pieces fit together, but how much each counts can only be guessed.
 - alignment: 3. Four in five fits the argument; why not nine in ten stays open, and 0.78 is not four in five.
 - uncertainty: 4. Weather and lateness are specific and bear on the slack; their effect is not put in numbers."""
-"""A marked forecast on a matter outside the study, which shows the judge where the scale lies."""
+"""A marked forecast on another subject, which shows the judge how to use the scale."""
 
 
 def judge_instruction() -> str:
-    """Return everything that a judge is told before it sees a case."""
-    rubric = "\n\n".join(one.prompt_text() for one in DIMENSIONS.values())
+    """Return the instruction of the judge, which comes before the case."""
+    rubric = "\n\n".join(dimension.prompt_text() for dimension in DIMENSIONS.values())
     names = ", ".join(f'"{name}": {{"reason": "<why>", "score": <mark>}}' for name in DIMENSIONS)
     return (
         "You mark the reasoning of forecasts. You are given a question as it stood at a moment, what the forecaster "
@@ -190,7 +177,7 @@ class Rating:
 
 def rating_sheet(items: Sequence[tuple[str, str]]) -> str:
     """Return an empty sheet for raters as CSV: the id and the text of each item, and a column for every mark."""
-    rows = [{ITEM: item, "text": shown} for item, shown in items]
+    rows = [{ITEM: item, "text": text} for item, text in items]
     return rows_as_csv(rows, (ITEM, RATER, *DIMENSIONS, "text"))
 
 
@@ -219,38 +206,10 @@ def _score(row: Row, name: str) -> int:
 # The study.
 
 
-LONGEST_REASONS = 12_000
 _MARK = closed_object(
     {"reason": {"type": "string"}, "score": {"type": "integer", "minimum": LOWEST, "maximum": HIGHEST}}
 )
 SCHEMA = closed_object(dict.fromkeys(DIMENSIONS, _MARK))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReasoningCase:
-    """One forecast to be marked: what was shown, what was answered, and why."""
-
-    context: PredictionContext
-    forecast: Forecast
-    view: ContextView = BOTH
-    """Which part of the context the forecaster was shown."""
-
-    @property
-    def item(self) -> str:
-        """An anonymous id for raters, which does not reveal the forecaster."""
-        made = self.forecast
-        parts = [self.context.digest, self.view.name, made.forecaster, made.trial, made.rationale]
-        return content_key(["reasoning", *parts])[:16]
-
-    @property
-    def reasons(self) -> str:
-        """The forecaster's rationale without its numbers."""
-        return without_numbers(self.forecast.rationale)[:LONGEST_REASONS]
-
-    def sheet(self) -> str:
-        """Return the text that the judge reads, for people who rate it."""
-        numbers = "\n".join(f"- {target}: {p:.3f}" for target, p in self.forecast.p.items())
-        return f"{render(self.context, self.view)}\n\n# Probabilities\n\n{numbers}\n\n# Reasons\n\n{self.reasons}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,8 +231,10 @@ def judge_request(case: ReasoningCase, judge: str) -> Request:
 
     It is JSON, so that no text can pose as another, and does not name the forecaster.
     """
+    found = [{"call": result.call, "result": result.text} for result in case.found]
     task = {
-        "case": render(case.context, case.view),
+        "case": case.shown,
+        **({"found": found} if found else {}),
         "probabilities": {target: round(p, 4) for target, p in case.forecast.p.items()},
         "rationale": case.reasons,
     }
@@ -319,13 +280,13 @@ ADVICE = (
     "Intervals come from resampling whole events, since forecasts of one event share their material. Two forecasters "
     "are told apart by the same judge only as far as people agree with it: see the table of agreement.",
     "Kappa is 1 for perfect agreement and 0 for what chance alone would give, with disagreements weighted by their "
-    "square (κ²) or their size (κ). A kappa near that between people is as much as can be asked for.",
+    "square (κ²) or their size (κ). No more can be expected than the kappa between people.",
     "Where nearly all marks are the same, kappa and correlation say little, even if raters hardly ever differ: look "
     "at the distance and the share of equal marks then.",
 )
 MARKS = (
     count("n"),
-    *(column(name, one.asks, 2) for name, one in DIMENSIONS.items()),
+    *(column(name, dimension.asks, 2) for name, dimension in DIMENSIONS.items()),
     column("mean", decimals=2),
 )
 AGREEMENT = (
@@ -381,7 +342,7 @@ async def study(inputs: StudyServices, options: ReasoningOptions) -> StudyResult
     async with inputs.model("reasoning", options.model, options.budget) as models:
         marked = await mark_cases(cases, models.model, options.model, models.progress)
         cost = models.cost
-    problems = [one.problem for one in marked if one.problem]
+    problems = [entry.problem for entry in marked if entry.problem]
     refuse_if_all_failed(options.model, problems, len(marked) - len(problems))
     result = reasoning_study(marked, ratings, options.resampling)
     return replace(with_cost(result, cost, model=options.model), files=files)
@@ -391,20 +352,20 @@ def reasoning_study(
     marked: Sequence[MarkedCase], ratings: Sequence[Rating] = (), resampling: Resampling = DEFAULT_RESAMPLING
 ) -> StudyResult:
     """Study a judge's marks, with people's ratings of the same items if there are any."""
-    done = [one for one in marked if one.scores]
+    done = [entry for entry in marked if entry.scores]
     board = _by_forecaster(done, resampling)
     means = {name: mean for name, mean in board.column("mean").items() if isinstance(mean, Interval)}
     chart = forest_chart("marks", "Mean marks", means, "mean mark, 1 to 5", decimals=2)
     sentence = "No forecast was marked."
     if done:
-        weakest = min(DIMENSIONS, key=lambda name: sum(one.scores[name] for one in done))
-        overall, label = fmean(one.mean for one in done), DIMENSIONS[weakest].label
+        weakest = min(DIMENSIONS, key=lambda name: sum(entry.scores[name] for entry in done))
+        overall, label = fmean(entry.mean for entry in done), DIMENSIONS[weakest].label
         sentence = f"{len(done)} forecasts have a mean mark of {overall:.2f}; they are weakest in {label}."
-    lost = Counter(one.problem for one in marked if not one.scores)
+    lost = Counter(entry.problem for entry in marked if not entry.scores)
     notes = [f"{n} forecasts could not be marked: {why}" for why, n in lost.most_common(5)]
-    known = {one.case.item for one in marked}
-    if strangers := sum(one.item not in known for one in ratings):
-        notes.append(f"{strangers} ratings are of items that were not judged")
+    judged_items = {entry.case.item for entry in marked}
+    if unjudged := sum(rating.item not in judged_items for rating in ratings):
+        notes.append(f"{unjudged} ratings are of items that were not judged")
     return StudyResult(
         name="reasoning",
         title=TITLE,
@@ -419,12 +380,12 @@ def reasoning_study(
 
 def _by_forecaster(done: Sequence[MarkedCase], resampling: Resampling) -> StudyTable:
     groups: dict[str, list[MarkedCase]] = {}
-    for one in done:
-        groups.setdefault(one.case.forecast.forecaster, []).append(one)
+    for entry in done:
+        groups.setdefault(entry.case.forecast.forecaster, []).append(entry)
     rows: dict[str, tuple[CellValue, ...]] = {}
-    for name, group in sorted(groups.items(), key=lambda pair: -fmean(one.mean for one in pair[1])):
-        cluster = [one.case.context.question.cluster for one in group]
-        marks = [*([one.scores[side] for one in group] for side in DIMENSIONS), [one.mean for one in group]]
+    for name, group in sorted(groups.items(), key=lambda pair: -fmean(entry.mean for entry in pair[1])):
+        cluster = [entry.case.context.question.cluster for entry in group]
+        marks = [*([entry.scores[side] for entry in group] for side in DIMENSIONS), [entry.mean for entry in group]]
         rows[name] = (len(group), *(mean_interval(values, cluster, resampling) for values in marks))
     caption = "Mean marks from 1 to 5, the best mean first; in brackets intervals, events resampled."
     return table("Marks by forecaster", "Forecaster", MARKS, rows, caption=caption)
@@ -436,19 +397,19 @@ MarkPair = tuple[int, int, str]
 
 def _agreements(done: Sequence[MarkedCase], ratings: Sequence[Rating], resampling: Resampling) -> list[StudyTable]:
     """Tables of agreement between people and judge, and among people, by dimension."""
-    judged = {one.case.item: one.scores for one in done}
+    judged = {entry.case.item: entry.scores for entry in done}
     with_judge: dict[str, list[MarkPair]] = {
         name: [
-            (one.scores[name], judged[one.item][name], one.item)
-            for one in ratings
-            if name in one.scores and one.item in judged
+            (rating.scores[name], judged[rating.item][name], rating.item)
+            for rating in ratings
+            if name in rating.scores and rating.item in judged
         ]
         for name in DIMENSIONS
     }
     by_item: dict[str, list[Rating]] = {}
-    for one in ratings:
-        by_item.setdefault(one.item, []).append(one)
-    # Every pair of raters of an item, both ways round: neither of two people is the first.
+    for rating in ratings:
+        by_item.setdefault(rating.item, []).append(rating)
+    # Every pair of raters of an item, in both orders, because neither of them is the reference.
     among_people: dict[str, list[MarkPair]] = {
         name: [
             pair
@@ -471,6 +432,14 @@ def _row(pairs: Sequence[MarkPair], resampling: Resampling) -> tuple[CellValue, 
     if not pairs:
         return (0, 0, *[None] * 9)
     first, second, items = zip(*pairs, strict=True)
-    found = rater_agreement(first, second, items, resampling=resampling)
-    means = (found.kappa, found.linear, found.pearson, found.spearman, found.distance)
-    return (found.items, found.ratings, *means, found.variance, found.bias, found.exact, found.within_one)
+    agreement = rater_agreement(first, second, items, resampling=resampling)
+    means = (agreement.kappa, agreement.linear, agreement.pearson, agreement.spearman, agreement.distance)
+    return (
+        agreement.items,
+        agreement.ratings,
+        *means,
+        agreement.variance,
+        agreement.bias,
+        agreement.exact,
+        agreement.within_one,
+    )

@@ -19,10 +19,11 @@ from foretell.metrics.clusters import ResamplingDesign, factorise, share_days
 from foretell.metrics.comparison import compare_paired
 from foretell.metrics.metric import METRICS
 from foretell.metrics.scores import brier_index
-from foretell.report.numbers import percent, signed
-from foretell.report.study import CellValue, RowStyle, StudyChart, StudyTable, column, forest_chart, table, words
+from foretell.number_text import percent, signed
+from foretell.report.numbers import CellValue
+from foretell.report.study import RowStyle, StudyChart, StudyTable, column, forest_chart, table, words
 from foretell.scoring.breakdown import Breakdown
-from foretell.scoring.scoreboard import OVERALL
+from foretell.scoring.table import OVERALL
 from foretell.scoring.verdict import Verdict
 
 KINDS = ("market", "dataset")
@@ -85,7 +86,7 @@ def rule_scores(
             name=name,
             n=int(np.isfinite(score).sum()),
             completion=float(np.isfinite(score).mean()),
-            index={group: found for group in groups if (found := _index(score, examples, group, resampling))},
+            index={group: index for group in groups if (index := _index(score, examples, group, resampling))},
             verdicts={
                 group: replace(verdict, group=within)
                 for group in groups
@@ -137,18 +138,18 @@ def mean_of_runs(values: Floats) -> Floats:
 
 def known_mean(values: Floats, cluster: Strings, how: Resampling, weight: Floats | None = None) -> Interval | None:
     """Return the weighted mean of the values that exist, with whole clusters resampled; None if there are none."""
-    known = np.isfinite(values)
+    exists = np.isfinite(values)
     if weight is not None:
-        known &= weight > 0
-    design = ResamplingDesign(cluster=cluster[known], weight=None if weight is None else weight[known])
-    return bootstrap_score(values[known], design, resampling=how) if known.any() else None
+        exists &= weight > 0
+    design = ResamplingDesign(cluster=cluster[exists], weight=None if weight is None else weight[exists])
+    return bootstrap_score(values[exists], design, resampling=how) if exists.any() else None
 
 
 def weighted_means(rows: Floats, weight: Floats) -> Floats:
     """Return the weighted mean of every row over its columns that are not NaN; NaN if there is none."""
-    known = np.isfinite(rows)
-    total = known @ weight
-    return np.divide(np.where(known, rows, 0.0) @ weight, total, out=np.full(len(rows), np.nan), where=total > 0)
+    exists = np.isfinite(rows)
+    total = exists @ weight
+    return np.divide(np.where(exists, rows, 0.0) @ weight, total, out=np.full(len(rows), np.nan), where=total > 0)
 
 
 def step_scores(
@@ -178,10 +179,10 @@ def paired_verdict(
     if not common.any():
         return None
     metric, design = METRICS["brier_index"], study_design(examples.take(common), group)
-    found = compare_paired(
+    comparison = compare_paired(
         first[common], second[common], design, statistic=metric.from_sums, resampling=how, bounds=metric.bounds
     )
-    return Verdict.of(found, names, metric, level=how.level)
+    return Verdict.of(comparison, names, metric, level=how.level)
 
 
 def mean_gain(
@@ -207,8 +208,8 @@ def mean_gain(
     weight = examples.weight[member, None] * both[member]
     a, b = (np.hstack([np.nan_to_num(scores[member]) * weight, weight]) for scores in (a, b))
     design = study_design(examples.take(member), group, weighted=False)
-    found = compare_paired(a, b, design, statistic=mean_index, resampling=how).times(times)
-    return None if isnan(found.diff) else Verdict.of(found, CHANGE, "brier_index", level=how.level)
+    comparison = compare_paired(a, b, design, statistic=mean_index, resampling=how).times(times)
+    return None if isnan(comparison.diff) else Verdict.of(comparison, CHANGE, "brier_index", level=how.level)
 
 
 def mean_index(sums: Floats) -> Floats:
@@ -220,8 +221,8 @@ def mean_index(sums: Floats) -> Floats:
     (75.0, 50.0)
     """
     index = brier_index_from_sums(np.stack(np.split(sums, 2, axis=-1), axis=-1))
-    known = np.isfinite(index)
-    return mean_from_sums(np.stack([np.where(known, index, 0.0).sum(axis=-1), known.sum(axis=-1)], axis=-1))
+    exists = np.isfinite(index)
+    return mean_from_sums(np.stack([np.where(exists, index, 0.0).sum(axis=-1), exists.sum(axis=-1)], axis=-1))
 
 
 def rule_score_table(
@@ -230,9 +231,9 @@ def rule_score_table(
     """Table of rules: index and verdict against the reference, by kind and overall."""
     kinds = [group for group in groups if group != OVERALL]
     columns = [
-        one
+        heading
         for kind in kinds
-        for one in (
+        for heading in (
             column(kind, f"Brier index on {kind} questions"),
             column(f"Δ {kind}", f"minus the reference on {kind} questions"),
         )
@@ -244,10 +245,10 @@ def rule_score_table(
         column("done", "share of the targets answered"),
     ]
     rows: list[tuple[str, list[CellValue]]] = []
-    for one in scores:
-        values = [part for kind in kinds for part in (estimate(one, kind), one.verdicts.get(kind))]
-        overall = (one.index.get(OVERALL), one.verdicts.get(OVERALL), one.n, percent(one.completion))
-        rows.append((one.name, [*values, *overall]))
+    for score in scores:
+        values = [part for kind in kinds for part in (estimate(score, kind), score.verdicts.get(kind))]
+        overall = (score.index.get(OVERALL), score.verdicts.get(OVERALL), score.n, percent(score.completion))
+        rows.append((score.name, [*values, *overall]))
     return table(title, "", columns, rows, styles=styles)
 
 
@@ -278,12 +279,12 @@ class PairedGains:
     @property
     def better(self) -> int:
         """Number of configurations that gain."""
-        return sum(one.diff > 0 for one in self.by_config.values())
+        return sum(verdict.diff > 0 for verdict in self.by_config.values())
 
     @property
     def clearly_worse(self) -> int:
         """Number of configurations that lose by more than chance."""
-        return sum(one.says == "worse" for one in self.by_config.values())
+        return sum(verdict.says == "worse" for verdict in self.by_config.values())
 
     def values(self) -> tuple[CellValue, ...]:
         """Return the values of the `SPREAD` columns of a table."""
@@ -331,12 +332,14 @@ def gains_table(title: str, row_header: str, gains: Mapping[str, PairedGains], *
     kinds = [kind for kind in KINDS if kind in next(iter(gains.values())).kinds]
     columns = [column(f"Δ {kind}", f"mean difference on {kind} questions", decimals) for kind in kinds]
     columns.append(column("Δ", "mean difference overall, all of them on the same resamples", decimals))
-    rows = {name: (*(one.kinds.get(kind) for kind in kinds), one.mean, *one.values()) for name, one in gains.items()}
+    rows = {
+        name: (*(gain.kinds.get(kind) for kind in kinds), gain.mean, *gain.values()) for name, gain in gains.items()
+    }
     return table(title, row_header, (*columns, *SPREAD), rows)
 
 
 def gains_chart(name: str, title: str, gains: Mapping[str, PairedGains], label: str) -> StudyChart:
     """Chart of the mean gains, the largest on top."""
     order = sorted(gains, key=lambda name: -gains[name].mean.diff)
-    means = {one: gains[one].mean.interval for one in order}
+    means = {row: gains[row].mean.interval for row in order}
     return forest_chart(name, title, means, label, decimals=2, reference=0.0)

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from foretell.questions.errors import InputError
-from foretell.report.study import StudyChart, StudyResult, StudyTable
+from foretell.report.study import StudyChart, StudyTable
+from foretell.report.study_result import StudyResult
 from foretell.request import setting
 
 SECTION: Any = setting(None, "Only this section of the study (default: all that the input allows).")

@@ -1,4 +1,4 @@
-"""How much of the error is bias, how much is chance between runs? Confidence, hard-score variance, histograms.
+"""How much of the error is bias, and how much is chance between runs: confidence, hard-score variance, histograms.
 
 After Analytica (2026), sections 3 and 5.1. A run is a trial; a yes-no target is a task with two options, of which the
 one that comes true is worth 1 and the other 0.
@@ -13,10 +13,12 @@ from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.scores import right_side
-from foretell.report.charts.calibration import unit_histogram
+from foretell.number_text import number, plural
+from foretell.report.charts.calibration import histogram
 from foretell.report.charts.svg import Chart, empty
-from foretell.report.numbers import number, plural, value_text
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, table
+from foretell.report.numbers import CellValue, value_text
+from foretell.report.study import StudyChart, StudyTable, column, table
+from foretell.report.study_result import StudyResult
 from foretell.studies.configurations import study_configs, with_scope
 from foretell.studies.inputs import StudyData
 from foretell.studies.scores import known_mean, mean_of_runs, weighted_means
@@ -67,9 +69,9 @@ def runs_histogram(examples: Examples, name: str) -> Chart:
     off = off[np.isfinite(off)]
     if not len(off):
         return empty("No run answered")
-    told = f"mean {number(float(off.mean()), 3)}, standard deviation {number(float(off.std()), 3)}"
+    summary = f"mean {number(float(off.mean()), 3)}, standard deviation {number(float(off.std()), 3)}"
     title = f"Distance of {len(off)} runs of {name} to what happened"
-    return unit_histogram(off, title, (name, told), what="distance to what happened", of="run", middle=0.5)
+    return histogram(off, title, (name, summary), what="distance to what happened", of="run", middle=0.5)
 
 
 STABILITY_NOTES = (
@@ -77,9 +79,9 @@ STABILITY_NOTES = (
     "options worth 1 and 0, hard is accuracy (an undecided 0.5 counts half) and soft is the chance given to what "
     "happened. Confidence is the chance of the likelier option.",
     "Variance is that of the hard score between runs of one question, as in the paper; spread is the standard "
-    "deviation of the probability itself. A tree that always answers 0.49 has neither, and is no better for it: read "
-    "both beside accuracy.",
-    "Against outcomes, the squared error of one run is that of the mean of endlessly many runs plus the variance "
+    "deviation of the probability itself. A tree that always answers 0.49 has neither and is still no better, so read "
+    "both together with accuracy.",
+    "Against outcomes, the squared error of one run is that of the mean of infinitely many runs plus the variance "
     "between runs.",
 )
 
@@ -87,11 +89,11 @@ STABILITY_NOTES = (
 def stability_section(data: StudyData) -> StudyResult:
     """Compare repeated runs of every forecaster: accuracy, confidence, and how far runs of one question differ."""
     tables = study_configs(data)
-    found = {name: RunStability.of(examples) for name, examples in tables.items()}
-    board = _board(found, tables, data.resampling)
-    # The first, and those whose runs differ least and most.
-    order = sorted(found, key=lambda name: float(np.nan_to_num(found[name].spread).mean()))
-    shown = dict.fromkeys([next(iter(found)), order[0], order[-1]])
+    by_method = {name: RunStability.of(examples) for name, examples in tables.items()}
+    board = _board(by_method, tables, data.resampling)
+    # Chart the first, and those whose runs differ least and most.
+    order = sorted(by_method, key=lambda name: float(np.nan_to_num(by_method[name].spread).mean()))
+    charted = dict.fromkeys([next(iter(by_method)), order[0], order[-1]])
     result = StudyResult(
         name="trials",
         title="Bias and chance between runs",
@@ -99,14 +101,14 @@ def stability_section(data: StudyData) -> StudyResult:
         tables=(board,),
         charts=tuple(
             StudyChart(name=f"runs-{i}", title=f"{name}: single runs", chart=runs_histogram(tables[name], name))
-            for i, name in enumerate(shown, 1)
+            for i, name in enumerate(charted, 1)
         ),
         notes=STABILITY_NOTES,
     )
     return with_scope(result, data, tables)
 
 
-def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
+def _board(by_method: Mapping[str, RunStability], tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
     columns = (
         column("accuracy", "of a single run, % (the hard score)"),
         column("soft", "chance given to what happened, %"),
@@ -118,18 +120,18 @@ def _board(found: Mapping[str, RunStability], tables: Mapping[str, Examples], ho
         column("runs"),
     )
     rows: dict[str, tuple[CellValue, ...]] = {}
-    for name, one in found.items():
+    for name, stability in by_method.items():
         cluster, weight = tables[name].rows.cluster, tables[name].weight
-        spread = known_mean(one.spread, cluster, how, weight)
+        spread = known_mean(stability.spread, cluster, how, weight)
         rows[name] = (
-            known_mean(one.accuracy, cluster, how, weight),
-            _estimate(one.soft, weight),
-            _estimate(one.brier, weight),
-            known_mean(one.confidence, cluster, how, weight),
-            known_mean(one.variance, cluster, how, weight),
+            known_mean(stability.accuracy, cluster, how, weight),
+            _estimate(stability.soft, weight),
+            _estimate(stability.brier, weight),
+            known_mean(stability.confidence, cluster, how, weight),
+            known_mean(stability.variance, cluster, how, weight),
             # From a variance in per cent to a standard deviation in points.
             10 * spread.estimate**0.5 if spread is not None else None,
-            _estimate(one.undecided, weight),
+            _estimate(stability.undecided, weight),
             len(tables[name].rows.trials),
         )
     return table("Stability", "Method", columns, rows)
@@ -143,11 +145,11 @@ def _estimate(values: Floats, weight: Floats) -> CellValue:
 def _stability_sentence(board: StudyTable) -> str:
     variance = board.numbers("variance")
     if not variance:
-        return "There is one run only: nothing to say about chance between runs."
+        return "There is only one run, so chance between runs cannot be estimated."
     least, most = min(variance, key=lambda name: variance[name]), max(variance, key=lambda name: variance[name])
     if variance[least] == variance[most]:
-        told = _describe(board, least)
-        return f"The hard score varies equally between runs for {plural(len(variance), 'method')}: {told}."
+        describe = _describe(board, least)
+        return f"The hard score varies equally between runs for {plural(len(variance), 'method')}: {describe}."
     return (
         f"The hard score varies least between runs for {_describe(board, least)} and most for {_describe(board, most)}."
     )

@@ -1,25 +1,28 @@
 """The inputs of studies: stored runs and tree files."""
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from foretell.forecasters.combine.aggregate import PANEL
-from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, known_at, ranked
-from foretell.forecasters.prompt.rendering import BOTH, VIEWS
+from foretell.forecasters.prompt.prediction_context import LONGEST_TITLE, PredictionContext, known_at, one_line
+from foretell.forecasters.prompt.rendering import BOTH, VIEWS, ContextView
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import read_tree
-from foretell.questions.as_of import AsOf
+from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.questions.trace import BeliefRevised, ToolUsed, TraceEvent
+from foretell.questions.trace import BeliefRevised, ModelCalled, QuestionShown, ToolUsed, TraceEvent, TreeGrown
 from foretell.runs.spec import RunSpec, spec_from_json
-from foretell.runs.store import CellKey, RunStore, find_run_row
-from foretell.studies.consistency import StatedForecast
-from foretell.studies.reasoning import ReasoningCase
-from foretell.studies.trajectories import TracedTrial
+from foretell.runs.store import RunStore, TrialKey, find_run_row
+from foretell.scoring.long_tables import day_text
+from foretell.scoring.run_scores import questions_of_runs
+from foretell.studies.cases import FoundResult, ReasoningCase, StatedForecast, TracedTrial, TreeFacts
+from foretell.tools.marks import source_parts, unmarked
 from foretell.tools.tool import SUBMIT
 
 
@@ -55,7 +58,7 @@ def with_distinct_names(runs: Sequence[StoredRun]) -> list[StoredRun]:
 
 TRACE = "context "
 """Prefix of the trace of a forecast on a context; the context's digest follows."""
-CellPlace = tuple[str, str, int]
+TrialPlace = tuple[str, str, int]
 """Question id, due time and trial."""
 
 
@@ -75,56 +78,145 @@ def read_statements(store: RunStore, run: str, *, name: str = "") -> list[Stated
     ]
 
 
-def read_cases(store: RunStore, run: str, find: Callable[[str], PredictionContext | None]) -> list[ReasoningCase]:
+FindContext = Callable[[str], PredictionContext | None]
+"""Digest → the context; None if it is not stored."""
+
+
+def read_cases(store: RunStore, run: str, find: FindContext, view: ContextView = BOTH) -> list[ReasoningCase]:
     """Return every forecast of a run that gives reasons, with what it was shown.
 
-    That is its context if one was shown and `find` knows its digest. An agent searches for itself: its case holds the
-    question and the results of its last tools, cut short.
+    That is its context if one was shown and `find` knows its digest, in the view that the forecaster recorded, or in
+    `view`. An agent searches itself: its case contains its first prompt and the results of its tools, as it read them.
     """
-    records, events = _records(store, run), _events(store, run)
+    contexts, events = shown_contexts(store, run, find, view), _events(store, run)
     cases: list[ReasoningCase] = []
     for place, question, forecast in _forecasts(store, run):
         if forecast.rationale.strip():
-            shown = find(forecast.trace.removeprefix(TRACE)) if forecast.trace.startswith(TRACE) else None
-            view = VIEWS.get(records.get(place, {}).get("view", ""), BOTH)
-            context = shown or _seen_by_agent(question, forecast.as_of, events.get(place, ()))
-            cases.append(ReasoningCase(context=context, forecast=forecast, view=view))
+            alone = PredictionContext(question=known_at(question, forecast.as_of), as_of=forecast.as_of)
+            context, shown = contexts.get(place, (alone, view))
+            happened = events.get(place, ())
+            prompt = next((event.text for event in happened if isinstance(event, QuestionShown)), "")
+            found = _found_by_agent(happened, forecast.rationale)
+            cases.append(ReasoningCase(context=context, forecast=forecast, view=shown, prompt=prompt, found=found))
     return cases
 
 
-def _seen_by_agent(question: Question, as_of: AsOf, events: Sequence[TraceEvent]) -> PredictionContext:
-    """Return a context of the question and the last ten results of the agent's tools."""
-    used = [one for one in events if isinstance(one, ToolUsed) and not one.failed and one.tool != SUBMIT]
-    sources: list[RankedSource] = []
-    for n, one in enumerate([one for one in used if one.result.strip()][-10:]):
-        words = [value for name, value in one.arguments.items() if isinstance(value, str) and name != "updated_belief"]
-        title = f"{one.tool}: {'; '.join(words)}"
-        sources.append(RankedSource(url=f"urn:step:{n}", title=title, summary=one.result))
-    asked = known_at(question, as_of)
-    return PredictionContext(question=asked, as_of=as_of, sources=ranked(sources), searcher="the agent")
+def shown_contexts(
+    store: RunStore, run: str, find: FindContext, view: ContextView = BOTH
+) -> dict[TrialPlace, tuple[PredictionContext, ContextView]]:
+    """Return the contexts that the trials of a run were shown, with the view as recorded, or `view`."""
+    records = _records(store, run)
+    shown: dict[TrialPlace, tuple[PredictionContext, ContextView]] = {}
+    for place, _, forecast in _forecasts(store, run):
+        context = find(forecast.trace.removeprefix(TRACE)) if forecast.trace.startswith(TRACE) else None
+        if context is not None:
+            shown[place] = context, VIEWS.get(records.get(place, {}).get("view", ""), view)
+    return shown
 
 
-def traces_of_runs(store: RunStore, starts: Sequence[str]) -> dict[str, list[TracedTrial]]:
+LONGEST_FOUND = 120_000
+"""Characters of results up to which all are shown; of more results, sources that are never cited are only named."""
+
+
+def _found_by_agent(events: Sequence[TraceEvent], rationale: str) -> tuple[FoundResult, ...]:
+    """Return the results of the agent's tools; every source that it cites is there as the agent read it."""
+    used = [event for event in events if isinstance(event, ToolUsed) and not event.failed and event.tool != SUBMIT]
+    used = [use for use in used if use.result.strip()]
+    stated = "\n".join(
+        (rationale, *(json.dumps(said, ensure_ascii=False, default=str) for said in _statements(events)))
+    )
+    whole = sum(len(use.result) for use in used) <= LONGEST_FOUND
+    found: list[FoundResult] = []
+    for use in used:
+        words = [value for name, value in use.arguments.items() if isinstance(value, str) and name != "updated_belief"]
+        text = unmarked(use.result)
+        if not whole:
+            heading, *parts = source_parts(text, use.sources)
+            cut = [
+                part if _cites(stated, source) else part.partition("\n")[0]
+                for source, part in zip(use.sources, parts, strict=False)
+            ]
+            text = "\n\n".join([heading, *cut])
+        call = one_line(f"{use.tool}: {'; '.join(words)}", LONGEST_TITLE)
+        found.append(FoundResult(call=call, text=text))
+    return tuple(found)
+
+
+def _statements(events: Sequence[TraceEvent]) -> Iterator[Mapping[str, Any]]:
+    """Yield what may cite sources: the agent's beliefs, and trees with the reports of their leaves."""
+    for event in events:
+        if isinstance(event, BeliefRevised):
+            yield event.belief
+        elif isinstance(event, TreeGrown):
+            yield event.document
+
+
+def _cites(text: str, source: str) -> bool:
+    """Whether a text names the id of a source.
+
+    >>> _cites("see page_12", "page_1"), _cites('{"source_id": "page_1"}', "page_1")
+    (False, True)
+    """
+    return re.search(rf"(?<!\w){re.escape(source)}(?!\w)", text) is not None
+
+
+CountCharacters = Callable[[str], int | None]
+"""Journal key of a reply → how many characters the model wrote in it; None if the reply is not stored."""
+
+
+def traces_of_runs(
+    store: RunStore, starts: Sequence[str], characters: CountCharacters = lambda key: None
+) -> dict[str, list[TracedTrial]]:
     """Return the traces of trials by name of the run, in the order of questions; a panel is not a trial."""
-    found: dict[str, list[TracedTrial]] = {}
+    traces: dict[str, list[TracedTrial]] = {}
     for run in find_stored_runs(store, starts):
         events = sorted(_events(store, run.id).items())
-        trials = [TracedTrial(question=at[0], trace=trace) for at, trace in events if at[2] < run.spec.trials]
+        asked = {(question.id, question.due.isoformat()): question for question in store.questions(run.id)}
+        outcomes = outcomes_of_run(store, run.id)
+        trials = [
+            TracedTrial(
+                question=at[0],
+                trace=trace,
+                asked=(question := asked.get(at[:2])),
+                outcomes={} if question is None else outcomes.get((question.id, day_text(question.due)), {}),
+                characters=_characters(trace, characters),
+            )
+            for at, trace in events
+            if at[2] < run.spec.trials
+        ]
         if not trials:
             raise InputError(f"run {run.name} has no trial yet", hint="start it with foretell run")
-        found[run.name] = trials
-    return found
+        traces[run.name] = trials
+    return traces
 
 
-def _events(store: RunStore, run: str) -> dict[CellPlace, list[TraceEvent]]:
-    found: dict[CellPlace, list[TraceEvent]] = {}
+def outcomes_of_run(store: RunStore, run: str) -> dict[tuple[str, str], dict[str, float]]:
+    """Return the known outcomes of the targets of each question, by its id and the day it was asked."""
+    try:
+        _, rows = questions_of_runs(store, [run])
+    except InputError:
+        return {}  # The file of questions is gone, and no outcome was stored with the run.
+    outcomes: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        if row["outcome"] is not None:
+            outcomes.setdefault((row["question"], row["due"]), {})[row["target"]] = float(row["outcome"])
+    return outcomes
+
+
+def _characters(trace: Sequence[TraceEvent], characters: CountCharacters) -> int | None:
+    counts = [characters(event.key) for event in trace if isinstance(event, ModelCalled) and event.role == "agent"]
+    return None if None in counts or not counts else sum(count for count in counts if count is not None)
+
+
+def _events(store: RunStore, run: str) -> dict[TrialPlace, list[TraceEvent]]:
+    events: dict[TrialPlace, list[TraceEvent]] = {}
     for _, key, event in store.events(run):
-        found.setdefault((key.question, key.due, key.trial), []).append(event)
-    return found
+        events.setdefault((key.question, key.due, key.trial), []).append(event)
+    return events
 
 
-def _records(store: RunStore, run: str) -> dict[CellPlace, Mapping[str, Any]]:
-    """Return the last record of each cell that says what was stated."""
+def _records(store: RunStore, run: str) -> dict[TrialPlace, Mapping[str, Any]]:
+    """Return the last record of each trial that contains what was stated."""
     return {
         place: event.belief
         for place, events in _events(store, run).items()
@@ -133,15 +225,33 @@ def _records(store: RunStore, run: str) -> dict[CellPlace, Mapping[str, Any]]:
     }
 
 
-def _forecasts(store: RunStore, run: str) -> Iterator[tuple[CellPlace, Question, Forecast]]:
+def _forecasts(store: RunStore, run: str) -> Iterator[tuple[TrialPlace, Question, Forecast]]:
     for question in store.questions(run):
         due = question.due.isoformat()
-        for answer in store.answers_to(CellKey(run=run, question=question.id, due=due, trial=0)):
+        for answer in store.answers_to(TrialKey(run=run, question=question.id, due=due, trial=0)):
             if isinstance(answer, Forecast) and answer.forecaster != PANEL:
                 yield (question.id, due, answer.trial), question, answer
 
 
-# Trees from files.
+# Trees of runs and from files.
+
+
+def trees_of_run(store: RunStore, run: StoredRun) -> tuple[list[Tree], list[TreeFacts]]:
+    """Return the trees that a run grew, in the order of questions, with the questions behind them."""
+    asked = {(question.id, question.due.isoformat()): question for question in store.questions(run.id)}
+    outcomes = outcomes_of_run(store, run.id)
+    trees: list[Tree] = []
+    facts: list[TreeFacts] = []
+    for place, events in sorted(_events(store, run.id).items()):
+        question = asked.get(place[:2])
+        for event in events:
+            if isinstance(event, TreeGrown) and question is not None:
+                known = outcomes.get((question.id, day_text(question.due)), {})
+                trees.append(evaluated(tree_from_dict(dict(event.document)).tree))
+                facts.append(TreeFacts(question=question, target=event.tree, outcomes=known))
+    if not trees:
+        raise InputError(f"run {run.name} grew no tree", hint="give a run of the forecaster tree or reason")
+    return trees, facts
 
 
 def read_trees(folder: Path) -> list[Tree]:

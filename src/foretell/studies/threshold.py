@@ -1,4 +1,4 @@
-"""Where to cut a probability into True and False: chosen on some rows, judged on others (Analytica 2026, D.5)."""
+"""The threshold between True and False: chosen on some rows, judged on others (Analytica 2026, D.5)."""
 
 from collections.abc import Mapping
 from math import nan
@@ -8,9 +8,11 @@ import numpy as np
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.decisions import Criterion, best_threshold, cross_fit_threshold
+from foretell.number_text import number, plural
 from foretell.questions.errors import InputError
-from foretell.report.numbers import number, plural, value_text
-from foretell.report.study import CellValue, StudyResult, StudyTable, column, table
+from foretell.report.numbers import CellValue, value_text
+from foretell.report.study import StudyTable, column, table
+from foretell.report.study_result import StudyResult
 from foretell.scoring.verdict import Verdict
 from foretell.studies.configurations import study_configs, with_scope
 from foretell.studies.inputs import StudyData
@@ -19,19 +21,19 @@ CRITERIA: Mapping[Criterion, str] = {"accuracy": "Accuracy", "balanced": "Balanc
 FOLDS = 10
 THRESHOLD_NOTES = (
     "A claim is called True if p is above the threshold; a p at the threshold counts half. Chosen is the threshold "
-    "that is best on all rows; what it reaches there (in-sample) flatters it. Held out is what thresholds reach on "
+    "that is best on all rows; its score there (in-sample) is too optimistic. Held out is the score of thresholds on "
     f"questions they were not chosen on, in {FOLDS} folds of whole clusters.",
     "Balanced accuracy is the mean of the share of true claims called True and of false claims called False: it does "
-    "not reward calling everything what most claims are.",
+    "not reward always giving the more frequent answer.",
 )
 
 
 def threshold_section(data: StudyData) -> StudyResult:
     """Try every criterion on every configuration; the forecast is the logit mean of the trials."""
     configs = study_configs(data)
-    tables = {name: one for name, one in configs.items() if _has_both_outcomes(one)}
+    tables = {name: examples for name, examples in configs.items() if _has_both_outcomes(examples)}
     if not tables:
-        raise InputError("all outcomes are the same: there is nothing to tell apart", hint="give more questions")
+        raise InputError("all outcomes are the same", hint="give more questions")
     grids = tuple(_grid(criterion, tables, data.resampling) for criterion in CRITERIA)
     result = StudyResult(
         name="calibration",
@@ -45,8 +47,8 @@ def threshold_section(data: StudyData) -> StudyResult:
 
 
 def _has_both_outcomes(examples: Examples) -> bool:
-    known = np.isfinite(examples.rows.raw)
-    return len(np.unique(examples.outcome[known])) > 1 and len(np.unique(examples.rows.cluster[known])) > 1
+    answered = np.isfinite(examples.rows.raw)
+    return len(np.unique(examples.outcome[answered])) > 1 and len(np.unique(examples.rows.cluster[answered])) > 1
 
 
 def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
@@ -58,21 +60,21 @@ def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling)
         column("in-sample", "score of the best threshold on the rows it was chosen on"),
         column("n", "targets answered"),
     )
-    rows = {name: _values(one, criterion, how) for name, one in tables.items()}
+    rows = {name: _values(examples, criterion, how) for name, examples in tables.items()}
     return table(f"{CRITERIA[criterion]}, %", "Method", columns, rows)
 
 
 def _values(examples: Examples, criterion: Criterion, how: Resampling) -> tuple[CellValue, ...]:
-    kept = examples.take(np.isfinite(examples.rows.raw))
-    p, outcome, cluster = kept.rows.raw, kept.outcome, kept.rows.cluster
-    chosen = best_threshold(p, outcome, criterion=criterion, weight=kept.weight)
-    held = cross_fit_threshold(
-        p, outcome, cluster, criterion=criterion, weight=kept.weight, folds=FOLDS, resampling=how
+    answered = examples.take(np.isfinite(examples.rows.raw))
+    p, outcome, cluster = answered.rows.raw, answered.outcome, answered.rows.cluster
+    chosen = best_threshold(p, outcome, criterion=criterion, weight=answered.weight)
+    held_out = cross_fit_threshold(
+        p, outcome, cluster, criterion=criterion, weight=answered.weight, folds=FOLDS, resampling=how
     )
     names = ("tuned threshold", "one half")
-    gain = Verdict.of(held.gain.times(100), names, "accuracy in points", level=how.level, matters=1.0)
-    scores = (100 * held.score_at_half, 100 * held.score, gain, 100 * held.in_sample)
-    return (chosen.value, *scores, len(kept))
+    gain = Verdict.of(held_out.gain.times(100), names, "accuracy in points", level=how.level, matters=1.0)
+    scores = (100 * held_out.score_at_half, 100 * held_out.score, gain, 100 * held_out.in_sample)
+    return (chosen.value, *scores, len(answered))
 
 
 def _threshold_sentence(grid: StudyTable) -> str:

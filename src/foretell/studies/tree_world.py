@@ -14,7 +14,7 @@ import numpy as np
 from foretell.forecasters.tree import formula as ex
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, run_many
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
-from foretell.forecasters.tree.grow.analyze import ROOT, child_id, depth_of
+from foretell.forecasters.tree.grow.analyze import child_id, depth_of
 from foretell.forecasters.tree.links import (
     INTERCEPT_LIMIT,
     AverageLink,
@@ -24,11 +24,11 @@ from foretell.forecasters.tree.links import (
     Link,
     NoisyOrLink,
 )
-from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, post_order
+from foretell.forecasters.tree.proposition import ROOT, Proposition, Tree, leaves, post_order
 from foretell.metrics.arrays import Bools, Floats
 
 WorldRule = Literal["linear", "logic", "noisy-or", "average"]
-"""How every claim of a world follows from its children."""
+"""The rule that combines the children of every claim in a world."""
 WORLD_RULES: tuple[WorldRule, ...] = ("linear", "logic", "noisy-or", "average")
 FEWEST_CHILDREN, MOST_CHILDREN = 2, 4
 LEAST_WEIGHT = 0.8
@@ -133,29 +133,29 @@ def draw_questions(world: TreeWorld, count: int, rng: np.random.Generator) -> Si
 
 def draw_outcomes(world: TreeWorld, leaf: Floats, rng: np.random.Generator) -> dict[str, Bools]:
     """Draw which claims come true, from the leaves up; each row of `leaf` is one question."""
-    known: dict[str, Bools] = {}
+    outcomes: dict[str, Bools] = {}
     for claim in post_order(world.tree):
         node = world.tree.nodes[claim]
         match node.link:
             case None:
                 chance = leaf[:, world.leaves.index(claim)]
             case FormulaLink():
-                known[claim] = _draw_formula(node.link, known, rng.random(len(leaf)))
+                outcomes[claim] = _draw_formula(node.link, outcomes, rng.random(len(leaf)))
                 continue
             case NoisyOrLink():
-                fails = [1 - strength * known[child] for child, strength in node.link.strengths.items()]
+                fails = [1 - strength * outcomes[child] for child, strength in node.link.strengths.items()]
                 chance = 1 - (1 - node.link.leak) * np.prod(fails, axis=0)
             case _:
                 form = node.linear_form
                 assert form is not None
-                chance = form.intercept + np.sum([w * known[child] for child, w in form.weights.items()], axis=0)
-        known[claim] = rng.random(len(leaf)) < chance
-    return known
+                chance = form.intercept + np.sum([w * outcomes[child] for child, w in form.weights.items()], axis=0)
+        outcomes[claim] = rng.random(len(leaf)) < chance
+    return outcomes
 
 
-def _draw_formula(link: FormulaLink, known: Mapping[str, Bools], draw: Floats) -> Bools:
+def _draw_formula(link: FormulaLink, outcomes: Mapping[str, Bools], draw: Floats) -> Bools:
     assumed = draw < (link.assumption.p if link.assumption is not None else 0.0)
-    values = {**known, ex.ASSUMPTION: assumed}
+    values = {**outcomes, ex.ASSUMPTION: assumed}
     both, either = np.logical_and.reduce, np.logical_or.reduce
     return ex.fold(ex.parse(link.expression), values.__getitem__, np.logical_not, both, either)
 

@@ -11,10 +11,12 @@ from foretell.forecasters.combine.aggregate import extremised, logit_mean, mean,
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
+from foretell.number_text import plural, signed
 from foretell.report.charts.groups import score_by_group
-from foretell.report.numbers import plural, signed, value_text
-from foretell.report.study import CellValue, StudyChart, StudyResult, StudyTable, column, table
-from foretell.scoring.scoreboard import OVERALL
+from foretell.report.numbers import CellValue, value_text
+from foretell.report.study import StudyChart, StudyTable, column, table
+from foretell.report.study_result import StudyResult
+from foretell.scoring.table import OVERALL
 from foretell.studies.configurations import (
     Protocol,
     build_method,
@@ -82,12 +84,12 @@ def expected_brier(pool: Pool, examples: Examples, k: int) -> Floats:
     return np.divide(total, count, out=np.full(len(examples), np.nan), where=count > 0)
 
 
-def endless_brier(examples: Examples) -> Floats:
-    """Estimate the Brier score of the mean of infinitely many trials, without bias, from the spread of those there are.
+def infinite_trials_brier(examples: Examples) -> Floats:
+    """Estimate the Brier score of the mean of infinitely many trials, without bias, from the spread of the trials.
 
-    The mean of k trials has the expected score (μ − o)² + σ²/k, so (p̄ − o)² − s²/K estimates what is left as k grows.
-    NaN if fewer than two trials answered. The estimate of a single target may be negative, and averages must not be
-    read without their interval.
+    The mean of k trials has the expected score (μ − o)² + σ²/k, so (p̄ − o)² − s²/K estimates its limit for large k.
+    NaN if fewer than two trials answered. The estimate of a single target may be negative, and averages must be
+    read with their interval.
     """
     trials = examples.rows.trials
     answered = ~np.isnan(trials)
@@ -97,14 +99,14 @@ def endless_brier(examples: Examples) -> Floats:
     return np.where(n > 1, (average - examples.outcome) ** 2 - spread / np.maximum(n, 1), np.nan)
 
 
-# What another trial brings.
+# The gain from another trial.
 
 CURVES = ("logit mean", "mean", "median")
-ENDLESS = "mean of ∞ trials"
+INFINITE = "mean of ∞ trials"
 TRIAL_NOTES = (
     "Every number for k trials is the exact mean over all choices of k of the trials: nothing is drawn at random.",
-    "The arithmetic mean's expected Brier score is a line in 1/k, which gives its score with endlessly many trials; "
-    "other rules obey no such law.",
+    "The arithmetic mean's expected Brier score is a line in 1/k, which gives its score with infinitely many trials; "
+    "other rules have no such formula.",
 )
 
 
@@ -130,7 +132,7 @@ def study(inputs: DataInputs, options: TrialsOptions) -> StudyResult:
         "rules": partial(rules_section, data),
         "stability": partial(stability_section, data),
     }
-    return run_sections("trials", "What several trials bring", sections, options.section)
+    return run_sections("trials", "The gain from several trials", sections, options.section)
 
 
 def number_section(data: StudyData) -> StudyResult:
@@ -145,7 +147,7 @@ def number_section(data: StudyData) -> StudyResult:
     details = {name: _all_rules(name, configs[name], data) for name in shown_configs(configs)}
     result = StudyResult(
         name="trials",
-        title="What another trial brings",
+        title="The gain from another trial",
         sentences=(_sentence(configs, curves, overview, data),),
         tables=(overview, *(_rules_table(name, scores, configs[name]) for name, scores in details.items())),
         charts=tuple(_curves_chart(i, name, scores) for i, (name, scores) in enumerate(details.items(), 1)),
@@ -159,7 +161,7 @@ def _all_rules(name: str, examples: Examples, data: StudyData) -> list[RuleScore
     most = len(examples.rows.trials)
     scores = {f"{rule} of {k}": expected_brier(RULES[rule], examples, k) for rule in CURVES for k in range(most, 0, -1)}
     if most > 1:
-        scores[ENDLESS] = endless_brier(examples)
+        scores[INFINITE] = infinite_trials_brier(examples)
     for rule in ("trimmed mean", "extremised"):
         scores[f"{rule} of {most}"] = brier_of(pooled(RULES[rule], examples.rows.trials), examples)
     return rule_scores(scores, examples, f"logit mean of {most}", data.resampling, forecaster=name)
@@ -167,7 +169,9 @@ def _all_rules(name: str, examples: Examples, data: StudyData) -> list[RuleScore
 
 def _rules_table(name: str, scores: Sequence[RuleScore], examples: Examples) -> StudyTable:
     title = f"{name}: rules and trials"
-    return rule_score_table(title, scores, groups_of(examples), styles={scores[0].name: "reference", ENDLESS: "anchor"})
+    return rule_score_table(
+        title, scores, groups_of(examples), styles={scores[0].name: "reference", INFINITE: "baseline"}
+    )
 
 
 def _overview(configs: Mapping[str, Examples], curves: Mapping[str, Sequence[Floats]], data: StudyData) -> StudyTable:
@@ -176,10 +180,10 @@ def _overview(configs: Mapping[str, Examples], curves: Mapping[str, Sequence[Flo
     rows: dict[str, tuple[CellValue, ...]] = {}
     for name, curve in curves.items():
         scores = {str(k): score for k, score in enumerate(curve, 1)}
-        found = rule_scores(scores, configs[name], str(len(curve)), data.resampling, forecaster=name)
-        index = [*(estimate(one, OVERALL) for one in found), *[None] * (most - len(found))]
-        gap = found[0].verdicts.get(OVERALL)
-        rows[name] = (*index, None if gap is None else gap.swapped(), found[-1].index.get(OVERALL))
+        results = rule_scores(scores, configs[name], str(len(curve)), data.resampling, forecaster=name)
+        index = [*(estimate(result, OVERALL) for result in results), *[None] * (most - len(results))]
+        gap = results[0].verdicts.get(OVERALL)
+        rows[name] = (*index, None if gap is None else gap.swapped(), results[-1].index.get(OVERALL))
     columns = [column(f"k={k}", f"Brier index of the logit mean of {k} trials") for k in range(1, most + 1)]
     columns += [
         column("all − one", "paired difference, questions and the days they share resampled"),
@@ -195,7 +199,7 @@ def _curves_chart(place: int, name: str, scores: Sequence[RuleScore]) -> StudyCh
     Intervals of the scores themselves would hide the curve.
     """
     none = Interval(estimate=0.0, low=0.0, high=0.0, se=0.0, n_clusters=0, draws=0)
-    gaps = {one.name: gap.interval if (gap := one.verdicts.get(OVERALL)) else none for one in scores}
+    gaps = {score.name: gap.interval if (gap := score.verdicts.get(OVERALL)) else none for score in scores}
     counts = range(1, sum(rule.startswith("logit mean of ") for rule in gaps) + 1)
     lines = {rule: tuple(gaps[f"{rule} of {k}"] for k in counts) for rule in CURVES}
     steps = step_scores("trials", [str(k) for k in counts], lines, [scores[0].n] * len(counts))
@@ -208,7 +212,7 @@ def _sentence(
 ) -> str:
     most = max(len(curve) for curve in curves.values())
     if most == 1:
-        return "There is one trial only: nothing to say about more of them."
+        return "There is only one trial, so the gain from more trials cannot be estimated."
     longest = [name for name, curve in curves.items() if len(curve) == most]
     last, first = ([curves[name][k] for name in longest] for k in (-1, 0))
     gain = mean_gain(last, first, configs[longest[0]], data.resampling)
@@ -223,7 +227,7 @@ def _sentence(
     )
 
 
-# How to make one probability of several trials (BLF 2026, Table 14).
+# Rules that combine several trials into one probability (BLF 2026, Table 14).
 
 SHRINKING: tuple[tuple[str, Protocol], ...] = (
     ("shrink", "in-sample"),
@@ -236,7 +240,7 @@ REFERENCE = "logit mean, all trials"
 AGGREGATION_NOTES = (
     "shrink draws the logit mean to the price or the base rate where trials disagree (BLF 2026, C.9). The paper calls "
     "it leave-one-out, but its code tunes it on the questions it is scored on: that is the in-sample line.",
-    "bayes-shrink takes its strength from the spread of the trials and of the anchors, and uses no outcome.",
+    "bayes-shrink takes its strength from the spread of the trials and of the baselines, and uses no outcome.",
     "Rules over fewer trials are exact means over all choices of trials.",
 )
 
@@ -252,8 +256,8 @@ def rules_section(data: StudyData) -> StudyResult:
     gains: dict[str, PairedGains] = {}
     for rule in dict.fromkeys(rule for by_rule in scores.values() for rule in by_rule if rule != REFERENCE):
         after = {name: by_rule[rule] for name, by_rule in scores.items() if rule in by_rule}
-        found = paired_gains(after, before, configs, data.resampling)
-        gains |= {rule: found} if found else {}
+        paired = paired_gains(after, before, configs, data.resampling)
+        gains |= {rule: paired} if paired else {}
     details = [
         rule_score_table(
             f"{name}: rules",
@@ -283,7 +287,7 @@ def _aggregated(examples: Examples) -> dict[str, Floats]:
         if rule != "logit mean":
             scores[f"{rule}, all trials"] = brier_of(pooled(pool, trials), examples)
     for k in sorted({1, (most + 1) // 2} - {most}, reverse=True):
-        # One trial is itself under every rule.
+        # With one trial, all rules are the same.
         for rule in ("logit mean", "mean") if k > 1 else ("logit mean",):
             scores[f"{rule} of {k}"] = expected_brier(RULES[rule], examples, k)
     if np.isnan(trials).any():
@@ -297,10 +301,12 @@ def _aggregated(examples: Examples) -> dict[str, Floats]:
 
 
 def _aggregation_sentence(gains: Mapping[str, PairedGains], configs: int) -> str:
-    best, one = max(((rule, one) for rule, one in gains.items() if "·" not in rule), key=lambda pair: pair[1].mean.diff)
+    best, gain = max(
+        ((rule, gain) for rule, gain in gains.items() if "·" not in rule), key=lambda pair: pair[1].mean.diff
+    )
     flattered, honest = gains["shrink · in-sample"].mean, gains["shrink · past only"]
     return (
-        f"Of the rules that learn nothing, {best}, is best: {value_text(one.mean, 2)} BI over the logit mean on "
+        f"Of the rules that learn nothing, {best}, is best: {value_text(gain.mean, 2)} BI over the logit mean on "
         f"average over {plural(configs, 'configuration')}. Shrinkage to the price or base rate looks like "
         f"{signed(flattered.diff, 2)} in-sample and is {value_text(honest.mean, 2)} past only; {honest}."
     )

@@ -11,8 +11,10 @@ from foretell.forecasters.combine.rows import Examples, Strings
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.effects import alternating_effects, mixed_effects_check, two_way_anova, two_way_effects
-from foretell.report.numbers import number, percent, plural, value_text
-from foretell.report.study import CellValue, StudyResult, StudyTable, column, forest_chart, table
+from foretell.number_text import number, percent, plural
+from foretell.report.numbers import CellValue, value_text
+from foretell.report.study import StudyTable, column, forest_chart, table
+from foretell.report.study_result import StudyResult
 from foretell.studies.ablation import share_tables
 from foretell.studies.configurations import UNLINKED, linked_configs, study_configs, with_scope
 from foretell.studies.difficulty import difficulty_section
@@ -53,14 +55,16 @@ def trial_scores(configs: Mapping[str, Examples], *, first_only: bool) -> TrialS
     if first_only:
         order = np.lexsort((some.known_on, some.rows.asking))
         at = order[np.unique(some.rows.asking[order], return_index=True)[1]]
-    every = {name: 1 - np.abs(one.rows.trials[:, at] - one.outcome[at]) for name, one in configs.items()}
-    methods = tuple(name for name, score in every.items() if np.isfinite(score).any())
-    scores = [every[name] for name in methods]
+    trial_values = {
+        name: 1 - np.abs(examples.rows.trials[:, at] - examples.outcome[at]) for name, examples in configs.items()
+    }
+    methods = tuple(name for name, score in trial_values.items() if np.isfinite(score).any())
+    scores = [trial_values[name] for name in methods]
     answered = [np.isfinite(score) for score in scores]
     return TrialScores(
-        y=np.concatenate([score[known] for score, known in zip(scores, answered, strict=True)]),
-        method=np.repeat(np.arange(len(scores)), [int(known.sum()) for known in answered]),
-        question=np.concatenate([np.nonzero(known)[1] for known in answered]).astype(np.int64),
+        y=np.concatenate([score[done] for score, done in zip(scores, answered, strict=True)]),
+        method=np.repeat(np.arange(len(scores)), [int(done.sum()) for done in answered]),
+        question=np.concatenate([np.nonzero(done)[1] for done in answered]).astype(np.int64),
         methods=methods,
         cluster=some.rows.cluster[at],
     )
@@ -125,8 +129,8 @@ ANOVA_NOTES = (
     SCORE_NOTE,
     "The first table follows BLF 2026, Table 20: the first resolution date of every dated question, and sums of "
     "squares of each factor by itself. The paper does not say which twelve configurations it pooled.",
-    "Its residual holds two things: what a method makes of a question trial after trial (question × method), and what "
-    "differs between trials of one method on one question. Components tell them apart.",
+    "Its residual has two parts: the interaction of method and question (question × method), and the differences "
+    "between trials of one method on one question. Components separate them.",
 )
 EFFECTS_NOTES = (
     SCORE_NOTE,
@@ -176,15 +180,15 @@ def anova_section(data: StudyData) -> StudyResult:
     configs, left_out = _linked(data)
     scores = {scope: trial_scores(configs, first_only=scope == FIRST) for scope in (FIRST, EVERY)}
     parts: dict[str, VarianceComponents] = {}
-    for scope, one in scores.items():
-        parts[scope] = variance_components(one)
+    for scope, values in scores.items():
+        parts[scope] = variance_components(values)
         data.progress(len(parts), len(scores))
     shares = ", ".join(f"{name} {percent(parts[FIRST].share(key))}" for key, name in PARTS.items())
     result = StudyResult(
         name="variance",
         title="Variance components",
         sentences=(f"Of the variance of one trial's score ({plural(len(configs), 'method')}): {shares}.",),
-        tables=(*(_anova_table(one, scope) for scope, one in scores.items()), _components_table(parts)),
+        tables=(*(_anova_table(values, scope) for scope, values in scores.items()), _components_table(parts)),
         notes=ANOVA_NOTES,
     )
     return with_scope(result, data, configs, left_out=left_out)
@@ -205,7 +209,7 @@ def effects_section(data: StudyData) -> StudyResult:
         sentences=(f"{best} has the largest effect: {value_text(ranked[best], 1)} points above the mean method.",),
         tables=(
             _effects_table(scores, effects),
-            *share_tables(factors, {name: one.estimate for name, one in effects.items()}),
+            *share_tables(factors, {name: effect.estimate for name, effect in effects.items()}),
         ),
         charts=(forest_chart("effects", "Effects of the methods", ranked, label, decimals=2, reference=0.0),),
         notes=EFFECTS_NOTES,
@@ -231,12 +235,16 @@ def _anova_table(scores: TrialScores, scope: str) -> StudyTable:
 
 def _components_table(parts: Mapping[str, VarianceComponents]) -> StudyTable:
     columns = [
-        one
+        heading
         for scope in parts
-        for one in (column(f"σ, {scope}", "in points of the index"), column(f"% of variance, {scope}"))
+        for heading in (column(f"σ, {scope}", "in points of the index"), column(f"% of variance, {scope}"))
     ]
     rows = {
-        name: [value for one in parts.values() for value in (100 * getattr(one, key) ** 0.5, 100 * one.share(key))]
+        name: [
+            value
+            for components in parts.values()
+            for value in (100 * getattr(components, key) ** 0.5, 100 * components.share(key))
+        ]
         for key, name in PARTS.items()
     }
     return table("Variance components", "Component", columns, rows)

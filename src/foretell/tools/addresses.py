@@ -1,10 +1,10 @@
-"""Web addresses: where they lead, whatever their spelling, and which ones are closed for a question."""
+"""Web addresses: normalized locations, and which of them are closed for a question."""
 
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from ipaddress import ip_address
@@ -36,7 +36,7 @@ UNWRAPPINGS = 6
 
 
 class UnreadableAddress(ValueError):
-    """It cannot be determined where the address leads; the message says why."""
+    """It cannot be determined where the address leads. The message gives the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def address_of(url: str) -> Address | None:
     """
     text = normalize("NFKC", url.strip())
     if FORBIDDEN.search(text):
-        raise UnreadableAddress("it holds characters that programs read in different ways")
+        raise UnreadableAddress("it has characters that programs parse in different ways")
     if (scheme := SCHEME.match(text)) and scheme[1].lower() not in {"http", "https", "ftp"}:
         return None
     try:
@@ -73,9 +73,9 @@ def plain_host(host: str) -> str:
     """Return the one spelling of a host: decoded, lower case, look-alikes as Latin, no trailing dot, `www.` or `m.`."""
     text = normalize("NFKC", unquote(host)).replace("。", ".").lower().strip(".")
     if not text or FORBIDDEN.search(text) or "/" in text or "@" in text:
-        raise UnreadableAddress("it names no host")
+        raise UnreadableAddress("it has no host")
     if LEGACY_IP.match(text) or _is_ip(text):
-        raise UnreadableAddress("it names a machine by number, so nobody can tell whose it is")
+        raise UnreadableAddress("its host is an IP address, whose owner is unknown")
     labels = [_unicode_label(label) for label in text.split(".")]
     ending = labels[-2:]
     return ".".join([label for label in labels[:-2] if label not in DRESSING] + ending).translate(LOOK_ALIKES)
@@ -95,7 +95,7 @@ def fully_decoded(text: str) -> str:
         if decoded == text:
             return normalize("NFKC", decoded)
         text = decoded
-    raise UnreadableAddress("it is encoded over and over")
+    raise UnreadableAddress("it is percent-encoded too many times")
 
 
 def _is_ip(host: str) -> bool:
@@ -129,10 +129,10 @@ def _places_in(url: str) -> Iterator[Address]:
         yield own
         yield from _behind_hyphens(own)
     text = fully_decoded(url).lower()
-    for found in HOST_WITHIN.finditer(text):
-        rest = AFTER_HOST.match(text, found.end())
+    for match in HOST_WITHIN.finditer(text):
+        rest = AFTER_HOST.match(text, match.end())
         path, query = rest.groups(default="") if rest else ("", "")
-        yield from _read_within(found[0], path, query)
+        yield from _read_within(match[0], path, query)
 
 
 def _read_within(host: str, path: str, query: str = "") -> Iterator[Address]:
@@ -160,7 +160,7 @@ def urls_in(text: str) -> list[str]:
     >>> urls_in("See https://a.org/x_(y)), www.b.org. and c.org/d; not e.org or me@f.org.")
     ['https://a.org/x_(y)', 'www.b.org', 'c.org/d']
     """
-    return [_trimmed(found[0]) for found in IN_RUNNING_TEXT.finditer(text)]
+    return [_trimmed(match[0]) for match in IN_RUNNING_TEXT.finditer(text)]
 
 
 def _trimmed(url: str) -> str:
@@ -251,7 +251,7 @@ _LIVING_PATH = re.compile(
     r"|changelog|release-notes|history|weather(?:/[^/]+){0,3}|live-?scores?|headlines|newswire"
     r"|trending|popular|most-read|whats-new|updates)(?:\.\w{2,5})?$"
 )
-"""Lists, boards, live reports and wikis on any site: their content changes, and their date with it."""
+"""Lists, boards, live reports and wikis on any site, whose content changes without a new date."""
 _FRONT = re.compile(
     r"(?:/[a-z]{2}(?:-[a-z]{2})?)?(?:/(?:news|blog|blogs|politics|business|world|sports?|markets?|economy|finance|tech"
     r"|technology|science|health|opinion|nachrichten|politik|wirtschaft|actualites?|noticias|economia|notizie|nieuws"
@@ -275,7 +275,7 @@ def is_living(url: str) -> bool:
         return False
     own = addresses[0]
     if MIRRORS.over(own) is not None or _wraps(own):
-        # What counts is the page behind; without one in the address, nobody can tell what is shown.
+        # The contained page decides. Without one in the address, it is unknown what is shown.
         behind = [place for place in addresses[1:] if place.host != own.host]
         newest = own.host == "web.archive.org" and not _STORED_COPY.match(own.path)
         return newest or not behind or any(map(_is_rewritten, behind))
@@ -309,6 +309,25 @@ _PROFILE = re.compile(
     r"/(?:@?[\w.-]+|(?:r|u|user|c|channel|in|company|groups|hashtag)/[\w.-]+)(?:/(?:about|posts|videos|new|top|hot"
     r"|best|likes))?"
 )
+
+
+TRACKING = ("utm_", "fbclid", "gclid", "ref", "cmpid", "ocid", "mc_")
+"""How the names of parameters begin that say where a reader came from."""
+
+
+def page_of(url: str) -> Address | str:
+    """Return the identity of a page: its address without protocol, superfluous parts and tracking parameters.
+
+    >>> page_of("https://www.a.example/x/?utm_source=feed") == page_of("http://a.example/x")
+    True
+    """
+    try:
+        address = address_of(url)
+    except UnreadableAddress:
+        return url.strip()
+    if address is None:
+        return url.strip()
+    return replace(address, params=frozenset(pair for pair in address.params if not pair[0].startswith(TRACKING)))
 
 
 def is_encyclopedia(url: str) -> bool:
@@ -346,25 +365,25 @@ class Blocklist:
         """Return the blocklist that follows from a question's source and its own text."""
         labels = [target.label for target in question.targets]
         words = (question.text, question.criteria, question.background, question.url, *labels)
-        named: list[Address] = []
+        places: list[Address] = []
         for url in chain.from_iterable(map(urls_in, words)):
             with suppress(UnreadableAddress):
                 place = address_of(url)
-                named += [place] if place is not None else []
-        fronts = [place for place in named if not place.path and FRONT_PAGES.over(place) is not None]
+                places += [place] if place is not None else []
+        fronts = [place for place in places if not place.path and FRONT_PAGES.over(place) is not None]
         return cls(
             live=LIVE.get(question.source, NOWHERE),
-            named=AddressPatterns(place for place in named if place not in fronts),
+            named=AddressPatterns(place for place in places if place not in fronts),
             fronts=frozenset(fronts),
         )
 
     def check(self, url: str, *, arrived: bool = False) -> BlockedAddress | None:
         """Return why the address is closed, or None.
 
-        A redirector is closed, because it does not say where it leads, unless its target was reached (`arrived`).
+        A redirector is closed, because its target is unknown, unless the target was reached (`arrived`).
         """
         try:
-            found = places_in(url)
+            places = places_in(url)
         except UnreadableAddress as error:
             return BlockedAddress(reason=f"the address cannot be trusted: {error}")
         for closed, why, unless_stored in (
@@ -373,7 +392,7 @@ class Blocklist:
             (self.live, "shows the newest figures of the data in question", True),
             (self.named, "is named by the question", True),
         ):
-            if (place := closed.over_any(found)) is not None:
+            if (place := closed.over_any(places)) is not None:
                 return BlockedAddress(reason=f"{place.host}{place.path} {why}", unless_stored=unless_stored)
-        front = next((place for place in found if place in self.fronts), None)
+        front = next((place for place in places if place in self.fronts), None)
         return BlockedAddress(reason=f"{front.host} is named by the question", unless_stored=True) if front else None

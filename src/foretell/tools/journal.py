@@ -1,4 +1,4 @@
-"""The journal around a tool: its results are stored before they are used and not fetched again after a crash."""
+"""Stores the results of a tool in the journal before they are used, so that a crash does not lose them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -17,14 +17,14 @@ _NOTED: ContextVar[list[TraceEvent] | None] = ContextVar("noted", default=None)
 
 
 def note_event(event: TraceEvent) -> None:
-    """Passed as `emit` to a journalled tool: what it withheld is stored with its result and emitted each time."""
+    """Record an event of a journalled tool. It is stored with the result and emitted each time."""
     noted = _NOTED.get()
     if noted is not None:
         noted.append(event)
 
 
 class RecordedFailure(Exception):
-    """In a replay, stands for the original failure."""
+    """Replaces the original failure in a replay."""
 
 
 def journal_scope(question: str, trial: int, engine: str | None) -> str:
@@ -38,12 +38,12 @@ def journal_scope(question: str, trial: int, engine: str | None) -> str:
 
 async def stored_result(
     journal: Journal,
-    asked: Sequence[Any],
+    request: Sequence[Any],
     kind: str,
     produce: Callable[[], Awaitable[dict[str, Any]]],
     emit: EmitEvent = ignore_event,
 ) -> dict[str, Any]:
-    """The result of `produce`, now or from the journal. A failure is stored and raised again as well."""
+    """Return the stored result, or that of `produce`. A failure is also stored and raised again."""
 
     async def attempt() -> dict[str, Any]:
         events: list[TraceEvent] = []
@@ -59,7 +59,7 @@ async def stored_result(
         blocked = [vars(event) for event in events if isinstance(event, LeakBlocked)]
         return {**result, "blocked": blocked} if blocked else result
 
-    stored = await journal.once_json(content_key(list(asked)), kind, attempt)
+    stored = await journal.once_json(content_key(list(request)), kind, attempt)
     for blocked in stored.get("blocked", ()):
         emit(LeakBlocked(**blocked))
     raise_stored_failure(stored)
@@ -78,8 +78,9 @@ def raise_stored_failure(stored: Mapping[str, Any]) -> None:
 class JournaledTool:
     """A tool that uses the network, with its unchecked material in the journal.
 
-    The fence is outside and judges again in a replay, so a stricter fence can be tried on the same material.
-    `SummarizeResults` needs no journal of its own: it only asks models, whose replies are journalled.
+    The leakage filter wraps this tool and judges again in a replay, so a stricter filter can be tried on the same
+    material.
+    `SummarizeResults` needs no journal of its own, because it only uses models, whose replies are journalled.
     """
 
     tool: Tool
@@ -87,7 +88,7 @@ class JournaledTool:
     scope: str = ""
     """What the result depends on besides arguments and cutoff: the engine, the question, the trial."""
     emit: EmitEvent = ignore_event
-    """Receives what the tool recorded, even if its material comes from the journal."""
+    """Receives the recorded events, even if the material comes from the journal."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -95,13 +96,13 @@ class JournaledTool:
         return self.tool.spec
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """The tool's material, now or from the journal. Failures are stored as well."""
-        asked = [self.spec.name, dict(arguments), as_of.at.isoformat(), as_of.mode, self.scope]
+        """Return the stored material, or fetch it. Failures are stored as well."""
+        request = [self.spec.name, dict(arguments), as_of.at.isoformat(), as_of.mode, self.scope]
 
         async def produce() -> dict[str, Any]:
             return material_to_json(await self.tool.use(arguments, as_of))
 
-        return material_from_json(await stored_result(self.journal, asked, "tool", produce, self.emit))
+        return material_from_json(await stored_result(self.journal, request, "tool", produce, self.emit))
 
 
 _MOMENTS = ("published", "captured")
@@ -119,7 +120,7 @@ def material_to_json(material: ToolMaterial) -> dict[str, Any]:
 
 
 def material_from_json(stored: Mapping[str, Any]) -> ToolMaterial:
-    """The stored material, equal in every field, or the failure that took its place."""
+    """Return the stored material. Raises the stored failure if there is one."""
     raise_stored_failure(stored)
     items = [
         SourceItem(

@@ -1,4 +1,4 @@
-"""Series and market prices up to the cutoff: what decides a question, and what its market believed."""
+"""Series and market prices up to the cutoff."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +15,7 @@ from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, SeriesRef, Target
 from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
-from foretell.tools.rules import clamp_prices, clamp_series
+from foretell.tools.leakage_rules import clamp_prices, clamp_series
 from foretell.tools.tool import (
     FETCH_PRICES,
     FETCH_SERIES,
@@ -28,7 +28,7 @@ from foretell.tools.tool import (
 )
 
 STRIDES = ((60, 1), (300, 5), (1_300, 21), (10_000, 125))
-"""How observations are thinned: the newest 60 are all shown, of the 300 before them every fifth, and so on."""
+"""How observations are thinned: all of the newest 60 are shown, every fifth of the 300 before them, and so on."""
 SERIES_SPEC = ToolSpec(
     name=FETCH_SERIES,
     description=(
@@ -91,7 +91,7 @@ class WithDaysAhead(Protocol):
 
 
 async def known_ahead(source: object, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
-    """Return what a source knew about the days ahead; nothing if it cannot say, because the series is there anyway."""
+    """Return what a source knew about the days ahead; empty if it has no such data."""
     if not isinstance(source, WithDaysAhead):
         return ()
     try:
@@ -144,7 +144,7 @@ def shown_places(count: int) -> list[int]:
     return places[::-1]
 
 
-# Questions about the weather that name no series: the model says for which place.
+# Questions about the weather without a series. The model chooses the place.
 
 WEATHER_WORDS = re.compile(
     r"\b(temperatures?|degrees|rain(?:fall|s)?|snow(?:fall|s)?|precipitation|hottest|coldest|warmest|gusts?)\b|°[CF]\b",
@@ -259,8 +259,8 @@ class FetchPrices:
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """Return one item of dated prices per target."""
-        found = [await self._item(target, as_of) for target in self.question.targets[:MOST_PRICED_TARGETS]]
-        items = tuple(item for item in found if item is not None)
+        results = [await self._item(target, as_of) for target in self.question.targets[:MOST_PRICED_TARGETS]]
+        items = tuple(item for item in results if item is not None)
         if not items:
             raise ToolFailed("No price of this question's market was known at the cutoff; search for reports instead.")
         return ToolMaterial(heading="Prices of the question's market, as probabilities of yes:", items=items)

@@ -1,11 +1,12 @@
-"""The tool interface, the names of our tools, and which of them a question is offered.
+"""The tool interface, the names of the built-in tools, and the tools offered for each question.
 
-A tool fetches outside material, and the fence decides whether a model may see it.
+A tool fetches outside material, and the leakage filter decides whether a model may see it.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from typing import Any, Literal, Protocol, cast
 
 from foretell.data.search.engine import Dating
@@ -16,7 +17,7 @@ from foretell.questions.trace import LeakBlocked
 
 
 class ToolFailed(Exception):
-    """The call failed; the message tells the model what to do instead."""
+    """The call failed. The message for the model says what to do instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +34,11 @@ class SourceItem:
     published: datetime | None = None
     dating: Dating = "none"
     captured: datetime | None = None
-    """When this very version was stored; a version stored before the cutoff cannot know what came after."""
+    """When this version was stored. A version stored before the cutoff cannot contain later events."""
     clamped: bool = False
-    """Whether it consists of dated numbers that were already cut at the cutoff, point by point."""
+    """Whether it consists of dated numbers that were already clamped at the cutoff."""
     rewritten: bool = False
-    """Whether stored versions of its address differ, so that its date says nothing about today's text."""
+    """Whether stored versions of its address differ, so that its date does not apply to today's text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ class Tool(Protocol):
         ...
 
 
-# Reading the arguments of a tool call; what is wrong is told to the model.
+# Reading the arguments of a tool call. Errors are reported to the model.
 
 
 def required_text(arguments: Mapping[str, Any], name: str) -> str:
@@ -85,22 +86,36 @@ def optional_text(arguments: Mapping[str, Any], name: str) -> str | None:
 def required_texts(arguments: Mapping[str, Any], name: str) -> list[str]:
     """Return a list of texts; a single text counts as a list of one."""
     value = arguments.get(name)
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not found:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list) or not values:
         raise ToolFailed(f"The argument {name!r} must be a list of texts with at least one entry.")
-    return [str(one).strip().strip("[]") for one in cast("list[Any]", found)]
+    return [str(text).strip().strip("[]") for text in cast("list[Any]", values)]
 
 
-# Why something is kept from a model.
+def optional_number(arguments: Mapping[str, Any], name: str) -> float | None:
+    """Return a number, also given as a text, or None if it is absent."""
+    value = arguments.get(name)
+    if value is None or value == "":
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ToolFailed(f"The argument {name!r} must be a number, not {str(value)[:40]!r}.") from None
+    if not isfinite(number):
+        raise ToolFailed(f"The argument {name!r} must be a finite number.")
+    return number
 
-FenceLayer = Literal["address", "date", "data", "content"]
+
+# Refusals of the leakage filter.
+
+FilterLayer = Literal["address", "date", "data", "content"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """The layer that refused an item, and its reason. The reason is for people: the model never reads it."""
+    """The layer that refused an item, and the reason, which is never shown to the model."""
 
-    layer: FenceLayer
+    layer: FilterLayer
     reason: str
 
     def of(self, item: SourceItem) -> LeakBlocked:
@@ -112,7 +127,7 @@ class Refusal:
 
 
 class LeakRefused(ToolFailed):
-    """A tool noticed by itself that its answer would leak. The message is for the model, the refusal for the record."""
+    """A tool noticed that its answer would leak. The message is for the model, the refusal for the event log."""
 
     def __init__(self, text: str, refusal: Refusal) -> None:
         super().__init__(text)
@@ -127,6 +142,8 @@ LOOKUP_URL = "lookup_url"
 FETCH_SERIES = "fetch_series"
 FETCH_PRICES = "fetch_prices"
 FETCH_WIKIPEDIA = "fetch_wikipedia"
+SERIES_STATS = "series_stats"
+CALCULATE = "calculate"
 SUBMIT = "submit"
 
 PREFIXES = {
@@ -136,10 +153,16 @@ PREFIXES = {
     FETCH_SERIES: "series",
     FETCH_PRICES: "prices",
     FETCH_WIKIPEDIA: "wikipedia",
+    SERIES_STATS: "stats",
+    CALCULATE: "calculation",
 }
 
 
-# Which tools a question is offered, by source and step: a literal table, and hints that never name absent tools.
+COMPUTING = (SERIES_STATS, CALCULATE)
+"""Tools that are offered only with `GUIDED` results: the agent of BLF 2026 has none of them."""
+
+
+# The tools offered for a question by source and step, and hints that only name available tools.
 
 SEARCHING = (WEB_SEARCH, SUMMARIZE_RESULTS, LOOKUP_URL, SUBMIT)
 TOOLS: dict[str, tuple[str, ...]] = {
@@ -148,7 +171,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "dbnomics": (FETCH_SERIES, LOOKUP_URL, SUBMIT),
     "polymarket": (FETCH_PRICES, *SEARCHING),
     "manifold": (FETCH_PRICES, *SEARCHING),
-    # Many of its markets are about the weather, of which there is a series for every place.
+    # Many of its markets are about the weather, and there is a weather series for every place.
     "kalshi": (FETCH_PRICES, FETCH_SERIES, *SEARCHING),
     "wikipedia": (FETCH_WIKIPEDIA, FETCH_SERIES, *SEARCHING),
     "infer": SEARCHING,
@@ -156,7 +179,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "acled": (FETCH_SERIES, *SEARCHING),
 }
 ANY_SOURCE = (FETCH_SERIES, FETCH_PRICES, FETCH_WIKIPEDIA, *SEARCHING)
-"""The tools for sources without an entry in `TOOLS`."""
+"""The tools for sources without an entry in `TOOLS`, besides those of `COMPUTING`, which suit every source."""
 
 FIXED: dict[str, tuple[tuple[str, ...], ...]] = {"dbnomics": ((FETCH_SERIES,), (SUBMIT,))}
 """Sources with fixed steps: only these tools at each step; the last entry applies to all later steps."""
@@ -177,16 +200,16 @@ def offered_tools(source: str, step: int, available: Collection[str], *, fixed: 
     if steps is not None and all(set(tools) <= set(available) for tools in steps):
         return steps[min(step, len(steps)) - 1]
     *others, last = TOOLS.get(source, ANY_SOURCE)
-    return tuple(tool for tool in (*others, *names("tools"), last) if tool in available)
+    return tuple(tool for tool in (*others, *COMPUTING, *names("tools"), last) if tool in available)
 
 
 DECIDING = {FETCH_WIKIPEDIA: "wikipedia"}
-"""Tools that decide the questions of one source only; for other sources they are one place to look among others."""
+"""Tools whose data decides the questions of one source. For other sources they are ordinary sources."""
 
 
 def tool_hint(tools: Collection[str], source: str) -> str:
-    """Return a hint on which tool to use first, if it is on offer and the hint holds for the source's questions."""
-    # What a source has of its own comes first in its line.
+    """Return a hint on which tool to use first, if it is available and the hint applies to the source."""
+    # The tool specific to a source comes first.
     usual = [tool for tool in TOOLS.get(source, HINTS) if tool in HINTS]
     hints = (HINTS[tool] for tool in usual if tool in tools and DECIDING.get(tool, source) == source)
     return next(hints, "")

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from foretell.data.http import SourceError
 from foretell.data.pages import PageHistory, PageSource, PageUnavailable
-from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit, SearchHits
+from foretell.data.search.engine import CannotSearch, DocumentSource, SearchEngine, SearchHit, SearchHits
 from foretell.data.wikipedia import ArticleRevision, Wikipedia, article_headings, wikitext_to_text
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
 from foretell.models.structured_output import closed_object
@@ -16,7 +16,8 @@ from foretell.models.waiting import MORE_TIME, WorkClock
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 from foretell.tools.addresses import UnreadableAddress, plain_host
-from foretell.tools.fence import AdmittedSource, SourceStore, marked
+from foretell.tools.leakage_filter import AdmittedSource, SourceStore
+from foretell.tools.marks import marked
 from foretell.tools.tool import (
     FETCH_WIKIPEDIA,
     LOOKUP_URL,
@@ -48,12 +49,17 @@ class LookupUrl:
     """Fetches pages; in a backtest preferably from a source that keeps old versions."""
 
     pages: PageSource
+    documents: DocumentSource | None = None
+    """Documents of the user's own, which are opened before the web is asked."""
 
     spec = LOOKUP_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """Return the page, unchecked, with every address it was redirected through."""
+        """Return the page or document, unchecked, with every address it was redirected through."""
         url = required_text(arguments, "url")
+        document = await self.documents.document(url, as_of) if self.documents is not None else None
+        if document is not None:
+            return ToolMaterial(heading=f"Text of {url}:", items=(replace(_search_item(document), snippet=""),))
         if not url.lower().startswith(("https://", "http://")):
             raise ToolFailed("Only web addresses can be opened: begin with https://.")
         try:
@@ -87,12 +93,12 @@ SEARCH_SPEC = ToolSpec(
 
 @dataclass(frozen=True, kw_only=True)
 class WebSearch:
-    """Queries a search engine. One that cannot exclude newer pages is not used in a backtest at all."""
+    """Queries a search engine. An engine that cannot exclude newer pages is not used in a backtest."""
 
     engine: SearchEngine
     limit: int = 10
     history: PageHistory | None = None
-    """In a backtest, tells whether a page found in its current version is rewritten under the same address."""
+    """In a backtest, checks whether a page in its current version is rewritten under the same address."""
 
     spec = SEARCH_SPEC
 
@@ -122,7 +128,7 @@ class WebSearch:
 
 def _search_item(hit: SearchHit) -> SourceItem:
     text = hit.text or ""
-    # Of a stored version only its own words are old: an excerpt made for today's index need not be among them.
+    # Only the text of a stored version is old. An excerpt from today's index may be newer.
     stored = hit.text_as_of is not None and hit.snippet not in text
     snippet = text[:SNIPPET] if stored else hit.snippet
     return SourceItem(
@@ -171,10 +177,10 @@ Write short lines, the most telling first."""
 
 @dataclass(frozen=True, kw_only=True)
 class SummarizeResults:
-    """Asks the summariser about admitted results. Full texts pass the fence before they are read."""
+    """Asks the summariser about admitted results. Full texts pass the leakage filter before they are read."""
 
     sources: SourceStore
-    """The sources admitted by the same trial's fence."""
+    """The sources admitted by the same trial's leakage filter."""
     model: Model
     name: str
     """The summariser as `provider:name`."""
@@ -186,27 +192,29 @@ class SummarizeResults:
     spec = SUMMARIZE_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """Return one summary, dated like the newest of its sources, because it knows no more than they do.
+        """Return one summary with the date of its newest source.
 
-        Sources without a date are clamped numbers, and those end at the cutoff.
+        Sources without a date are clamped numbers, which end at the cutoff.
         """
         ids = required_texts(arguments, "ids")[:MAX_RESULTS]
-        asked = required_text(arguments, "question")
+        task = required_text(arguments, "question")
         sources = await self.sources.read(ids)
-        text = await self._summary(asked, sources)
-        newest = max((one.published for one, _ in sources if one.published is not None), default=as_of.at)
-        title = f"Facts from {', '.join(one.id for one, _ in sources)}"
+        unknown = [source_id for source_id in ids if source_id not in self.sources]
+        noted = f" (there is no result {', '.join(unknown)})" if unknown else ""
+        text = await self._summary(task, sources)
+        newest = max((source.published for source, _ in sources if source.published is not None), default=as_of.at)
+        title = f"Facts from {', '.join(source.id for source, _ in sources)}"
         item = SourceItem(title=title, text=text, published=newest, dating="published")
-        return ToolMaterial(heading=f"On {asked!r}:", items=(item,))
+        return ToolMaterial(heading=f"On {task!r}{noted}:", items=(item,))
 
-    async def _summary(self, asked: str, sources: Sequence[tuple[AdmittedSource, str]]) -> str:
+    async def _summary(self, task_text: str, sources: Sequence[tuple[AdmittedSource, str]]) -> str:
         criteria = f"\nHow it is decided: {self.question.criteria}" if self.question.criteria else ""
-        mark = self.sources.mark(*(one.title + text for one, text in sources))
-        told = f" (each begins with its id and <{mark}>)" if mark else ""
-        task = f"Forecaster's question: {self.question.text}{criteria}\nTask: {asked}\n\nSources{told}:"
-        for one, text in sources:
-            day = f" ({one.published.date().isoformat()})" if one.published is not None else ""
-            task += f"\n\n[{one.id}] {marked(one.title, mark)}{day}\n{text}"
+        mark = self.sources.mark(*(source.title + text for source, text in sources))
+        marks_note = f" (each begins with its id and <{mark}>)" if mark else ""
+        task = f"Forecaster's question: {self.question.text}{criteria}\nTask: {task_text}\n\nSources{marks_note}:"
+        for source, text in sources:
+            day = f" ({source.published.date().isoformat()})" if source.published is not None else ""
+            task += f"\n\n[{source.id}] {marked(source.title, mark)}{day}\n{text}"
         messages = (SystemMessage(text=INSTRUCTION), UserMessage(text=task))
         clock = WorkClock(self.seconds, replies=1)
         try:
@@ -271,12 +279,12 @@ class FetchWikipedia:
 
 
 def _title(arguments: Mapping[str, Any]) -> str:
-    given = optional_text(arguments, "title") or optional_text(arguments, "url")
-    if given is None:
+    name = optional_text(arguments, "title") or optional_text(arguments, "url")
+    if name is None:
         raise ToolFailed("Name the article: give its title or its url.")
-    if "://" not in given:
-        return given.replace("_", " ")
-    parts = urlsplit(given)
+    if "://" not in name:
+        return name.replace("_", " ")
+    parts = urlsplit(name)
     try:
         host = plain_host(parts.hostname or "")
     except UnreadableAddress:
@@ -291,11 +299,11 @@ def _title(arguments: Mapping[str, Any]) -> str:
 def _section(revision: ArticleRevision, which: str | None) -> str:
     """Return a section by number or heading; without one, the introduction and the table of contents."""
     headings = article_headings(revision.wikitext)
-    listed = [f"{one.number} {one.heading}" for one in headings[:MAX_HEADINGS]]
-    wanted = which.casefold().strip() if which is not None else ""
-    for one in headings:
-        names = (one.number, one.heading.casefold(), f"{one.number} {one.heading}".casefold())
-        if which is None or wanted in names:
-            text = wikitext_to_text(revision.wikitext[one.start : one.end])
+    listed = [f"{entry.number} {entry.heading}" for entry in headings[:MAX_HEADINGS]]
+    wanted_name = which.casefold().strip() if which is not None else ""
+    for heading in headings:
+        names = (heading.number, heading.heading.casefold(), f"{heading.number} {heading.heading}".casefold())
+        if which is None or wanted_name in names:
+            text = wikitext_to_text(revision.wikitext[heading.start : heading.end])
             return text if which is not None else "\n".join([f"{text}\n\nSections:", *listed])
     raise ToolFailed(f"The article has no section {which!r}; it has: {', '.join(listed)}.")

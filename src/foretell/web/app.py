@@ -7,13 +7,13 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from foretell.runs.settings import Settings
-from foretell.web import static_files
+from foretell.web import moved, static_files
 from foretell.web.middleware import RequestGuard, describe_api, handle_problems
-from foretell.web.pages import arena, ask, find, home, question, runs, setup, tournaments, tree_edits, trees
-from foretell.web.security import AccessRules
+from foretell.web.pages import arena, ask, compare, home, question, runs, setup, tree_edits, trees
+from foretell.web.security import AccessRules, private_text_filter
 from foretell.web.state import WebState
 
-PAGES = (static_files, home, setup, find, trees, tree_edits, arena, tournaments, ask, runs, question)
+PAGES = (static_files, home, setup, trees, tree_edits, arena, compare, ask, runs, question, moved)
 """Modules with a router. To add a page module, list it here."""
 
 
@@ -48,8 +48,10 @@ def create_app(
     app.openapi = lambda: describe_api(app)
     app.state.serving = state
     handle_problems(app)
-    app.add_middleware(RequestGuard, access=access, open_connections=state.connections)
+    routes = {str(getattr(route, "path", "")).split("/")[1] for page in PAGES for route in page.router.routes}
+    app.state.hide = private_text_filter(settings.addresses.values(), routes)
+    app.add_middleware(RequestGuard, access=access, open_connections=state.connections, hide=app.state.hide)
     for page in PAGES:
-        # The routes as they stand: `include_router` builds every one of them again, which takes longer than a page.
+        # `include_router` would build every route again, which takes longer than rendering a page.
         app.router.routes.extend(page.router.routes)
     return app

@@ -1,140 +1,68 @@
-"""Data for the pages of an arena: events by title, one event with what every entry saw and said, one entry."""
+"""Data for the pages of an arena: its events, one event with the answers of its entries, and one entry."""
 
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from foretell.arena.status import ArenaEventHistory, MomentHistory
-from foretell.arena.store import ArenaStore
+from foretell.arena.listing import EventRow, event_results, event_rows, event_titles
+from foretell.arena.status import ArenaEventHistory, ForecastTimeHistory
+from foretell.arena.store import ArenaEntryRow, ArenaStore
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
 from foretell.metrics.metric import METRICS
+from foretell.number_text import bracket, number, percent, plural
 from foretell.questions.as_of import instant
-from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
+from foretell.questions.trace import ForecastMade, ModelCalled, QuestionShown
 from foretell.report.arena_report import ArenaReport, arena_charts
 from foretell.report.charts.rulers import RulerRow, everybody_ruler
-from foretell.report.charts.svg import Chart, SeriesStyle, series_styles
+from foretell.report.charts.svg import Chart, SeriesStyle
 from foretell.report.charts.timelines import MarketHistory, history_plot
-from foretell.report.numbers import bracket, number, percent, probability_text
+from foretell.report.numbers import column_heading
+from foretell.report.run_report import describe_event
+from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
 from foretell.scoring.arena_view import EventGap, event_gaps
-from foretell.scoring.table import CROWD
+from foretell.scoring.table import MARKET_PRICE
 from foretell.scoring.verdict import Verdict
-from foretell.web.arena_board import metric_label
-from foretell.web.formatting import some, when
+from foretell.web.formatting import when
 
 CHARTED_MARKETS = 12
 SHOWN_OUTCOMES = 12
 MOST_GAPS = 8
 """Maximum number of events listed as an entry's best, and as its worst."""
 EVENTS_PER_PAGE = 50
-_EVENTS_SQL = """
-select event, category, status, closes_at, settled from listed where {where}
-order by coalesce(closes_at, '') desc, event limit ? offset ?"""
-_TOLD_SQL = """
-select event, target, outcome from outcome where arena = ? and event in ({these}) and outcome is not null
-order by event, target"""
-_ENTRY_SQL = """
-select e.run, e.spec, e.since, t.forecasts, t.dollars, t.seconds from entry e left join tally t on t.entry = e.id
-where e.arena = ? and e.name = ? order by e.id desc"""
 
 
 # Events.
 
 
-@dataclass(frozen=True, kw_only=True)
-class ListedEventView:
-    """A row of the list of events."""
-
-    id: str
-    title: str
-    category: str
-    status: str
-    closes_at: str | None
-    result: str = ""
-    """What came true, by the labels of the outcomes; empty if nothing has resolved."""
-
-
 def listed_events(
-    book: ArenaStore,
+    store: ArenaStore,
     words: Sequence[str],
     titles: Callable[[], Mapping[str, str]],
     *,
     category: str = "",
     state: str = "",
-    offset: int = 0,
-) -> tuple[list[ListedEventView], int]:
+    part: tuple[int, int] = (0, EVENTS_PER_PAGE),
+) -> tuple[list[EventRow], int]:
     """One page of the selected events, latest closing first, and the number of events that match.
 
-    A search by words asks `titles` for the titles of all events, by id.
+    The part is given by its offset and length. A search by words asks `titles` for the titles of all events, by id.
     """
-    where, values = "arena = ? and decision = 'selected'", [book.arena]
-    if category:
-        where, values = f"{where} and category = ?", [*values, category]
-    if state:
-        where += f" and {'' if state == 'settled' else 'not '}(settled <> 0 or status = 'settled')"
-    ((total,),) = book.db.read(f"select count(*) from listed where {where}", values)
-    part = (total, 0) if words else (EVENTS_PER_PAGE, offset)
-    rows = book.db.read(_EVENTS_SQL.format(where=where), [*values, *part])
+    offset, limit = part
     if words:
-        called = titles()
-        rows = [row for row in rows if all(word in f"{called.get(row[0], '')} {row[0]}".casefold() for word in words)]
-        total, rows = len(rows), rows[offset : offset + EVENTS_PER_PAGE]
-    shown = event_titles(book, [row[0] for row in rows])
-    results = _results(book, [row[0] for row in rows])
-    found = [
-        ListedEventView(
-            id=id,
-            title=shown.get(id, id),
-            category=category,
-            status="settled" if settled else status,
-            closes_at=closes,
-            result=results.get(id, ""),
-        )
-        for id, category, status, closes, settled in rows
-    ]
-    return found, total
-
-
-def _results(book: ArenaStore, ids: Sequence[str]) -> dict[str, str]:
-    """Return what came true in each of the events with outcomes: labels, or Yes or No if there is only one."""
-    told: dict[str, dict[str, float]] = {}
-    these = ", ".join("?" * len(ids))
-    for event, target, outcome in book.db.read(_TOLD_SQL.format(these=these), (book.arena, *ids)) if ids else ():
-        told.setdefault(event, {})[target] = outcome
-    labels = event_labels(book, told)
-    return {event: _came_true(outcomes, labels) for event, outcomes in told.items()}
-
-
-def _came_true(outcomes: Mapping[str, float], labels: Mapping[str, str]) -> str:
-    if len(outcomes) == 1:
-        (outcome,) = outcomes.values()
-        return {0.0: "No", 1.0: "Yes"}.get(outcome, "")
-    return ", ".join(labels.get(target, target) for target, outcome in outcomes.items() if outcome == 1.0) or "none"
-
-
-def event_labels(book: ArenaStore, ids: Iterable[str]) -> dict[str, str]:
-    """Return the titles of events and the labels of their outcomes, by id."""
-    found: dict[str, str] = {}
-    for id in dict.fromkeys(ids):
-        for (body,) in book.db.read("select body from listed where arena = ? and event = ?", (book.arena, id)):
-            event = json.loads(body)
-            found |= {id: event["text"]} | {one["id"]: one["label"] for one in event["targets"] if one.get("label")}
-    return found
-
-
-def event_titles(book: ArenaStore, ids: Sequence[str] | None = None) -> dict[str, str]:
-    """Return the titles of the given selected events by id, or of all selected events."""
-    if ids is not None and not ids:
-        return {}
-    # Titles are inside the stored events; the database extracts them.
-    title = "body::json ->> 'text'" if book.db.shared else "json_extract(body, '$.text')"
-    these = f" and event in ({', '.join('?' * len(ids))})" if ids else ""
-    query = f"select event, {title} from listed where arena = ? and decision = 'selected'{these}"
-    return dict(book.db.read(query, [book.arena, *(ids or ())]))
+        rows, _ = event_rows(store, category=category, state=state)
+        title_of = titles()
+        rows = [row for row in rows if all(word in f"{title_of.get(row.id, '')} {row.id}".casefold() for word in words)]
+        total, rows = len(rows), rows[offset : offset + limit]
+    else:
+        rows, total = event_rows(store, category=category, state=state, limit=limit, offset=offset)
+    ids = [row.id for row in rows]
+    shown_titles, results = event_titles(store, ids), event_results(store, ids)
+    rows = [row._replace(title=shown_titles.get(row.id, row.id), result=results.get(row.id, "")) for row in rows]
+    return rows, total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,45 +82,89 @@ class EntryAnswer:
 
 def last_answers(event: ArenaEventHistory, entries: Sequence[str]) -> list[EntryAnswer]:
     """Return the latest answer of every entry, sorted from best to worst once outcomes are known."""
-    found: dict[str, EntryAnswer] = {}
-    known = {target: 1.0 if told == "yes" else 0.0 for target, told in event.outcomes.items() if told in ("yes", "no")}
-    for moment in event.moments:
-        for name, p in moment.said.items():
-            scored = [(p[target] - value) ** 2 for target, value in known.items() if target in p]
+    entry_answers: dict[str, EntryAnswer] = {}
+    outcomes = {
+        target: 1.0 if outcome == "yes" else 0.0
+        for target, outcome in event.outcomes.items()
+        if outcome in ("yes", "no")
+    }
+    for forecast_time in event.forecast_times:
+        for name, p in forecast_time.said.items():
+            scored = [(p[target] - value) ** 2 for target, value in outcomes.items() if target in p]
             entry = name if name in entries else name.rpartition(" ")[0]
-            found[name] = EntryAnswer(
+            entry_answers[name] = EntryAnswer(
                 name=name,
                 entry=entry if entry in entries else "",
-                at=moment.at,
+                at=forecast_time.at,
                 p=p,
-                reason=OWN_NUMBERS.sub("", moment.reasons.get(name, "")),
+                reason=OWN_NUMBERS.sub("", forecast_time.reasons.get(name, "")),
                 brier=sum(scored) / len(scored) if scored else None,
-                failed=_last_failure(event.moments, name),
+                failed=_last_failure(event.forecast_times, name),
             )
-    return sorted(found.values(), key=lambda one: (one.brier is None, one.brier or 0.0))
+    return sorted(
+        entry_answers.values(), key=lambda entry_answer: (entry_answer.brier is None, entry_answer.brier or 0.0)
+    )
 
 
-def _last_failure(moments: Sequence[MomentHistory], name: str) -> str:
-    asked = [moment for moment in moments if name in moment.said or name in moment.failed]
-    return asked[-1].failed.get(name, "") if asked else ""
+def _last_failure(forecast_times: Sequence[ForecastTimeHistory], name: str) -> str:
+    answered = [
+        forecast_time for forecast_time in forecast_times if name in forecast_time.said or name in forecast_time.failed
+    ]
+    return answered[-1].failed.get(name, "") if answered else ""
 
 
-def last_context(book: ArenaStore, event: ArenaEventHistory) -> tuple[MomentHistory, PredictionContext] | None:
-    """Return the last context that was shown to the entries, with its moment; None if there never was one."""
-    for moment in reversed(event.moments):
-        if moment.context is not None and (found := book.context(moment.context)) is not None:
-            return moment, found
+@dataclass(frozen=True, kw_only=True)
+class RoundAnswer:
+    """What an entry said in one round, and how it got there."""
+
+    name: str
+    run: str
+    p: Sequence[tuple[str, float]]
+    """The likeliest outcomes with their probabilities."""
+    reason: str
+    steps: Sequence[str]
+
+
+def all_rounds(
+    store: RunStore, event: ArenaEventHistory, runs: Mapping[str, str]
+) -> list[tuple[datetime, list[RoundAnswer]]]:
+    """Return the answers of every round with their steps, newest round first."""
+    steps: dict[tuple[str, str], list[str]] = {}
+    for run in runs.values():
+        for _, key, happened in store.events(run, event.event):
+            if not isinstance(happened, QuestionShown | ModelCalled | ForecastMade):
+                steps.setdefault((run, key.due), []).append(describe_event(happened))
+    rounds: list[tuple[datetime, list[RoundAnswer]]] = []
+    for forecast_time in reversed(event.forecast_times):
+        answers: list[RoundAnswer] = []
+        for name, said in forecast_time.said.items():
+            run = runs.get(name) or runs.get(name.rpartition(" ")[0], "")
+            likeliest = sorted(said.items(), key=lambda item: -item[1])[:SHOWN_OUTCOMES]
+            answers.append(
+                RoundAnswer(
+                    name=name,
+                    run=run,
+                    p=[(event.labels.get(target, target), p) for target, p in likeliest],
+                    reason=OWN_NUMBERS.sub("", forecast_time.reasons.get(name, "")),
+                    steps=steps.get((run, forecast_time.at.isoformat()), ()),
+                )
+            )
+        if answers:
+            rounds.append((forecast_time.at, answers))
+    return rounds
+
+
+def last_context(store: ArenaStore, event: ArenaEventHistory) -> tuple[ForecastTimeHistory, PredictionContext] | None:
+    """Return the last context that was shown to the entries, with its forecast time; None if there was none."""
+    for forecast_time in reversed(event.forecast_times):
+        if forecast_time.context is not None and (context := store.context(forecast_time.context)) is not None:
+            return forecast_time, context
     return None
-
-
-def entry_styles(names: Sequence[str]) -> dict[str, SeriesStyle]:
-    """Return the mark of every entry, assigned in order of entry so that it is the same on all pages of an arena."""
-    return series_styles(dict.fromkeys(names))
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventStep:
-    """A step in the life of an event."""
+    """A step in the history of an event."""
 
     title: str
     at: str = ""
@@ -204,20 +176,23 @@ class EventStep:
 
 def event_steps(event: ArenaEventHistory) -> list[EventStep]:
     """Return the steps of an event from its selection to its result: what happened when, and what comes next."""
-    asked = [moment for moment in event.moments if moment.said or moment.failed]
-    missed = [moment for moment in event.moments if moment.state == "missed"]
-    planned = [moment for moment in event.moments if moment.state == "planned"]
-    closes, known = event.question.closes_at, len(event.outcomes) >= len(event.prices)
-    ended = known or event.status not in ("open", "unopened")
-    steps = [EventStep(title="Taken up", at=when(event.taken_up))]
-    if asked:
-        answers, failed = sum(len(one.said) for one in asked), sum(len(one.failed) for one in asked)
-        span = when(asked[0].at) if len(asked) == 1 else f"{when(asked[0].at)} – {when(asked[-1].at)}"
-        note = f"{answers} of {answers + failed} answers" if failed else some(answers, "answer")
-        steps.append(EventStep(title=f"Forecast {_times(len(asked))}", at=span, note=note))
+    done = [forecast_time for forecast_time in event.forecast_times if forecast_time.said or forecast_time.failed]
+    missed = [forecast_time for forecast_time in event.forecast_times if forecast_time.state == "missed"]
+    planned = [forecast_time for forecast_time in event.forecast_times if forecast_time.state == "planned"]
+    closes, resolved = event.question.closes_at, len(event.outcomes) >= len(event.prices)
+    ended = resolved or event.status not in ("open", "unopened")
+    steps = [EventStep(title="Selected", at=when(event.taken_up))]
+    if done:
+        answers, failed = (
+            sum(len(forecast_time.said) for forecast_time in done),
+            sum(len(forecast_time.failed) for forecast_time in done),
+        )
+        span = when(done[0].at) if len(done) == 1 else f"{when(done[0].at)} – {when(done[-1].at)}"
+        note = f"{answers} of {answers + failed} answers" if failed else plural(answers, "answer")
+        steps.append(EventStep(title=f"Forecast {_times(len(done))}", at=span, note=note))
     if missed:
         note = missed[-1].reason or "nobody was asked"
-        steps.append(EventStep(title=f"{some(len(missed), 'round')} missed", note=note, state="trouble"))
+        steps.append(EventStep(title=f"{plural(len(missed), 'round')} missed", note=note, state="trouble"))
     if closes:
         steps.append(
             EventStep(title="Closed" if ended else "Closes", at=when(closes), state="done" if ended else "coming")
@@ -232,9 +207,9 @@ def event_steps(event: ArenaEventHistory) -> list[EventStep]:
 
 
 def _result_step(event: ArenaEventHistory) -> EventStep:
-    true = [event.labels.get(target, target) for target, told in event.outcomes.items() if told == "yes"]
+    true = [event.labels.get(target, target) for target, outcome in event.outcomes.items() if outcome == "yes"]
     what = "Resolved" if len(event.outcomes) >= len(event.prices) else "Resolved in part"
-    if all(told == "void" for told in event.outcomes.values()):
+    if all(outcome == "void" for outcome in event.outcomes.values()):
         return EventStep(
             title="Called off", at=when(event.resolved_at), note="not scored", link=event.provenance, state="trouble"
         )
@@ -248,32 +223,32 @@ def _times(n: int) -> str:
 
 def renamed(event: ArenaEventHistory) -> list[tuple[datetime, str]]:
     """Return other titles under which the event was asked, and when each was first used."""
-    found: dict[str, datetime] = {}
-    for moment in event.moments:
-        if moment.title and moment.title != event.question.text:
-            found.setdefault(moment.title, moment.at)
-    return [(at, title) for title, at in found.items()]
+    first_used: dict[str, datetime] = {}
+    for forecast_time in event.forecast_times:
+        if forecast_time.title and forecast_time.title != event.question.text:
+            first_used.setdefault(forecast_time.title, forecast_time.at)
+    return [(at, title) for title, at in first_used.items()]
 
 
 def event_figures(
     event: ArenaEventHistory, styles: Mapping[str, SeriesStyle], sources: Sequence[RankedSource] = ()
 ) -> tuple[Chart, list[Chart]]:
     """Return a chart of the latest forecasts of every outcome, and a chart over time for each of the first outcomes."""
-    news = [(one.published, one.title) for one in sources if one.published]
+    news = [(source.published, source.title) for source in sources if source.published]
     last: dict[str, Mapping[str, float]] = {}
-    for moment in event.moments:
-        last.update(moment.said)
+    for forecast_time in event.forecast_times:
+        last.update(forecast_time.said)
     rows = [
         RulerRow(
             name=event.labels[target],
-            said={name: p[target] for name, p in last.items() if target in p},
+            forecasts={name: p[target] for name, p in last.items() if target in p},
             price=event.prices[target][-1][1] if event.prices[target] else None,
             outcome=event.outcomes.get(target, ""),
         )
         for target in event.prices
     ]
     rows = sorted(rows, key=lambda row: (row.outcome != "yes", -(row.price or 0.0)))[:SHOWN_OUTCOMES]
-    # What came true first, then what the market thought likeliest.
+    # Outcomes that came true come first, then those that the market found likeliest.
     newest = {target: prices[-1][1] if prices else 0.0 for target, prices in event.prices.items()}
     order = sorted(event.prices, key=lambda target: (event.outcomes.get(target) != "yes", -newest[target]))
     moved = [_price_chart(event, target, styles, news) for target in order[:CHARTED_MARKETS]]
@@ -282,22 +257,23 @@ def event_figures(
 
 def event_finding(event: ArenaEventHistory, answers: Sequence[EntryAnswer]) -> str:
     """Summarize a resolved event in a sentence: who gave the true outcome a higher probability than the market."""
-    winners = [target for target, told in event.outcomes.items() if told == "yes"]
+    winners = [target for target, outcome in event.outcomes.items() if outcome == "yes"]
     if len(winners) != 1 or not answers:
         return ""
     winner, prices = winners[0], event.prices.get(winners[0])
-    said = {one.name: one.p[winner] for one in answers if winner in one.p and one.name != CROWD}
+    forecasts = {
+        answer.name: answer.p[winner] for answer in answers if winner in answer.p and answer.name != MARKET_PRICE
+    }
     label = event.labels.get(winner, winner)
-    if not said:
+    if not forecasts:
         return ""
-    best = max(said, key=lambda name: said[name])
-    text = f"{label} came true. {best} gave it most, {probability_text(said[best])}"
+    best = max(forecasts, key=lambda name: forecasts[name])
+    text = f"{label} came true. {best} gave it most, {percent(forecasts[best])}"
     if not prices:
         return f"{text}."
-    ahead = sum(p > prices[-1][1] for p in said.values())
-    return (
-        f"{text}; {ahead} of {len(said)} entries gave it more than the market's last {probability_text(prices[-1][1])}."
-    )
+    ahead = sum(p > prices[-1][1] for p in forecasts.values())
+    price = percent(prices[-1][1])
+    return f"{text}; {ahead} of {len(forecasts)} entries gave it more than the market's last {price}."
 
 
 OWN_NUMBERS = re.compile(r"\AForecast: [^\n]{0,4000}\n+")
@@ -312,10 +288,10 @@ def _price_chart(
 ) -> Chart:
     """Plot the price and the forecasts of one market over time."""
     forecasts: dict[str, list[tuple[datetime, float]]] = {}
-    for moment in event.moments:
-        for name, p in moment.said.items():
+    for forecast_time in event.forecast_times:
+        for name, p in forecast_time.said.items():
             if target in p:
-                forecasts.setdefault(name, []).append((moment.at, p[target]))
+                forecasts.setdefault(name, []).append((forecast_time.at, p[target]))
     result = event.outcomes.get(target, "")
     paid = float(result.removeprefix("paid ")) if result.startswith("paid ") else None
     return history_plot(
@@ -341,13 +317,7 @@ FACTS = ("adjusted_brier", "brier_index", "ece", "return")
 class EntryView:
     """An entry: its scores, its best and worst events, its setup and its cost."""
 
-    name: str
-    run: str
-    since: str
-    settings: Mapping[str, Any]
-    forecasts: int
-    dollars: float
-    seconds: float
+    entry: ArenaEntryRow
     line: ArenaLeaderboardRow | None = None
     versus: Verdict | None = None
     """The entry against the market, on the markets both answered."""
@@ -355,47 +325,34 @@ class EntryView:
     worst: tuple[tuple[EventGap, str], ...] = ()
     """The worst events with their titles, as in `best`."""
 
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that interest a reader, without empty ones and those that are the same in every run."""
+        names = ("forecaster", "models", "options", "search", "trials", "budget", "seed")
+        spec = self.entry.settings
+        return {name: spec[name] for name in names if spec.get(name) not in (None, {}, [], "", 0)}
+
     def facts(self) -> list[tuple[str, str, str]]:
         """Return label, number and interval of each of its scores."""
         scores = self.line.scores if self.line else {}
-        found: list[tuple[str, str, str]] = []
+        facts: list[tuple[str, str, str]] = []
         for name in FACTS:
-            metric, one = METRICS[name], scores.get(name)
-            if one is not None:
-                interval = bracket(one.low, one.high, metric.decimals)
-                found.append((metric_label(name), number(one.estimate, metric.decimals), interval))
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON."""
-        plain = ("name", "run", "since", "settings", "forecasts", "dollars", "seconds")
-        told = {name: getattr(self, name) for name in plain}
-        gaps = {
-            which: [{"event": gap.event, "title": title, "gap": gap.gap} for gap, title in getattr(self, which)]
-            for which in ("best", "worst")
-        }
-        return {**told, "line": plain_data(self.line), "versus_crowd": plain_data(self.versus), **gaps}
+            metric, score = METRICS[name], scores.get(name)
+            if score is not None:
+                interval = bracket(score.low, score.high, metric.decimals)
+                facts.append((column_heading(metric.label), number(score.estimate, metric.decimals), interval))
+        return facts
 
 
 def entry_view(
-    book: ArenaStore, name: str, report_on: Callable[[Sequence[str]], ArenaReport | None]
+    store: ArenaStore, name: str, report_on: Callable[[Sequence[str]], ArenaReport | None]
 ) -> tuple[EntryView, ArenaReport | None]:
     """Return the entry of that name and the report on its scores; the report is None if nothing has resolved yet."""
-    rows = book.db.read(_ENTRY_SQL, (book.arena, name))
-    if not rows:
-        raise InputError(f"nobody called {name[:80]!r} takes part in {book.arena}")
-    run, spec, since, forecasts, dollars, seconds = rows[0]
-    plain = EntryView(
-        name=name,
-        run=run,
-        since=since,
-        settings=_settings(json.loads(spec)),
-        forecasts=forecasts or 0,
-        dollars=dollars or 0.0,
-        seconds=seconds or 0.0,
-    )
-    # Where an entry's set-up was changed under its name, each run has a line of its own.
-    called = (name, f"{name} ({run[:6]})")
+    entry = next((entry for entry in reversed(store.entries()) if entry.name == name), None)
+    if entry is None:
+        raise InputError(f"{store.arena} has no entry {name[:80]!r}")
+    plain = EntryView(entry=entry)
+    # If the settings of an entry changed under the same name, each run has its own line.
+    called = (name, f"{name} ({entry.run[:6]})")
     report = report_on(called)
     line = next((line for line in report.view.lines if line.entry.name in called), None) if report else None
     if report is None or line is None:
@@ -403,21 +360,15 @@ def entry_view(
     gaps = event_gaps(report.scored, line.entry.name)
     best = [gap for gap in gaps if gap.gap > 0][:MOST_GAPS]
     worst = [gap for gap in reversed(gaps) if gap.gap < 0][:MOST_GAPS]
-    titles = event_titles(book, [gap.event for gap in (*best, *worst)])
-    found = replace(
+    titles = event_titles(store, [gap.event for gap in (*best, *worst)])
+    view = replace(
         plain,
         line=line,
-        versus=report.view.versus_crowd.get(line.entry.name),
+        versus=report.view.versus_market.get(line.entry.name),
         best=tuple((gap, titles.get(gap.event, gap.event)) for gap in best),
         worst=tuple((gap, titles.get(gap.event, gap.event)) for gap in worst),
     )
-    return found, report
-
-
-def _settings(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that interest a reader, without empty ones and those that are the same in every run."""
-    kept = ("forecaster", "models", "options", "search", "trials", "budget", "seed")
-    return {name: spec[name] for name in kept if spec.get(name) not in (None, {}, [], "", 0)}
+    return view, report
 
 
 ENTRY_CHARTS = {
@@ -434,15 +385,19 @@ def entry_figures(report: ArenaReport, name: str, styles: Mapping[str, SeriesSty
     """Return the entry's charts with their titles, in the order of the page."""
     if name not in report.scored.arena.names:
         return []
-    drawn = {one.name: one.chart for one in arena_charts(report.view, report.scored, styles, ENTRY_CHARTS)}
+    drawn = {
+        arena_chart.name: arena_chart.chart
+        for arena_chart in arena_charts(report.view, report.scored, styles, ENTRY_CHARTS)
+    }
     return [(title, drawn[chart]) for chart, title in ENTRY_CHARTS.items() if chart in drawn]
 
 
 def entry_finding(view: EntryView) -> str:
     """Summarize how good the entry is in a sentence."""
     if view.line is None or (score := view.line.fair) is None:
-        return f"Nothing that {view.name} answered has resolved yet; it has made {view.forecasts:,} forecasts."
+        made = f"it has made {view.entry.forecasts:,} forecasts"
+        return f"Nothing that {view.entry.name} answered has resolved yet; {made}."
     unranked = f"Not ranked, because it answered {percent(view.line.completion)} of its rounds:"
-    place = f"Rank {view.line.rank}," if view.line.rank else "" if view.line.entry.anchor else unranked
+    place = f"Rank {view.line.rank}," if view.line.rank else "" if view.line.entry.baseline else unranked
     text = f"{place} Brier score {score.estimate:.4f} on {view.line.events:,} events".lstrip()
     return f"{text}." if view.versus is None else f"{text}. {view.versus.sentence}"

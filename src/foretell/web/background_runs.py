@@ -1,4 +1,4 @@
-"""Runs that this server started. They go on without a viewer and end with the server; what they paid for is kept."""
+"""Runs that this server started. They continue without a viewer and end with the server; paid replies are kept."""
 
 import asyncio
 import logging
@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from fastapi import HTTPException
 
+from foretell.operations.run import carry_out
 from foretell.questions.errors import InputError
-from foretell.runs.runner import PreparedRun, execute_run
+from foretell.runs.runner import PreparedRun
 from foretell.runs.settings import Settings
 
 MAX_RUNS = 4
@@ -26,7 +27,7 @@ class BackgroundStatus:
 
     state: Literal["running", "ended", "stopped", "error"]
     error: str = ""
-    """Why the job failed as a whole; failures of single cells are in the store."""
+    """Why the job failed as a whole; failures of single trials are in the store."""
     since: datetime | None = None
     """When it was started or resumed; set while it is running."""
 
@@ -57,8 +58,8 @@ class BackgroundJob:
             self.status = BackgroundStatus(state="stopped")
         except InputError as error:
             self.status = BackgroundStatus(state="error", error=str(error))
-        except Exception as error:  # the boundary of a job: it is shown on its page, and the server goes on
-            log.error("%s broke", self.name, exc_info=error)
+        except Exception as error:  # The page of the job shows the error, and the server continues.
+            log.error("%s failed", self.name, exc_info=error)
             self.status = BackgroundStatus(state="error", error=f"{type(error).__name__}: {error}")
 
     async def _main(self) -> None:
@@ -79,28 +80,28 @@ class BackgroundRuns:
         run = prepared.spec.id
         self.refuse_running(run)
         with self._lock:
-            going = {id for id, one in self._runs.items() if one.status.state == "running"}
-            if len(going) >= MAX_RUNS:
-                raise HTTPException(409, f"{MAX_RUNS} runs are going on; wait for one of them or stop it")
-            self._runs[run] = BackgroundJob(f"run {run}", lambda: execute_run(prepared, self._settings))
+            running = {id for id, job in self._runs.items() if job.status.state == "running"}
+            if len(running) >= MAX_RUNS:
+                raise HTTPException(409, f"{MAX_RUNS} runs are running already; wait for one of them or stop it")
+            self._runs[run] = BackgroundJob(f"run {run}", lambda: carry_out(prepared, self._settings, where="here"))
 
     def refuse_running(self, run: str) -> None:
         """Raise a 409 error if the run is running: a run is not started twice, nor changed while it is running."""
-        found = self._runs.get(run)
-        if found is not None and found.status.state == "running":
-            raise HTTPException(409, f"run {run} is going on already")
+        job = self._runs.get(run)
+        if job is not None and job.status.state == "running":
+            raise HTTPException(409, f"run {run} is already running")
 
     def of(self, run: str) -> BackgroundStatus | None:
         """Return the status of a run, or None if this server did not start it."""
-        found = self._runs.get(run)
-        return found.status if found else None
+        job = self._runs.get(run)
+        return job.status if job else None
 
     def stop(self, run: str) -> bool:
         """Stop a run; return False if it is not running here."""
-        found = self._runs.get(run)
-        if found is None or found.status.state != "running":
+        job = self._runs.get(run)
+        if job is None or job.status.state != "running":
             return False
-        found.stop()
+        job.stop()
         return True
 
     def close(self) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from fastapi import Query
 
 from foretell.arena.score_data import read_arena_table
+from foretell.arena.store import ArenaStore
 from foretell.data.files import write_atomically
 from foretell.metrics.arrays import Bools
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING
@@ -42,9 +43,6 @@ LARGE = 100_000
 """Number of forecasts above which reading and scoring take so long that the ranking is shown first."""
 T = TypeVar("T")
 Word = Annotated[str, Query(max_length=200)]
-_FORECASTS_SQL = "select coalesce(max(seq), 0) from said"
-_SPECS_SQL = "select name, spec from entry where arena = ? order by id"
-_RESULTS_SQL = "select count(*), coalesce(max(told_at), '') from outcome where arena = ?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,17 +58,17 @@ class ArenaFilters:
 
     def mask(self, table: ArenaTable) -> Bools:
         """Return the mask of the markets that pass the filters."""
-        event, moment = table.market_event, table.markets.moment
+        event, forecast_time = table.market_event, table.markets.forecast_time
         passed = np.ones(len(table.markets), bool)
-        for wanted, labels in ((self.category, table.events.category), (self.platform, table.events.platform)):
-            if wanted:
-                passed &= labels.mask(wanted)[event]
+        for label, labels in ((self.category, table.events.category), (self.platform, table.events.platform)):
+            if label:
+                passed &= labels.mask(label)[event]
         if self.lead_time:
-            names = [one.name for one in LEAD_TIMES]
+            names = [lead_time.name for lead_time in LEAD_TIMES]
             if self.lead_time not in names:
-                raise InputError(f"{self.lead_time[:40]!r} is no time to close", hint=f"one of {', '.join(names)}")
-            passed &= (lead_time_of(table.moments.hours) == names.index(self.lead_time))[moment]
-        day = table.moments.taken_at[moment].astype("datetime64[D]")
+                raise InputError(f"{self.lead_time[:40]!r} is not a time to close", hint=f"one of {', '.join(names)}")
+            passed &= (lead_time_of(table.forecast_times.hours) == names.index(self.lead_time))[forecast_time]
+        day = table.forecast_times.taken_at[forecast_time].astype("datetime64[D]")
         if self.since:
             passed &= day >= np.datetime64(self.since)
         if self.until:
@@ -81,8 +79,8 @@ class ArenaFilters:
 @cache
 def page_version() -> str:
     """Return a hash of the code that draws boards; a page stored by another version is not shown again."""
-    made_by = (TEMPLATES / "arena_board.html", Path(arena_board.__file__))
-    text = " ".join([version("foretell"), *(path.read_text("utf-8") for path in made_by)])
+    sources = (TEMPLATES / "arena_board.html", Path(arena_board.__file__))
+    text = " ".join([version("foretell"), *(path.read_text("utf-8") for path in sources)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -91,7 +89,6 @@ class BoardPage:
     """A rendered page of a board."""
 
     headline: str
-    finding: str = ""
     body: str = ""
     """The page's markup, rendered by us and therefore trusted."""
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
@@ -120,41 +117,42 @@ def _body(key: _BoardKey, view: BoardView, methods: Mapping[str, str]) -> str:
     """Render a board, with how each entry forecasts; its links keep the filters and choices of the page."""
     arena, filters, choice = key
     chosen = {
-        one.name: value
-        for given in (filters, choice)
-        for one in fields(given)
-        if (value := getattr(given, one.name)) != one.default and one.name != "every"
+        option.name: value
+        for options in (filters, choice)
+        for option in fields(options)
+        if (value := getattr(options, option.name)) != option.default and option.name != "every"
     }
 
     def more(kind: str, *ids: str, **query: str) -> str:
-        asked = urlencode(chosen | query, doseq=True)
-        return link_to(kind, *ids) + (f"?{asked}" if asked else "")
+        parameters = urlencode(chosen | query, doseq=True)
+        return link_to(kind, *ids) + (f"?{parameters}" if parameters else "")
 
-    return render("arena_board.html", view, arena=arena, more=more, methods=methods)
+    finding = arena_finding(view.view)
+    return render("arena_board.html", view, arena=arena, more=more, methods=methods, finding=finding)
 
 
-class KeptResults:
+class ResultCache:
     """Cache of the latest results, each valid as long as the state it was computed from is unchanged."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._made: OrderedDict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = OrderedDict()
+        self._results: OrderedDict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = OrderedDict()
 
     def get(self, what: tuple[Any, ...], state: tuple[Any, ...], make: Callable[[], T]) -> T:
         """Return the cached result, or compute it with `make` if the state has changed."""
         with self._lock:
-            before, found = self._made.get(what, (None, None))
+            before, result = self._results.get(what, (None, None))
             if before == state:
-                self._made.move_to_end(what)
-                return found  # pyright: ignore[reportReturnType] - of the kind that was made for this
-        made = make()
+                self._results.move_to_end(what)
+                return result  # pyright: ignore[reportReturnType] - `what` determines the type
+        new_result = make()
         with self._lock:
-            self._made[what] = (state, made)
-            self._made.move_to_end(what)
-            while len(self._made) > self._most:
-                self._made.popitem(last=False)
-        return made
+            self._results[what] = (state, new_result)
+            self._results.move_to_end(what)
+            while len(self._results) > self._most:
+                self._results.popitem(last=False)
+        return new_result
 
 
 class LeaderboardCache:
@@ -165,14 +163,14 @@ class LeaderboardCache:
         self._database = store.database
         self._folder = folder
         self._lock = threading.Lock()
-        self.kept = KeptResults(CACHED_BOARDS).get
+        self.cached = ResultCache(CACHED_BOARDS).get
         self._pages: OrderedDict[_BoardKey, BoardPage] = OrderedDict()
         self._jobs: dict[tuple[Any, ...], Future[BoardPage]] = {}
-        self._aside = ThreadPoolExecutor(1, "board")
+        self._executor = ThreadPoolExecutor(1, "board")
 
     def close(self) -> None:
         """Wait for the page being made and cancel those that have not started."""
-        self._aside.shutdown(cancel_futures=True)
+        self._executor.shutdown(cancel_futures=True)
 
     def table(self, arena: str) -> ArenaTable:
         """Return all numbers of an arena."""
@@ -208,16 +206,16 @@ class LeaderboardCache:
         return self._once(arena, ("entry", *names), make)
 
     def _chosen(self, arena: str, filters: ArenaFilters) -> ArenaTable:
-        everything = self.table(arena)
-        chosen = everything.only(filters.mask(everything))
+        table = self.table(arena)
+        chosen = table.only(filters.mask(table))
         if not np.isfinite(chosen.markets.outcome).any():
-            raise InputError("nothing has come out yet that these filters leave", hint="take a filter away")
+            raise InputError("no market that passes these filters has resolved yet", hint="remove a filter")
         return chosen
 
     def page(self, arena: str, filters: ArenaFilters, choice: BoardChoice, *, whole: bool = False) -> BoardPage:
         """Return the page of a board, rendered once and then cached.
 
-        If forecasts or results have arrived since and the new page takes more than a moment, the previous page is
+        If forecasts or results have arrived since and the new page takes longer than `PATIENCE`, the previous page is
         returned with a note while the new one is made. If there is no previous page and the store has many forecasts,
         the ranking comes first and the intervals follow once they are computed, unless `whole` is set.
         """
@@ -245,7 +243,7 @@ class LeaderboardCache:
         with self._lock:
             job = self._jobs.get(name)
             if job is None:
-                job = self._jobs[name] = self._aside.submit(make, key, state)
+                job = self._jobs[name] = self._executor.submit(make, key, state)
                 job.add_done_callback(lambda _: self._jobs.pop(name, None))
         return job
 
@@ -260,55 +258,57 @@ class LeaderboardCache:
         chosen = self._chosen(arena, filters)
         view = first_view(chosen)
         body = _body(key, first_board_view(view, chosen.entries, choice), self._methods(arena))
-        headline, finding = arena_headline(view), arena_finding(view)
-        made = BoardPage(headline=headline, finding=finding, body=body, note=RANKING_ONLY, state=state)
-        self._keep_page(key, made)
-        return made
+        page = BoardPage(headline=arena_headline(view), body=body, note=RANKING_ONLY, state=state)
+        self._keep_page(key, page)
+        return page
 
     def _make_page(self, key: _BoardKey, state: tuple[Any, ...]) -> BoardPage:
         arena, filters, choice = key
         report = self.report(arena, filters)
-        self.kept((arena, filters), state, lambda: report.view)
+        self.cached((arena, filters), state, lambda: report.view)
         view = board_view(report, choice)
         parts = {anchor: (title, str(body)) for anchor, title, body in view.parts}
-        headline, finding = arena_headline(report.view), arena_finding(report.view)
+        headline = arena_headline(report.view)
         body = _body(key, view, self._methods(arena))
-        made = BoardPage(headline=headline, finding=finding, body=body, parts=parts, state=state)
-        self._keep_page(key, made)
+        page = BoardPage(headline=headline, body=body, parts=parts, state=state)
+        self._keep_page(key, page)
         if (filters, choice) == (ArenaFilters(), BoardChoice()):
-            kept = {"version": page_version(), **vars(made)}
+            saved = {"version": page_version(), **vars(page)}
             with suppress(OSError):
-                write_atomically(self._page_file(arena), json.dumps(kept).encode())
-        return made
+                write_atomically(self._page_file(arena), json.dumps(saved).encode())
+        return page
 
     def _methods(self, arena: str) -> dict[str, str]:
         """Return the forecaster of each entry, and its model without the address of a server."""
-        specs = {name: json.loads(spec) for name, spec in self._database.read(_SPECS_SQL, (arena,))}
-        models = {name: str((spec.get("models") or {}).get("agent", "")) for name, spec in specs.items()}
-        told = {name: (str(spec.get("forecaster", "")), models[name].partition("@")[0]) for name, spec in specs.items()}
-        return {name: " · ".join(filter(None, parts)) for name, parts in told.items()}
+        return {
+            entry.name: " · ".join(filter(None, (str(spec.get("forecaster", "")), str(model).partition("@")[0])))
+            for entry in ArenaStore(self._database, arena).entries()
+            for spec in [entry.settings]
+            for model in [(spec.get("models") or {}).get("agent", "")]
+        }
 
     def _page_file(self, arena: str) -> Path:
-        mark = hashlib.sha256(f"{self._database.place}\0{arena}".encode()).hexdigest()[:16]
-        return self._folder / f"{mark}-page.json"
+        digest = hashlib.sha256(f"{self._database.place}\0{arena}".encode()).hexdigest()[:16]
+        return self._folder / f"{digest}-page.json"
 
     def _read_page(self, arena: str, filters: ArenaFilters, choice: BoardChoice) -> BoardPage | None:
         """Read the page that the last server stored, so that the first view on this server need not wait."""
         if (filters, choice) != (ArenaFilters(), BoardChoice()):
             return None
         try:
-            kept = json.loads(self._page_file(arena).read_text(encoding="utf-8"))
-            if kept.pop("version") != page_version():
+            saved = json.loads(self._page_file(arena).read_text(encoding="utf-8"))
+            if saved.pop("version") != page_version():
                 return None
-            parts = {str(anchor): (str(title), str(body)) for anchor, (title, body) in kept["parts"].items()}
-            headline, finding, body = (str(kept[name]) for name in ("headline", "finding", "body"))
-            return BoardPage(headline=headline, finding=finding, body=body, parts=parts, state=tuple(kept["state"]))
+            parts = {str(anchor): (str(title), str(body)) for anchor, (title, body) in saved["parts"].items()}
+            headline, body = str(saved["headline"]), str(saved["body"])
+            return BoardPage(headline=headline, body=body, parts=parts, state=tuple(saved["state"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def state(self, arena: str) -> tuple[Any, ...]:
         """Return a marker of the forecasts and outcomes stored so far."""
-        return (*self._database.read(_FORECASTS_SQL)[0], *self._database.read(_RESULTS_SQL, (arena,))[0])
+        store = ArenaStore(self._database, arena)
+        return (store.said.last(), *store.outcome_state())
 
     def _once(self, arena: str, what: tuple[Any, ...], make: Callable[[], T]) -> T:
-        return self.kept((arena, *what), self.state(arena), make)
+        return self.cached((arena, *what), self.state(arena), make)

@@ -1,77 +1,67 @@
 """Formatting of numbers, money, times and names on pages."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
+from foretell.number_text import (
+    bracket,
+    brief_percent,
+    dollars,
+    duration,
+    number,
+    percent,
+    percent_range,
+    plural,
+    signed,
+)
 from foretell.report.markup import excerpt, markdown, web_address
-from foretell.report.numbers import bracket, dollars, duration, signed
 
 
-def percent(p: float | None) -> str:
-    """Format a probability, with more digits near 0 and 1 because 0 % and 0.4 % differ.
-
-    >>> percent(0.234), percent(0.004), percent(0.9995), percent(None)
-    ('23 %', '0.4 %', '99.95 %', '–')
-    """
-    if p is None:
-        return "–"
-    near = min(p, 1 - p)
-    decimals = 0 if near >= 0.0495 or near == 0 else 1 if near >= 0.00095 else 2
-    return f"{100 * p:.{decimals}f} %"
-
-
-def count(number: int) -> str:
-    """Format a whole number with thousands separators.
-
-    >>> count(12345)
-    '12,345'
-    """
-    return f"{number:,}"
-
-
-def when(moment: str | datetime | None, *, day: bool = False) -> str:
+def when(time: str | datetime | None, *, day: bool = False) -> str:
     """Format a time to the minute in UTC; at midnight, or if `day` is set, only the date is shown.
 
     >>> when("2026-07-01T23:59:59.999999+00:00"), when("2026-07-01T00:00:00+00:00"), when(None)
     ('1 Jul 2026, 23:59 UTC', '1 Jul 2026', '–')
     """
-    if not moment:
+    if not time:
         return "–"
     try:
-        at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+        at = datetime.fromisoformat(time) if isinstance(time, str) else time
     except ValueError:
-        return str(moment)
+        return str(time)
     at = at.astimezone(UTC) if at.tzinfo else at
     date = f"{at.day} {at:%b %Y}"
     return date if day or at.hour == at.minute == at.second == 0 else f"{date}, {at:%H:%M} UTC"
 
 
-def some(number: int, one: str, many: str = "") -> str:
-    """Format a count with its noun in the singular or plural.
+def clock(seconds: float) -> str:
+    """Format a time in seconds since 1970 as a time of day in UTC.
 
-    >>> some(1, "trial"), some(3, "trial"), some(0, "reply", "replies")
-    ('1 trial', '3 trials', '0 replies')
+    >>> clock(43_390.7)
+    '12:03:10 UTC'
     """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M:%S} UTC"
 
 
-def span(found: Mapping[str, float]) -> str:
+def span(interval: Mapping[str, float]) -> str:
     """Format the interval of an estimate given as plain data.
 
     >>> span({"low": 61.5, "high": 71.7})
     '[61.5, 71.7]'
     """
-    return bracket(found["low"], found["high"], 1)
+    return bracket(interval["low"], interval["high"], 1)
 
 
-def points(value: float) -> str:
-    """Format a difference in points, always with its sign.
+def range_text(ends: Sequence[float]) -> str:
+    """Format the two ends of a range of probabilities.
 
-    >>> points(0.42), points(-3.0)
-    ('+0.4', '−3.0')
+    >>> range_text([0.12, 0.28])
+    '12–28 %'
     """
-    return signed(value, 1)
+    low, high = ends
+    return percent_range(low, high)
 
 
 def setting_label(name: str) -> str:
@@ -93,13 +83,17 @@ def setting_label(name: str) -> str:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "percent": percent,
+    "brief": brief_percent,
+    "range": range_text,
+    "number": number,
     "dollars": dollars,
-    "count": count,
+    "count": "{:,}".format,
     "when": when,
+    "clock": clock,
     "lasting": duration,
-    "some": some,
+    "some": plural,
     "span": span,
-    "signed": points,
+    "signed": partial(signed, decimals=1),
     "markdown": markdown,
     "excerpt": excerpt,
     "web": web_address,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic import create_model
+from pydantic import ConfigDict, create_model
 from pydantic.fields import FieldInfo
 
 from foretell.request import OperationRequest, environment_values, hints, is_list, name_fields, plain_type, title_of
@@ -99,21 +99,30 @@ def _kind(info: FieldInfo, choices: tuple[str, ...]) -> tuple[FieldKind, tuple[s
 
 
 def _attributes(info: FieldInfo, kind: FieldKind) -> dict[str, str]:
-    found = {"step": "any"} if kind == "number" and plain_type(info) is float else {}
+    attributes = {"step": "any"} if kind == "number" and plain_type(info) is float else {}
     for limit, attribute in (("ge", "min"), ("gt", "min"), ("le", "max"), ("max_length", "maxlength")):
         value = _limit(info, limit, None)
         if value is not None and kind in ("number", "text", "textarea"):
-            found[attribute] = f"{value:g}" if isinstance(value, float) else str(value)
-    return found
+            attributes[attribute] = f"{value:g}" if isinstance(value, float) else str(value)
+    return attributes
 
 
 def _limit(info: FieldInfo, name: str, missing: Any) -> Any:
-    return next((getattr(one, name) for one in info.metadata if getattr(one, name, None) is not None), missing)
+    return next(
+        (getattr(constraint, name) for constraint in info.metadata if getattr(constraint, name, None) is not None),
+        missing,
+    )
 
 
 def _by_name(annotation: Any) -> bool:
     origin = get_origin(annotation)
     return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+class RequestBody(OperationRequest):
+    """The base of the bodies of endpoints. They are built at once, as FastAPI needs them."""
+
+    model_config = ConfigDict(defer_build=False)
 
 
 def body_of(request: type[OperationRequest], *leave_out: str) -> type[OperationRequest]:
@@ -122,7 +131,7 @@ def body_of(request: type[OperationRequest], *leave_out: str) -> type[OperationR
         name: (info.annotation, info) for name, info in request.model_fields.items() if name not in leave_out
     }
     name = request.__name__.removesuffix("Request") + "Body"
-    return create_model(name, __base__=OperationRequest, __doc__=request.__doc__, **fields)
+    return create_model(name, __base__=RequestBody, __doc__=request.__doc__, **fields)
 
 
 def form_value(value: Any) -> str:
@@ -132,7 +141,7 @@ def form_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return "\n".join(f"{name}={one}" for name, one in value.items())
+        return "\n".join(f"{name}={item}" for name, item in value.items())
     if isinstance(value, list | tuple):
         return "\n".join(map(str, value))
     return str(value)
@@ -142,20 +151,20 @@ def form_values(request: type[OperationRequest], form: Mapping[str, Sequence[str
     r"""Convert a submitted form to values for `OperationRequest.read`; empty fields count as not filled in.
 
     >>> from foretell.operations.requests.asking import AskRequest
-    >>> form_values(AskRequest, {"question": [" Will it? "], "options": ["a\r\nb"], "price": [""], "crowd": ["no"]})
-    {'question': 'Will it?', 'options': ['a', 'b'], 'crowd': 'no'}
+    >>> form_values(AskRequest, {"question": [" Will it? "], "options": ["a\r\nb"], "price": [""], "effort": ["low"]})
+    {'question': 'Will it?', 'options': ['a', 'b'], 'effort': 'low'}
     """
-    found: dict[str, Any] = {}
-    for name, sent in form.items():
+    parsed: dict[str, Any] = {}
+    for name, texts in form.items():
         info = request.model_fields.get(name)
-        lines = [line.strip() for value in sent for line in value.splitlines() if line.strip()]
+        lines = [line.strip() for value in texts for line in value.splitlines() if line.strip()]
         if not lines:
             continue
         annotation = None if info is None else plain_type(info)
         if info is not None and _by_name(annotation):
-            found[name] = {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in lines}
+            parsed[name] = {line.partition("=")[0].strip(): line.partition("=")[2].strip() for line in lines}
         elif info is not None and (is_list(info) or get_origin(annotation) is tuple):
-            found[name] = lines
+            parsed[name] = lines
         else:
-            found[name] = dedent("\n".join(line for value in sent for line in value.splitlines())).strip()
-    return found
+            parsed[name] = dedent("\n".join(line for value in texts for line in value.splitlines())).strip()
+    return parsed

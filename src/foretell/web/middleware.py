@@ -1,6 +1,6 @@
 """Checks on every request (host, size, read access), security headers on every response, and error responses."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -25,13 +25,13 @@ from foretell.data.connections import (
     has_two_lengths,
     send_in_time,
 )
-from foretell.questions.errors import InputError, StorageError, plain_problem
+from foretell.questions.errors import InputError, StorageError, plain_problem, validator_error
 from foretell.request import OperationRequest, name_fields
 from foretell.web.rendering import html_page
-from foretell.web.security import AccessRules, has_token
+from foretell.web.security import HIDDEN_TYPES, AccessRules, has_token
 from foretell.web.static_files import sheet_hashes
 
-# What goes wrong, said the same way everywhere: problem JSON for programs (RFC 9457), a page for people.
+# Error responses: problem JSON (RFC 9457) for the API, an HTML page for browsers.
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
@@ -57,6 +57,8 @@ def _on_error(request: Request, error: Exception) -> Response:
             answer.headers.update(error.headers or {})
             return answer
         case RequestValidationError():
+            if own := validator_error(error.errors()):
+                return _on_error(request, own)
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
             message = name_fields(plain_problem(first), OperationRequest)
@@ -69,7 +71,7 @@ def _on_error(request: Request, error: Exception) -> Response:
             raise error
 
 
-# The API's own description, with refusals as they really come.
+# The OpenAPI document, with the error responses of this module.
 
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -87,34 +89,34 @@ PROBLEM_STATUSES = {
     "400": "The body cannot be read.",
     "401": "The token is needed.",
     "403": "The form did not come from this server.",
-    "404": "There is no such thing.",
+    "404": "Not found.",
     "408": "The request did not arrive in time.",
-    "409": "Not now.",
-    "413": "Too much was sent.",
-    "421": "The server does not go by that name.",
-    "422": "Something in the request is wrong.",
+    "409": "The request conflicts with the current state.",
+    "413": "The request or the answer is too large.",
+    "421": "The Host header does not name this server.",
+    "422": "The request is not valid.",
     "431": "Address or headers are too long.",
-    "503": "Too many are listening, or the disk cannot be used now; come back later.",
+    "503": "Too many streams are open, or the disk cannot be used now; try again later.",
 }
 
 
 def describe_api(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document, built on first use."""
     if app.openapi_schema is None:
-        found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        parts = found.setdefault("components", {})
+        openapi = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        parts = openapi.setdefault("components", {})
         parts.setdefault("schemas", {})["Problem"] = PROBLEM_SCHEMA
         for name in ("HTTPValidationError", "ValidationError"):
             parts["schemas"].pop(name, None)
         parts["securitySchemes"] = TOKEN_SCHEME
         content = {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
         problems = {code: {"description": text, "content": content} for code, text in PROBLEM_STATUSES.items()}
-        for methods in found["paths"].values():
+        for methods in openapi["paths"].values():
             for method, operation in methods.items():
                 operation["responses"] |= problems
                 if method == "post":
                     operation["security"] = [{"token": []}]
-        app.openapi_schema = found
+        app.openapi_schema = openapi
     return app.openapi_schema
 
 
@@ -151,16 +153,30 @@ def response_headers(request: Request) -> dict[str, str]:
     return HEADERS | {"Cross-Origin-Opener-Policy": "same-origin"}
 
 
-class MarkedSend:
-    """Sends a response with our headers, unless it is too large or the client reads it too slowly."""
+class GuardedSend:
+    """Sends a response with our headers, unless it is too large or the client reads it too slowly.
 
-    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
+    With `hide`, texts pass through this function, which removes what strangers do not see.
+    """
+
+    def __init__(self, send: Send, headers: Mapping[str, str], hide: Callable[[bytes], bytes] | None = None) -> None:
         self._send = send
         self._headers = headers
+        self._hide = hide
+        self._start: Message | None = None
+        """The beginning of a response whose length is not known until its text was filtered."""
         self.started = False
 
     async def __call__(self, message: Message) -> None:
         """Send the next message of the response."""
+        if message["type"] == "http.response.body" and self._hide is not None:
+            message = {**message, "body": self._hide(message.get("body", b""))}
+            if self._start is not None:
+                headers = MutableHeaders(scope=self._start)
+                if "content-length" in headers:
+                    headers["content-length"] = str(len(message["body"]))
+                await send_in_time(self._send, self._start)
+                self._start = None
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             if int(headers.get("content-length", "0")) > connections.MAX_REPLY_BYTES:
@@ -168,16 +184,29 @@ class MarkedSend:
             self.started = True
             for name, value in self._headers.items():
                 headers.setdefault(name, value)
+            if not headers.get("content-type", "").startswith(HIDDEN_TYPES):
+                self._hide = None
+            if self._hide is not None:
+                self._start = message
+                return
         await send_in_time(self._send, message)
 
 
 class RequestGuard:
     """Middleware that refuses requests that are not allowed and puts our headers on every response."""
 
-    def __init__(self, app: ASGIApp, *, access: AccessRules, open_connections: OpenConnections) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        access: AccessRules,
+        open_connections: OpenConnections,
+        hide: Callable[[bytes], bytes],
+    ) -> None:
         self._app = app
         self._access = access
         self._connections = open_connections
+        self._hide = hide
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -186,35 +215,37 @@ class RequestGuard:
             return
         self._connections.request_begins(scope.get("client"))
         try:
-            await self._answer(scope, receive, MarkedSend(send, response_headers(Request(scope))))
+            request = Request(scope)
+            hide = None if has_token(request, self._access) else self._hide
+            await self._answer(scope, receive, GuardedSend(send, response_headers(request), hide))
         finally:
             self._connections.request_ends(scope.get("client"))
 
-    async def _answer(self, scope: Scope, receive: Receive, send: MarkedSend) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: GuardedSend) -> None:
         request = Request(scope)
         if (refused := self._refused(request)) is not None:
             answer = problem_response(request, *refused)
-            if refused[0] == HTTPStatus.BAD_REQUEST:  # Where the next request begins is not certain.
+            if refused[0] == HTTPStatus.BAD_REQUEST:  # It is not certain where the next request begins.
                 answer.headers["Connection"] = "close"
             await answer(scope, receive, send)
             return
         try:
             await self._app(scope, LimitedReceive(receive, MAX_BODY_BYTES), send)
         except (ReaderTooSlow, ClientDisconnect):
-            return  # The server closes the line of an answer that is not whole.
+            return  # The server closes the connection of an incomplete response.
         except ReplyTooLarge:
             most = f"{connections.MAX_REPLY_BYTES:,} bytes"
             message = f"the answer is longer than {most}: ask for less of it, or use the command line"
             await problem_response(request, 413, message)(scope, receive, send)
-        except Exception:  # whatever broke is logged by the server; whoever asked learns only that
+        except Exception:  # The server logs the error; the client gets no details.
             if not send.started:
-                message = "something broke in foretell; the server's log has it"
+                message = "internal error in foretell; see the server's log"
                 await problem_response(request, 500, message)(scope, receive, send)
             raise
 
     def _refused(self, request: Request) -> tuple[int, str] | None:
         if not self._access.admits_host(request.headers.get("host", "")):
-            return 421, "this server does not go by that name"
+            return 421, "the Host header does not name this server"
         if has_two_lengths(request.scope):
             return 400, TWO_LENGTHS
         address = len(request.scope.get("raw_path") or b"") + len(request.scope["query_string"])

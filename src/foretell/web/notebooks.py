@@ -46,12 +46,12 @@ def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
         "kind": kind,
         **_version(cell),
         "setup": bool((metadata.get("jupyter") or {}).get("source_hidden")),
-        "failed_versions": [_version(one) for one in earlier],
+        "failed_versions": [_version(version) for version in earlier],
     }
 
 
 def _version(cell: Mapping[str, Any]) -> dict[str, Any]:
-    return {"source": _text(cell.get("source")), "outputs": [_output(one) for one in cell.get("outputs") or ()]}
+    return {"source": _text(cell.get("source")), "outputs": [_output(output) for output in cell.get("outputs") or ()]}
 
 
 def _output(output: Mapping[str, Any]) -> dict[str, Any]:

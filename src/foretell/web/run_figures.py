@@ -43,15 +43,15 @@ def run_ruler(score: Mapping[str, Any]) -> Chart | None:
 
 
 def _numbers(score: Mapping[str, Any]) -> list[float]:
-    found = [score["brier_index"][end] for end in ("estimate", "low", "high")]
-    return found + [score[name]["estimate"] for name in ("price", "base_rate") if score[name]]
+    numbers = [score["brier_index"][end] for end in ("estimate", "low", "high")]
+    return numbers + [score[name]["estimate"] for name in ("price", "base_rate") if score[name]]
 
 
-def _estimate(found: Mapping[str, float] | None) -> float | None:
-    return None if found is None else found["estimate"]
+def _estimate(interval: Mapping[str, float] | None) -> float | None:
+    return None if interval is None else interval["estimate"]
 
 
-def answer_ruler(shown: Mapping[str, Any]) -> Chart:
+def answer_ruler(answer: Mapping[str, Any]) -> Chart:
     """Draw the answer to a question with its trials, the market price and the outcome."""
-    parts = {name: shown[name] for name in ("p", "trials", "price", "outcome")}
+    parts = {name: answer[name] for name in ("p", "trials", "price", "outcome")}
     return probability_ruler(ShownAnswer(**parts))

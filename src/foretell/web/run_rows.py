@@ -1,16 +1,14 @@
 """Rows of the list of runs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from foretell.operations.requests.runs import RunsRequest
-from foretell.operations.runs import chosen_runs, question_set
-from foretell.questions.codec import from_json
-from foretell.questions.question import Question
+from foretell.operations.runs import chosen_runs, question_set, run_title
 from foretell.runs.spec import RunState
-from foretell.runs.store import RunRow, RunStore, cells_each
-from foretell.scoring.long_tables import StoredScores
+from foretell.runs.store import RunRow, RunStore, trials_per_question
+from foretell.scoring.run_scores import StoredScores
 
 TITLE_LENGTH = 200
 """Maximum length of a title in characters."""
@@ -21,6 +19,8 @@ RUNS_PER_PAGE = 50
 class RunRowView(RunRow):
     """A run in a list, with details from its spec and its questions."""
 
+    called: str
+    """Its name or, if it has none, what it asks with what."""
     title: str
     """The text of a typed question, else the data set."""
     forecaster: str
@@ -28,23 +28,18 @@ class RunRowView(RunRow):
     """The agent's model; empty if there is no agent."""
     questions: int
     trials: int
-    cells: int
+    total: int
     """Number of answers the run will have when it is finished."""
-    quarantined: int = 0
+    excluded: int = 0
     """Number of questions left out because their own text was written after the time of asking."""
     state: RunState = "done"
     score: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Brier index with its interval, beside the market and the base rate, and the number of `decided` questions."""
 
     @property
-    def called(self) -> str:
-        """The text of a link to the run: its name, else what it asks."""
-        return self.name or self.title or self.id
-
-    @property
     def finished(self) -> bool:
-        """Whether every cell has an answer or a failure."""
-        return self.done + self.failed >= self.cells
+        """Whether every trial has an answer or a failure."""
+        return self.done + self.failed >= self.total
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +55,14 @@ class RunList:
 
 def list_runs(
     store: RunStore,
-    wanted: RunsRequest,
+    filters: RunsRequest,
     spent: Callable[[Sequence[str]], Mapping[str, float]],
     *,
     offset: int,
     limit: int,
 ) -> RunList:
     """Return up to `limit` of the runs that match, starting at `offset`; `spent` returns what runs have cost."""
-    chosen, archived = chosen_runs(store, wanted, spent)
+    chosen, archived = chosen_runs(store, filters, spent)
     shown = chosen[offset : offset + limit]
     scores = StoredScores(store).of([row for row, _ in shown])
     views = tuple(run_row_view(store, row, scores[row.id]) for row, _ in shown)
@@ -77,20 +72,20 @@ def list_runs(
 def run_row_view(store: RunStore, row: RunRow, score: Mapping[str, Any] | None = None) -> RunRowView:
     """Build the list row of a run."""
     spec = row.spec
-    ((questions,),) = store.database.read("select count(*) from question where run = ?", (row.id,))
-    title = question_set(spec)
+    questions, title = store.question_count(row.id), question_set(spec)
     if not title:
-        found = store.database.read("select body from question where run = ? limit 1", (row.id,))
-        title = from_json(found[0][0], Question).text if found else str(spec.get("questions", {}).get("dataset", ""))
+        first = store.first_question(row.id)
+        title = first.text if first else str(spec.get("questions", {}).get("dataset", ""))
     return RunRowView(
-        **vars(row),
+        **vars(replace(row, folder="")),  # No page needs it, and it is private.
+        called=run_title(store, row, questions),
         title=title[:TITLE_LENGTH],
         forecaster=str(spec.get("forecaster", "")),
         model=str(spec.get("models", {}).get("agent", "")),
         questions=questions,
         trials=int(spec.get("trials", 1)),
-        cells=questions * cells_each(spec),
+        total=questions * trials_per_question(spec),
         state=store.state(row, questions),
         score=score or {},
-        quarantined=int(spec.get("questions", {}).get("quarantined", 0)),
+        excluded=int(spec.get("questions", {}).get("excluded", 0)),
     )

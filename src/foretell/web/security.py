@@ -4,9 +4,13 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from email.parser import BytesParser
+from email.policy import HTTP
 from ipaddress import ip_address
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 from urllib.parse import parse_qs, urlsplit
 
 from fastapi import Depends, HTTPException, Request
@@ -29,7 +33,7 @@ class AccessRules:
     host: str = "127.0.0.1"
     """The address the server listens on."""
     still: bool = False
-    """Whether the pages are written to files, where nobody can ask, log in or listen."""
+    """Whether the pages are written to files, where nobody can ask, log in or follow a run."""
 
     @property
     def private(self) -> bool:
@@ -47,9 +51,9 @@ class AccessRules:
             return True
         return not self.private and _is_number(name)
 
-    def holds(self, given: str) -> bool:
-        """Whether `given` is the token."""
-        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+    def holds(self, token: str) -> bool:
+        """Whether `token` is the server's token."""
+        return self.token is not None and hmac.compare_digest(token.encode(), self.token.encode())
 
     def new_session(self) -> str:
         """Return a new session cookie, which the browser stores instead of the token."""
@@ -66,15 +70,15 @@ class AccessRules:
         return self._sign("csrf", cookie.partition(".")[0])
 
     def _sign(self, purpose: str, nonce: str) -> str:
-        # Without a token nothing is ever signed the same way twice: no session holds.
+        # Without a token every signature has a random key, so no session is valid.
         key = (self.token or secrets.token_hex()).encode()
         return hmac.new(key, f"{purpose}:{nonce}".encode(), hashlib.sha256).hexdigest()
 
 
 def _host_name(header: str) -> str:
-    """Return the host name in a Host header; empty if it holds anything else, such as text after a bracket."""
-    found = _HOST.fullmatch(header)
-    return found["name"].strip("[]").lower() if found else ""
+    """Return the host name in a Host header; empty if it contains anything else, such as text after a bracket."""
+    match = _HOST.fullmatch(header)
+    return match["name"].strip("[]").lower() if match else ""
 
 
 def _is_number(name: str) -> bool:
@@ -120,8 +124,8 @@ def visitor_of(request: Request) -> Visitor:
 
 def _bearer(request: Request) -> str | None:
     """Return the bearer token of the request, or None."""
-    kind, _, given = request.headers.get("authorization", "").partition(" ")
-    return given.strip() if kind.lower() == "bearer" else None
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else None
 
 
 def has_token(request: Request, access: AccessRules) -> bool:
@@ -131,8 +135,8 @@ def has_token(request: Request, access: AccessRules) -> bool:
 
 def require_token(request: Request) -> None:
     """Refuse requests without token or session."""
-    access, given = access_of(request), _bearer(request)
-    if given is not None and not access.holds(given):
+    access, token = access_of(request), _bearer(request)
+    if token is not None and not access.holds(token):
         raise HTTPException(401, "that is not the token of this server", {"WWW-Authenticate": "Bearer"})
     if not has_token(request, access):
         how = "open the link that foretell serve printed, or send Authorization: Bearer TOKEN"
@@ -140,11 +144,7 @@ def require_token(request: Request) -> None:
         raise HTTPException(401, f"this needs the token: {reason}", {"WWW-Authenticate": "Bearer"})
 
 
-TokenHeld = Annotated[None, Depends(require_token)]
-"""Parameter of every route that shows what only the owner of the machine may know."""
-
-
-async def _trusted(request: Request) -> None:
+async def require_trust(request: Request) -> None:
     """Refuse requests that may not spend or write: without token or session, or with a form that is not ours."""
     require_token(request)
     if _bearer(request) is not None:
@@ -158,15 +158,104 @@ async def _trusted(request: Request) -> None:
 
 
 async def form_of(request: Request) -> dict[str, list[str]]:
-    """Return the fields of a posted form; empty if the body is not a form."""
-    if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+    """Return the text fields of a posted form; empty if the body is not a form."""
+    kind, body = request.headers.get("content-type", ""), await request.body()
+    if kind.startswith("multipart/form-data"):
+        fields: dict[str, list[str]] = {}
+        for name, file, content in _parts(kind, body):
+            if file is None:
+                fields.setdefault(name, []).append(content.decode("utf-8", "replace"))
+        return fields
+    if not kind.startswith("application/x-www-form-urlencoded"):
         return {}
-    body = (await request.body()).decode("utf-8", "replace")
     try:
-        return parse_qs(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+        return parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
-        raise HTTPException(413, f"a form may have {MAX_FIELDS} fields at most") from None
+        raise HTTPException(413, TOO_MANY_FIELDS) from None
 
 
-TokenRequired = Annotated[None, Depends(_trusted)]
+async def files_of(request: Request) -> list[tuple[str, bytes]]:
+    """Return name and content of the files that a form sends; empty files are left out."""
+    kind = request.headers.get("content-type", "")
+    if not kind.startswith("multipart/form-data"):
+        return []
+    parts = _parts(kind, await request.body())
+    return [(file, content) for _, file, content in parts if file and content]
+
+
+TOO_MANY_FIELDS = f"a form may have {MAX_FIELDS} fields at most"
+
+
+def _parts(kind: str, body: bytes) -> list[tuple[str, str | None, bytes]]:
+    """Return the parts of a form with files: name of the field, name of the file, and content."""
+    head = b"MIME-Version: 1.0\r\nContent-Type: " + kind.encode("latin-1", "replace") + b"\r\n\r\n"
+    message = BytesParser(policy=HTTP).parsebytes(head + body)
+    parts: list[tuple[str, str | None, bytes]] = []
+    for part in message.iter_parts() if message.is_multipart() else ():
+        content: Any = part.get_payload(decode=True)
+        if not isinstance(content, bytes):
+            continue  # A nested message.
+        name = part.get_param("name", "", header="content-disposition")
+        parts.append((str(name), part.get_filename(), content))
+        if len(parts) > MAX_FIELDS:
+            raise HTTPException(413, TOO_MANY_FIELDS)
+    return parts
+
+
+TokenRequired = Annotated[None, Depends(require_trust)]
 """Parameter of every route that spends or writes."""
+
+
+# What strangers do not see: addresses of the owner's servers, paths of this machine, and what was spent.
+
+HIDDEN_TYPES = (
+    *(f"text/{name}" for name in ("html", "plain", "markdown", "csv", "event-stream")),
+    *("application/json", "application/problem+json"),
+)
+"""Kinds of responses that may name an address or a path; the others are our own scripts, styles and pictures."""
+USUAL_FOLDERS = ("home", "Users", "root", "tmp", "var", "private", "mnt", "media", "srv", "opt")
+"""First folders of paths on any machine."""
+# A backslash may stand before a mark in Markdown; in JSON it stands before a quote or a letter, where the text ends.
+_REST = rb"""(?:[^\s"'<>&,;()\[\]\\]|\\[^\s"'a-z])*"""
+_SCHEME = rb"https?\\?(?::|%3A)(?:/|%2F){2}"
+_NETWORK = rb"(?:localhost|127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[::1\]|\[f[cd])"
+_AFTER_NAME = re.compile(rb"\\?(?:@|%40)" + _SCHEME + _REST, re.IGNORECASE)
+_OWN_ADDRESS = re.compile(_SCHEME + _NETWORK + _REST, re.IGNORECASE)
+
+
+_AMOUNT = rb"(?:-?\d[\d.eE+-]*|\"\d[^\"]*\")"
+_MONEY = re.compile(
+    rb'(\\?"(?:[a-z_]*dollars|billed|reused|reserved|budget|money)\\?":\s*)'
+    rb"(?:" + _AMOUNT + rb"|\{[^{}]*\})"
+)
+"""Amounts and budgets in JSON, by the names of their fields."""
+
+
+def private_text_filter(addresses: Iterable[str], routes: Iterable[str]) -> Callable[[bytes], bytes]:
+    """Return a function that removes addresses of own servers and amounts from a text, and the folders from paths.
+
+    Args:
+        addresses: Further own addresses, which may look public.
+        routes: First parts of the addresses of pages, which are not folders.
+
+    >>> private_text_filter(["https://proxy.example/v1"], [])(b"compat:own@http://127.0.0.1:80/v1 of /home/me/q.csv")
+    b'compat:own of q.csv'
+    """
+    first = {*USUAL_FOLDERS, *(path.name for path in Path("/").iterdir())} - set(routes)
+    names = b"|".join(re.escape(name).encode() for name in sorted(first))
+    # After the name of a provider, every path is one of this machine.
+    begin = rb"(?:(?<=[a-z]:)(?:/|%2F)[\w.-]+|(?<![\w.%~-])(?<!:/)(?:/|%2F)(?:" + names + rb"))"
+    path = re.compile(begin + rb"(?:/|%2F)" + _REST)
+    parts = [urlsplit(address) for address in addresses]
+    own = [_SCHEME + re.escape(part.netloc).encode() + _REST for part in parts if part.netloc]
+    named = re.compile(b"|".join(own), re.IGNORECASE) if own else None
+
+    def last_part(match: re.Match[bytes]) -> bytes:
+        return re.split(rb"/|%2F", match[0].rstrip(b"/"))[-1]
+
+    def filtered(text: bytes) -> bytes:
+        text = _MONEY.sub(rb"\1null", text)
+        text = _OWN_ADDRESS.sub(b"(own server)", _AFTER_NAME.sub(b"", text))
+        return path.sub(last_part, text if named is None else named.sub(b"(own server)", text))
+
+    return filtered

@@ -1,7 +1,6 @@
 """State shared by all requests: settings, the run store, access rules, and the runs this server started."""
 
 import asyncio
-import json
 import threading
 import time
 from collections import Counter, deque
@@ -18,17 +17,18 @@ from foretell.data.connections import OpenConnections
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.operations.doctor import DoctorResult, doctor
-from foretell.operations.question_view import cost_of_events
 from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.setup import DoctorRequest
-from foretell.operations.runs import CellCosts, measured_costs
 from foretell.questions.forecast import Cost
+from foretell.questions.trace import ForecastMade, ModelCalled
+from foretell.report.question_view import cost_of_events
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
-from foretell.runs.store import RunRow, RunStore, cells_each, read_event
-from foretell.scoring.long_tables import RunScores, score_run
+from foretell.runs.store import RunRow, RunStore, matching_runs, trials_per_question
+from foretell.runs.trial_costs import TrialCosts, measured_costs
+from foretell.scoring.run_scores import RunScores, score_run
 from foretell.web.background_runs import BackgroundRuns
-from foretell.web.boards import KeptResults, LeaderboardCache
+from foretell.web.boards import LeaderboardCache, ResultCache
 from foretell.web.event_watch import EventWatch
 from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, list_runs, run_row_view
 from foretell.web.security import AccessRules
@@ -36,19 +36,19 @@ from foretell.web.tree_work import BackgroundTreeWork
 
 T = TypeVar("T")
 WINDOW_SECONDS = 600.0
-"""Length in seconds of the period over which the pace of a run is measured."""
+"""Length in seconds of the period over which the speed of a run is measured."""
 FEWEST_SECONDS = 3.0
 """Minimum number of seconds of measurement before the remaining time is estimated."""
 CACHED_SCORES = 12
 """Maximum number of runs whose scores are kept in memory."""
 CACHED_PARTS = 60
 """Maximum number of page parts kept in memory."""
+LEAST_OF_ID = 4
+"""Minimum length of the beginning of a run's id that stands for the whole id."""
+ROWS_IN_FILE = 1000
+"""Number of rows on a page of a list that is written to a file."""
 LOOK_SHARE = 20
 """Waiting time before a costly read is repeated, as a multiple of the time the last one took."""
-# Written so that no index on the run is used: what is new stands at the end of the table, and is read from there.
-_NEW_SQL = """
-select kind, body from event
-where id > ? and id <= ? and run || '' = ? and kind in ('ModelCalled', 'ForecastMade') order by id"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +61,10 @@ class RunTotals:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldScores:
+class CachedScores:
     """Scores of a run, the state they were computed from, and when they may be recomputed while the run is going on."""
 
-    seen: tuple[object, ...]
+    state: tuple[object, ...]
     again: float
     scores: RunScores
 
@@ -88,7 +88,7 @@ class WebState:
         self.jobs = BackgroundRuns(settings)
         self.tree_work = BackgroundTreeWork(settings)
         self.boards = LeaderboardCache(self.store, settings.home / "standings")
-        self.kept = KeptResults(CACHED_PARTS).get
+        self.cached = ResultCache(CACHED_PARTS).get
         """Cache for the data of run pages."""
         self.leaving = threading.Event()
         """Set when the server is about to shut down, so that open streams end."""
@@ -96,9 +96,9 @@ class WebState:
         self.connections = OpenConnections()
         self._lock = threading.Lock()
         self._seen: dict[str, deque[tuple[float, int]]] = {}
-        """By run: times at which the number of finished cells changed, because the store has no clock times."""
+        """By run: times at which the number of finished trials changed, because the store has no clock times."""
         self._totals: dict[str, RunTotals] = {}
-        self._scores: dict[str, HeldScores] = {}
+        self._scores: dict[str, CachedScores] = {}
         self._journal: Journal | None = None
         self._checkup: Future[SetupCheck] | None = None
 
@@ -113,71 +113,65 @@ class WebState:
 
     def run(self, start: str) -> RunRow:
         """Return the run with this id or name, or the only one whose id starts with it; else raise a 404 error."""
-        found = self.store.run(start)
-        if found is None and start:
-            rows = self.store.runs()
-            near = [row for row in rows if row.name == start] or [
-                row for row in rows if len(start) >= 4 and row.id.startswith(start)
-            ]
-            found = near[0] if len(near) == 1 else None
-        if found is None:
+        rows = matching_runs(self.store, start)
+        if len(rows) != 1 or (len(start) < LEAST_OF_ID and start not in (rows[0].id, rows[0].name)):
             raise HTTPException(404, f"there is no run {start[:80]!r}")
-        return found
+        return rows[0]
+
+    def rows_per_page(self, usual: int) -> int:
+        """Return how many rows a page of a list has; pages written to files have nearly all, as they cannot search."""
+        return ROWS_IN_FILE if self.access.still else usual
 
     def while_unchanged(self, what: tuple[object, ...], make: Callable[[], T]) -> T:
         """Return a result, cached until anything is written to the store; not cached if machines share the database."""
-        database = self.store.database
-        if database.shared:
-            return make()
-        # What others wrote, and what this process did.
-        mark = (*database.read("PRAGMA data_version")[0], *database.read("select total_changes()")[0])
-        return self.kept(("unchanged", *what), mark, make)
+        mark = self.store.database.change_mark()
+        return make() if mark is None else self.cached(("unchanged", *what), mark, make)
 
-    def run_list(self, wanted: RunsRequest, *, offset: int = 0, limit: int = RUNS_PER_PAGE) -> RunList:
-        """Return part of the list of runs; not cached if one is running, because its process may end without a word."""
+    def run_list(self, filters: RunsRequest, *, offset: int = 0, limit: int = RUNS_PER_PAGE) -> RunList:
+        """Return part of the list of runs; not cached if one is running, because its process may end without notice."""
 
         def look() -> RunList:
-            return list_runs(self.store, wanted, self.dollars, offset=offset, limit=limit)
+            return list_runs(self.store, filters, self.dollars, offset=offset, limit=limit)
 
-        found = self.while_unchanged(("runs", wanted.model_dump_json(), offset, limit), look)
-        return look() if any(run.state == "running" for run in found.runs) else found
+        runs = self.while_unchanged(("runs", filters.model_dump_json(), offset, limit), look)
+        return look() if any(run.state == "running" for run in runs.runs) else runs
 
     def answered(self, *rows: RunRow) -> tuple[object, ...]:
         """Return a marker of the answers and outcomes that the given runs have so far."""
-        told = self.while_unchanged(("outcomes",), self.outcomes.count)
-        return tuple((row.id, row.done, row.failed, row.degraded, told.get(row.id)) for row in rows)
+        outcome_counts = self.while_unchanged(("outcomes",), self.outcomes.count)
+        return tuple((row.id, row.done, row.failed, row.fallback, outcome_counts.get(row.id)) for row in rows)
 
     def scores(self, row: RunRow, *, finished: bool) -> RunScores:
         """Return the scores of a run on resolved questions, recomputed when an answer or an outcome has arrived.
 
         While a run is going on, they lag behind a little: by up to `LOOK_SHARE` times the time they took to compute.
         """
-        seen, start = self.answered(row), time.monotonic()
+        state, start = self.answered(row), time.monotonic()
         with self._lock:
             before = self._scores.get(row.id)
-        if before is not None and (before.seen == seen or (not finished and start < before.again)):
+        if before is not None and (before.state == state or (not finished and start < before.again)):
             return before.scores
         scores, end = score_run(self.store, row), time.monotonic()
         with self._lock:
-            self._scores[row.id] = HeldScores(seen=seen, again=end + LOOK_SHARE * (end - start), scores=scores)
+            self._scores[row.id] = CachedScores(state=state, again=end + LOOK_SHARE * (end - start), scores=scores)
             while len(self._scores) > CACHED_SCORES:
                 self._scores.pop(next(iter(self._scores)))
         return scores
 
     def seconds_left(self, run: RunRowView) -> float | None:
-        """Estimate the seconds until the run is finished from its recent pace; None if that is not known yet."""
+        """Estimate the seconds until the run is finished from its recent speed; None if that is not known yet."""
         now, done = time.monotonic(), run.done + run.failed
         with self._lock:
-            seen = self._seen.setdefault(run.id, deque())
-            if not seen or seen[-1][1] != done:
-                seen.append((now, done))
-            while len(seen) > 2 and now - seen[0][0] > WINDOW_SECONDS:
-                seen.popleft()
-            began, done_at_first = seen[0]
+            counts = self._seen.setdefault(run.id, deque())
+            if not counts or counts[-1][1] != done:
+                counts.append((now, done))
+            while len(counts) > 2 and now - counts[0][0] > WINDOW_SECONDS:
+                counts.popleft()
+            began, done_at_first = counts[0]
         gained, passed = done - done_at_first, now - began
         if run.finished or gained <= 0 or passed < FEWEST_SECONDS:
             return None
-        return (run.cells - done) * passed / gained
+        return (run.total - done) * passed / gained
 
     def dollars(self, runs: Iterable[str]) -> dict[str, float]:
         """Return what runs were billed so far."""
@@ -188,21 +182,26 @@ class WebState:
         with self._lock:
             newest = self.store.last_event()
             before = self._totals.get(run, RunTotals())
-            if before.upto > newest:  # A cell was begun anew and its events are gone.
+            if before.upto > newest:  # A trial was started again and its events were deleted.
                 before = RunTotals()
             if before.upto < newest:
-                rows = self.store.database.read(_NEW_SQL, (before.upto, newest, run))
-                calls = [read_event(kind, body) for kind, body in rows if kind == "ModelCalled"]
-                ended = Counter(str(json.loads(body).get("how", "")) for kind, body in rows if kind == "ForecastMade")
-                spending = before.spending + cost_of_events(calls)
-                before = RunTotals(upto=newest, spending=spending, endings=before.endings + ended)
+                events = list(self.store.events(run, after=before.upto, kinds=(ModelCalled, ForecastMade)))
+                ended = Counter(event.how for _, _, event in events if isinstance(event, ForecastMade))
+                before = RunTotals(
+                    # Some of the events may be newer.
+                    upto=max([newest, *(number for number, _, _ in events[-1:])]),
+                    spending=before.spending + cost_of_events(event for _, _, event in events),
+                    endings=before.endings + ended,
+                )
             self._totals[run] = before
             return before
 
-    def measured_costs(self) -> CellCosts:
+    def measured_costs(self) -> TrialCosts:
         """Return the measured cost and duration of trials here by what determines them; updated when a trial ends."""
-        cells = tuple((row.id, row.done, row.failed) for row in self.while_unchanged(("every run",), self.store.runs))
-        return self.kept(("costs",), cells, lambda: measured_costs(self.store))
+        trial_counts = tuple(
+            (row.id, row.done, row.failed) for row in self.while_unchanged(("every run",), self.store.runs)
+        )
+        return self.cached(("costs",), trial_counts, lambda: measured_costs(self.store))
 
     def money(self, run: str) -> Money:
         """Return what a run has cost so far, and what it may still have to pay."""
@@ -213,10 +212,10 @@ class WebState:
         named = list(runs)
         with self._lock:
             journal = self._open_journal()
-        found = {} if journal is None else journal.ledger.money_of(named)
+        money = {} if journal is None else journal.ledger.money_of(named)
         spending = {run: self.totals(run).spending for run in named}
-        stored = {run: Money(billed=one.dollars, reused=one.reused) for run, one in spending.items()}
-        return {run: replace(found.get(run, one), reused=one.reused) for run, one in stored.items()}
+        stored = {run: Money(billed=cost.dollars, reused=cost.reused) for run, cost in spending.items()}
+        return {run: replace(money.get(run, cost), reused=cost.reused) for run, cost in stored.items()}
 
     def lost_replies(self, run: str) -> int:
         """Return how many replies of a run were lost and may have been billed."""
@@ -227,19 +226,19 @@ class WebState:
     def checkup(self, *, again: bool = False) -> Future[SetupCheck]:
         """Return the check of the set-up that is under way or was made before; else begin one in the background."""
         with self._lock:
-            found = self._checkup
-            if found is None or (again and found.done()):
-                self._checkup = found = Future[SetupCheck]()
-                threading.Thread(target=self._check_setup, args=(found,), name="doctor", daemon=True).start()
-            return found
+            check = self._checkup
+            if check is None or (again and check.done()):
+                self._checkup = check = Future[SetupCheck]()
+                threading.Thread(target=self._check_setup, args=(check,), name="doctor", daemon=True).start()
+            return check
 
-    def _check_setup(self, told: Future[SetupCheck]) -> None:
+    def _check_setup(self, check: Future[SetupCheck]) -> None:
         try:
             result = asyncio.run(doctor(DoctorRequest(), self.settings))
-        except Exception as error:  # the boundary of a thread: whoever asks for the result gets it
-            told.set_exception(error)
+        except Exception as error:  # Passed on to whoever asks for the result.
+            check.set_exception(error)
         else:
-            told.set_result(SetupCheck(at=datetime.now(UTC), result=result))
+            check.set_result(SetupCheck(at=datetime.now(UTC), result=result))
 
     def _open_journal(self) -> Journal | None:
         if self._journal is None and (self.settings.database or Path(self.settings.journal).is_file()):
@@ -247,15 +246,13 @@ class WebState:
         return self._journal
 
     def over(self, run: str, question: str | None = None) -> bool:
-        """Whether nothing more will happen in a run or question: every cell has ended, or this server ended the run."""
+        """Whether a run or question is over: all trials have ended, or this server ended the run."""
         row = self.store.run(run)
         if row is None:
             return True
         if question is not None:
-            counted = "select count(*) from {} where run = ? and {} = ?"
-            ended = self.store.database.read(counted.format("cell", "question"), (run, question))[0][0]
-            asked = self.store.database.read(counted.format("question", "id"), (run, question))[0][0]
-            if ended >= asked * cells_each(row.spec):
+            ended, questions = self.store.ended_trials(run, question)
+            if ended >= questions * trials_per_question(row.spec):
                 return True
         background = self.jobs.of(run)
         if background is not None:

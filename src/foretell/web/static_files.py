@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Response
 
-from foretell.report.html import figure_sheet
-from foretell.report.html import static_text as report_text
+from foretell.report.figure_page import figure_sheet
+from foretell.report.figure_page import static_text as report_text
 from foretell.report.markup import Markup
 from foretell.report.theme import colour_variables
 
@@ -32,18 +32,18 @@ router = APIRouter()
 @cache
 def static_text(name: str) -> str | None:
     """Return a file of the static folder, or one built from the report's styles and scripts; None if there is none."""
-    made = {"foretell.css": _style, "foretell.js": _script}
-    if name in made:
-        return made[name]()
-    # Only names that are there: a path can lead nowhere else.
-    found = {path.name for path in STATIC_FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
-    if name not in found:
+    built = {"foretell.css": _style, "foretell.js": _script}
+    if name in built:
+        return built[name]()
+    # Only names of existing files, so that a path cannot lead out of the folder.
+    names = {path.name for path in STATIC_FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
+    if name not in names:
         return None
     return bundle(name, _source) if name.endswith(".js") else _source(name)
 
 
 def _source(name: str) -> str:
-    # What runs a tree's operations is the same file that the tree's own tests compare with Python.
+    # The tests of trees compare this file with Python.
     if name == "circuit.js":
         return files("foretell.forecasters.tree.arithmetic").joinpath(name).read_text(encoding="utf-8")
     return (STATIC_FOLDER / name).read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def sheet_hashes() -> str:
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
 
 
-# Our modules as plain scripts: one request each, and browsers load no modules from disk.
+# Bundle our modules into plain scripts: each takes one request, and browsers load no modules from disk.
 
 IMPORT = re.compile(r"^import \{ ([^}]*) \} from '\./([\w.]+)';\n", re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
@@ -105,16 +105,16 @@ def bundle(name: str, read: Callable[[str], str]) -> str:
     return "(() => {\n" + "".join(done) + body + "})();\n"
 
 
-def _module(name: str, read: Callable[[str], str], known: dict[str, str], done: list[str]) -> str:
+def _module(name: str, read: Callable[[str], str], variables: dict[str, str], done: list[str]) -> str:
     text = read(name)
-    for found in IMPORT.finditer(text):
-        other = found[2]
-        if other not in known:
-            known[other] = "_" + re.sub(r"\W", "_", other)
-            inner = _module(other, read, known, done)
+    for match in IMPORT.finditer(text):
+        other = match[2]
+        if other not in variables:
+            variables[other] = "_" + re.sub(r"\W", "_", other)
+            inner = _module(other, read, variables, done)
             names = ", ".join(EXPORT.findall(read(other)))
-            done.append(f"const {known[other]} = (() => {{\n{inner}return {{ {names} }};\n}})();\n")
-    text = IMPORT.sub(lambda found: f"const {{ {found[1]} }} = {known[found[2]]};\n", text)
+            done.append(f"const {variables[other]} = (() => {{\n{inner}return {{ {names} }};\n}})();\n")
+    text = IMPORT.sub(lambda match: f"const {{ {match[1]} }} = {variables[match[2]]};\n", text)
     return EXPORT.sub("", text)
 
 
@@ -137,5 +137,5 @@ async def static_file(name: str, v: str = "") -> Response:
     text = static_text(name)
     if text is None:
         raise HTTPException(404, f"there is no file {name!r}")
-    kept = "public, max-age=31536000, immutable" if v == _digest(name) else "no-cache"
-    return Response(text, media_type=MEDIA_TYPES[Path(name).suffix], headers={"Cache-Control": kept})
+    cache_control = "public, max-age=31536000, immutable" if v == _digest(name) else "no-cache"
+    return Response(text, media_type=MEDIA_TYPES[Path(name).suffix], headers={"Cache-Control": cache_control})

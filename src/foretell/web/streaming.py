@@ -2,9 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+import time
+from collections.abc import AsyncGenerator
+from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import Annotated, Any, cast
 
 from fastapi import Query, Request
@@ -12,32 +13,30 @@ from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
-from foretell.models.waiting import waiting_text
 from foretell.questions.trace import BeliefRevised, ForecastMade, ToolUsed, TraceEvent
-from foretell.runs.store import CellKey, RunStore, stored_row
+from foretell.runs.store import RunStore, TrialKey
 from foretell.web.event_watch import EventWatch
 from foretell.web.middleware import problem_response
 from foretell.web.state import WebState
 
 BATCH = 200
-# Written so that no index on the run is used: one would have all events of a large run sorted for every batch.
-_NEXT_SQL = """
-select id, question, due, trial, kind, body from event where id > ? and run || '' = ? order by id limit ?"""
-SIGN_OF_LIFE_SECONDS = 15.0
-"""Seconds between keep-alive messages on a silent connection."""
-WAITING_SECONDS = 2.0
-"""Seconds between updates on how fast a model's reply is arriving."""
+HEARTBEAT_SECONDS = 2.0
+"""Seconds between messages on a silent connection; pages count a connection as lost after a few of them."""
 RETRY_SECONDS = 5
 """Seconds after which a refused client may retry."""
 MESSAGE = {
     "type": "object",
-    "properties": {"id": {"type": "string"}, "event": {"enum": ["told", "waiting", "end"]}, "data": {"type": "string"}},
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"enum": ["progress", "heartbeat", "end"]},
+        "data": {"type": "string"},
+    },
 }
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": (
-            "Messages: `event_to_dict` for each event, with the store's number as its id; `waiting` with a text while "
-            "a model replies; at last `end`."
+            "Messages: `event_to_dict` for each event, with the store's number as its id; a `heartbeat` with the "
+            "server's time while nothing happens, whose `pending` changes with what trials wait for; at last `end`."
         ),
         "content": {"text/event-stream": {"schema": MESSAGE}},
     },
@@ -70,8 +69,8 @@ def stream(
     request: Request, here: WebState, run: str, question: str | None = None, *, after: int, brief: bool
 ) -> StreamingResponse:
     """Stream all events of a run, or of one question of it; a browser that reconnects continues where it was."""
-    heard = request.headers.get("last-event-id", "")
-    after = int(heard) if heard.isascii() and heard.isdecimal() and len(heard) < 19 else after
+    last_id = request.headers.get("last-event-id", "")
+    after = int(last_id) if last_id.isascii() and last_id.isdecimal() and len(last_id) < 19 else after
     messages = _messages(here, run, question, after, brief)
     return EventStream(here.watch, request.client.host if request.client else "", messages)
 
@@ -80,10 +79,10 @@ async def _messages(here: WebState, run: str, question: str | None, after: int, 
     yield "retry: 1000\n\n"
     async with here.watch.listening(run, question) as watched:
         if after > await run_in_threadpool(here.store.last_event):
-            # Numbers that are gone belonged to a cell that was begun anew: what is there now is sent from its start.
+            # A trial was started again and its events were deleted, so send all events from the start.
             after = 0
-        while not here.leaving.is_set():  # Then the line just ends: the browser comes back and goes on where it was.
-            # Asked before reading: what is written in between is read now or next time, but never missed.
+        while not here.leaving.is_set():  # The browser reconnects and continues where it was.
+            # Check before reading, so that no event in between is missed.
             finished, news = watched.over, watched.news
             newest = await here.watch.shared(("newest", news), here.store.last_event)
             piece = partial(_piece, here.store, run, question, after, brief)
@@ -95,29 +94,15 @@ async def _messages(here: WebState, run: str, question: str | None, after: int, 
                 yield _message("end", {"after": after}, after)
                 return
             else:
-                async for text in _while_silent(news, partial(waiting_text, run=run, question=question), after):
-                    yield text
+                yield _message("heartbeat", {"at": time.time(), "pending": watched.pending}, after)
+                await _wait(news, HEARTBEAT_SECONDS)
 
 
-async def _while_silent(news: asyncio.Event, waiting: Callable[[], str], after: int) -> AsyncGenerator[str]:
-    """Yield messages until there is news: how fast a reply is arriving, whenever that changes, or a keep-alive."""
-    told = ""
-    for _ in range(round(SIGN_OF_LIFE_SECONDS / WAITING_SECONDS)):
-        if (text := waiting()) != told:
-            told = text
-            yield _message("waiting", {"text": text}, after)
-        if await _wait(news, WAITING_SECONDS):
-            return
-    yield ": waiting\n\n"
-
-
-async def _wait(news: asyncio.Event, seconds: float) -> bool:
-    """Whether there was news within this many seconds."""
-    try:
+async def _wait(news: asyncio.Event, seconds: float) -> None:
+    """Wait for news, at most this many seconds."""
+    with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            return await news.wait()
-    except TimeoutError:
-        return False
+            await news.wait()
 
 
 Piece = tuple[int, str]
@@ -125,32 +110,22 @@ Piece = tuple[int, str]
 
 
 def _piece(store: RunStore, run: str, question: str | None, after: int, brief: bool) -> Piece:
-    batch = _batch(store, run, question, after)
+    # The comparison is much cheaper than reading the table.
+    batch = list(store.events(run, question, after=after, limit=BATCH)) if store.last_event() > after else []
     if not batch:
         return after, ""
-    # All at once: thousands of small pieces would take their time.
-    text = "".join(_message("told", event_to_dict(*one, brief=brief), one[0]) for one in batch)
+    # Send one text: thousands of small ones would be slow.
+    text = "".join(_message("progress", event_to_dict(*event, brief=brief), event[0]) for event in batch)
     return batch[-1][0], text
 
 
-def _batch(store: RunStore, run: str, question: str | None, after: int) -> list[tuple[int, CellKey, TraceEvent]]:
-    if store.last_event() <= after:  # Costs nothing, unlike a look at the table.
-        return []
-    if question is not None:
-        return list(islice(store.events(run, question, after=after), BATCH))
-    return [
-        (id, CellKey(run=run, question=asked, due=due, trial=trial), stored_row("event", (run, id, kind, body)))
-        for id, asked, due, trial, kind, body in store.database.read(_NEXT_SQL, (after, run, BATCH))
-    ]
-
-
 def _message(kind: str, data: Any, number: int) -> str:
-    # JSON has no bare line breaks, which is what the format asks for.
+    # JSON has no bare line breaks, as the format requires.
     return f"id: {number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n"
 
 
-def event_to_dict(number: int, key: CellKey, event: TraceEvent, *, brief: bool = False) -> dict[str, Any]:
-    """Convert an event to plain data for JSON, with the cell it happened in."""
+def event_to_dict(number: int, key: TrialKey, event: TraceEvent, *, brief: bool = False) -> dict[str, Any]:
+    """Convert an event to plain data for JSON, with its question and trial."""
     place = {"id": number, "question": key.question, "due": key.due, "trial": key.trial, "kind": type(event).__name__}
     if not brief:
         return {**place, "event": vars(event)}

@@ -10,13 +10,13 @@ from typing import Any
 
 from fastapi import HTTPException
 
+from foretell.number_text import percent
 from foretell.operations.requests.trees import TreeUpdateRequest
 from foretell.operations.tree_edit import TreeEditResult
 from foretell.operations.tree_update import update
 from foretell.questions.trace import Failed, ModelCalled, NodeAnalyzed, NodeGrounded, NodeSynthesized, TraceEvent
 from foretell.runs.settings import Settings
 from foretell.web.background_runs import BackgroundJob, BackgroundStatus
-from foretell.web.formatting import percent
 
 MOST_AT_ONCE, MOST_KEPT, LINES_KEPT = 4, 50, 30
 """Maximum number of concurrent jobs, of jobs remembered, and of log lines kept per job."""
@@ -46,7 +46,7 @@ class TreeWork:
     dollars: float = 0.0
     unpriced: int = 0
     """Number of calls whose price is not known."""
-    told: deque[str] = field(default_factory=lambda: deque[str](maxlen=LINES_KEPT))
+    log_lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=LINES_KEPT))
     result: TreeEditResult | None = None
     job: BackgroundJob | None = None
 
@@ -55,14 +55,14 @@ class TreeWork:
         """Status of the job."""
         return self.job.status if self.job is not None else BackgroundStatus(state="running")
 
-    def hear(self, event: TraceEvent) -> None:
+    def on_event(self, event: TraceEvent) -> None:
         """Update the totals and the log with an event."""
         if isinstance(event, ModelCalled):
             self.calls += 1
             self.dollars += 0.0 if event.reused else event.dollars or 0.0
             self.unpriced += event.dollars is None
         elif line := _line(event):
-            self.told.append(line)
+            self.log_lines.append(line)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
@@ -76,7 +76,7 @@ class TreeWork:
             "error": self.status.error,
             "calls": self.calls,
             "dollars": None if self.unpriced else self.dollars,
-            "told": list(self.told),
+            "log": list(self.log_lines),
             "result": None if result is None else {**result.to_dict(), "warnings": list(result.warnings)},
         }
 
@@ -84,8 +84,8 @@ class TreeWork:
 def _line(event: TraceEvent) -> str:
     match event:
         case NodeGrounded():
-            found = f"{percent(event.p)}" if event.p is not None else f"failed: {event.error}"
-            return f"{event.node} researched by {event.grounder}: {found}"
+            result = f"{percent(event.p)}" if event.p is not None else f"failed: {event.error}"
+            return f"{event.node} researched by {event.grounder}: {result}"
         case NodeAnalyzed():
             return f"{event.node} broken down into {', '.join(event.added) or 'nothing'}"
         case NodeSynthesized():
@@ -108,11 +108,11 @@ class BackgroundTreeWork:
         """Start a job; raises a 409 error if too many are running."""
         work = TreeWork(id=secrets.token_hex(6), tree=tree, request=request, began=time.monotonic())
         with self._lock:
-            going = [one for one in self._works.values() if one.status.state == "running"]
-            if len(going) >= MOST_AT_ONCE:
+            running = [job for job in self._works.values() if job.status.state == "running"]
+            if len(running) >= MOST_AT_ONCE:
                 raise HTTPException(409, f"models work on {MOST_AT_ONCE} trees already; wait for one or stop it")
             for old in list(self._works)[: max(0, len(self._works) - MOST_KEPT)]:
-                if self._works[old] not in going:
+                if self._works[old] not in running:
                     del self._works[old]
             self._works[work.id] = work
             work.job = BackgroundJob(f"update {tree}", self._task(work))
@@ -120,22 +120,22 @@ class BackgroundTreeWork:
 
     def _task(self, work: TreeWork) -> Callable[[], Coroutine[Any, Any, object]]:
         async def task() -> None:
-            work.result = await update(work.request, self._settings, watch=work.hear)
+            work.result = await update(work.request, self._settings, watch=work.on_event)
 
         return task
 
     def of(self, id: str) -> TreeWork:
         """Return the job with this id; raises a 404 error if there is none."""
         if id not in self._works:
-            raise HTTPException(404, "this server knows of no such work; what it finished is in the tree's versions")
+            raise HTTPException(404, "there is no such job; finished work is in the versions of the tree")
         return self._works[id]
 
     def stop(self, id: str) -> TreeWork:
         """Stop a job: nothing is written to the tree, and every reply received is kept."""
-        found = self.of(id)
-        if found.job is not None and found.status.state == "running":
-            found.job.stop()
-        return found
+        work = self.of(id)
+        if work.job is not None and work.status.state == "running":
+            work.job.stop()
+        return work
 
     def close(self) -> None:
         """Stop all jobs."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.arena.live.site import Site, usual
 
-from foretell.runs import RunStore
+from foretell.runs.store import RunStore
 
 
 @pytest.fixture

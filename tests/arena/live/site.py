@@ -7,19 +7,29 @@ from datetime import datetime, timedelta
 from inspect import isawaitable
 from typing import Any
 
-from foretell.arena import ArenaStore, LiveArena, arena_from_json, with_arena_rules
-from foretell.data import SourceError
-from foretell.data.markets import EventListing, ListedEvent, ListingFilter, ListingReport, MarketStatus
-from foretell.forecasters.prompt import ContextBuild, ContextUnavailable, PredictionContext, RankedSource
-from foretell.questions import AsOf, Cost, EmitEvent, Failure, Forecast, Question, Resolution, Snapshot, Target, instant
-from foretell.runs import AnswerCell, RunCell, RunSpec, RunStore
+from foretell.arena.forecast import with_arena_rules
+from foretell.arena.live import LiveArena
+from foretell.arena.spec import arena_from_json
+from foretell.arena.store import ArenaStore
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilter, ListingReport, MarketStatus
+from foretell.forecasters.prompt.builder import ContextBuild, ContextUnavailable
+from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Cost, Failure, Forecast
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.resolution import Resolution
+from foretell.questions.trace import EmitEvent
+from foretell.runs.executor import AnswerTrial
+from foretell.runs.spec import RunSpec
+from foretell.runs.store import RunStore, RunTrial
 
 START = instant("2026-11-01T00:00:00Z")
 
 
 @dataclass(kw_only=True)
 class Exchange:
-    """A platform that lists what the test says."""
+    """A platform that lists the events of the test."""
 
     events_: dict[str, ListedEvent] = field(default_factory=dict[str, ListedEvent])
     results: dict[str, dict[str, int | None]] = field(default_factory=dict[str, dict[str, int | None]])
@@ -65,7 +75,7 @@ class Exchange:
 
     def settle(self, name: str, *outcomes: int | None, status: MarketStatus = "resolved") -> None:
         targets = self.events_[name].question.targets
-        self.results[name] = {target.id: told for target, told in zip(targets, outcomes, strict=False)}
+        self.results[name] = {target.id: outcome for target, outcome in zip(targets, outcomes, strict=False)}
         self.change(name, status=status)
 
     def events(self, wanted: ListingFilter) -> EventListing:
@@ -74,8 +84,8 @@ class Exchange:
         async def walk() -> AsyncGenerator[ListedEvent]:
             if self.down:
                 raise SourceError("the exchange is down", url="https://kalshi.example", status=self.down_status)
-            for one in list(self.events_.values()):
-                fresh = _as_of(one, wanted.as_of)
+            for event in list(self.events_.values()):
+                fresh = _as_of(event, wanted.as_of)
                 if (reason := wanted.refusal(fresh)) is not None:
                     ledger.left_out[reason] += 1
                 else:
@@ -141,59 +151,61 @@ class Site:
     exchange: Exchange = field(default_factory=Exchange)
     searcher: Searcher = field(default_factory=Searcher)
     now: datetime = START
-    answers: dict[str, Callable[[RunCell], Any]] = field(default_factory=dict[str, Callable[[RunCell], Any]])
-    """By forecaster: what it says, an error, or a coroutine of a forecast."""
+    answers: dict[str, Callable[[RunTrial], Any]] = field(default_factory=dict[str, Callable[[RunTrial], Any]])
+    """By forecaster: its probabilities, an error, or a coroutine of a forecast."""
     calls: list[tuple[str, str, str, int]] = field(default_factory=list[tuple[str, str, str, int]])
     on_call: Callable[[], None] = lambda: None
 
     def arena(self, store: RunStore | None = None, **changes: Any) -> LiveArena:
         spec, store = arena_from_json(self.spec), store or self.store
-        book = ArenaStore(store.database, spec.name)
+        records = ArenaStore(store.database, spec.name)
         arena = LiveArena(
             spec=spec,
             store=store,
-            book=book,
+            records=records,
             clock=lambda: self.now,
             events={"kalshi": self.exchange},
             settlements={"kalshi": self.exchange},
             builder=self.searcher,
-            furnish=self._furnish(book),
+            prepare=self._prepare(records),
             **changes,
         )
         arena.open()
         return arena
 
-    def _furnish(self, book: ArenaStore) -> Callable[[RunSpec], AbstractAsyncContextManager[AnswerCell]]:
+    def _prepare(self, records: ArenaStore) -> Callable[[RunSpec], AbstractAsyncContextManager[AnswerTrial]]:
         @asynccontextmanager
-        async def furnish(run: RunSpec) -> AsyncGenerator[AnswerCell]:
-            async def answer(cell: RunCell, emit: EmitEvent) -> Forecast | Failure:
-                self.calls.append((run.forecaster, *cell.key.row()[1:]))
+        async def prepare(run: RunSpec) -> AsyncGenerator[AnswerTrial]:
+            async def answer(trial: RunTrial, emit: EmitEvent) -> Forecast | Failure:
+                self.calls.append((run.forecaster, *trial.key.row()[1:]))
                 self.on_call()
-                p = self.answers.get(run.forecaster, _half)(cell)
-                as_of = cell.question.as_of_in("live")
+                p = self.answers.get(run.forecaster, _half)(trial)
+                as_of = trial.question.as_of_in("live")
                 if isawaitable(p):
                     return await p
                 if isinstance(p, str):
-                    return Failure(question_id=cell.question.id, forecaster="f", as_of=as_of, error=p, trial=cell.trial)
-                said = {target.id: value for target, value in zip(cell.question.targets, p, strict=True)}
-                return Forecast(question_id=cell.question.id, forecaster=run.forecaster, as_of=as_of, p=said)
+                    return Failure(
+                        question_id=trial.question.id, forecaster="f", as_of=as_of, error=p, trial=trial.trial
+                    )
+                by_target = {target.id: value for target, value in zip(trial.question.targets, p, strict=True)}
+                return Forecast(question_id=trial.question.id, forecaster=run.forecaster, as_of=as_of, p=by_target)
 
-            yield with_arena_rules(answer, book, lambda: self.now)
+            yield with_arena_rules(answer, records, lambda: self.now)
 
-        return furnish
+        return prepare
 
     def later(self, **time: float) -> datetime:
         self.now += timedelta(**time)
         return self.now
 
 
-def _half(cell: RunCell) -> list[float]:
-    return [0.5] * len(cell.question.targets)
+def _half(trial: RunTrial) -> list[float]:
+    return [0.5] * len(trial.question.targets)
 
 
 def usual() -> dict[str, Any]:
     return {
         "name": "cup",
-        "entries": {"one": "always", "two": {"forecaster": "crowd", "trials": 2}},
+        "entries": {"one": "constant", "two": {"forecaster": "market-price", "trials": 2}},
         "schedule": {"minimum_gap_hours": 6},
     }

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from foretell.arena import SelectionRules
-from foretell.arena.select import PastSelection, format_of, select
-from foretell.data.markets import ListedEvent
-from foretell.questions import Question, Target, instant
+from foretell.arena.select import PastSelection, SelectionRules, format_of, select
+from foretell.data.markets.listing import ListedEvent
+from foretell.questions.as_of import instant
+from foretell.questions.question import Question, Target
 
 NOW = instant("2026-11-01T12:00:00Z")
 
@@ -40,65 +40,65 @@ def names(events: Sequence[ListedEvent]) -> list[str]:
     ("event", "rules", "reason"),
     [
         (listed("a", status="closed"), {}, "it is closed"),
-        (listed("a", days=0), {}, "no close date is told"),
+        (listed("a", days=0), {}, "no close date is stated"),
         (listed("a", days=0.5), {}, "it closes too soon"),
         (listed("a", days=90), {}, "it closes too late"),
         (listed("a", outcomes=21), {}, "too many outcomes"),
         (listed("a", volume=9.0), {"volume": 10}, "volume below the minimum"),
-        (listed("a", volume=None), {"volume": 10}, "no volume is told"),
+        (listed("a", volume=None), {"volume": 10}, "no volume is stated"),
         (listed("a", volume_24h=3.0), {"volume_24h": 4}, "volume 24h below the minimum"),
         (listed("a", liquidity=3.0), {"liquidity": 4}, "liquidity below the minimum"),
-        (listed("a"), {"open_interest": 4}, "no open interest is told"),
+        (listed("a"), {"open_interest": 4}, "no open interest is stated"),
         (listed("a", traders=3), {"traders": 4}, "traders below the minimum"),
         (listed("a", title="Will Bitcoin rise?"), {"exclude": ("bitcoin",)}, "excluded by the word 'bitcoin'"),
         (listed("a", tags=("Crypto",)), {"exclude": ("crypto",)}, "excluded by the word 'crypto'"),
         (listed("a"), {"exclude": ("outcome 1",)}, "excluded by the word 'outcome 1'"),
         (listed("a"), {"only": ("Politics",)}, "another category"),
-        (listed("a"), {"volatility": 0.01}, "no price history is told"),
-        (listed("a"), {"categories": {"sports": 0}}, "the day's places for Sports are taken"),
-        (listed("a"), {"categories": {"other": 0}}, "the day's places for Sports are taken"),
+        (listed("a"), {"volatility": 0.01}, "it has no price history"),
+        (listed("a"), {"categories": {"sports": 0}}, "enough events of Sports were selected today"),
+        (listed("a"), {"categories": {"other": 0}}, "enough events of Sports were selected today"),
     ],
 )
 def test_every_rejection_has_its_reason(event: ListedEvent, rules: dict[str, Any], reason: str):
-    found = select([event], SelectionRules(**rules), [], NOW)
-    assert (found.chosen, found.counts) == ((), {reason: 1})
+    selection = select([event], SelectionRules(**rules), [], NOW)
+    assert (selection.chosen, selection.counts) == ((), {reason: 1})
 
 
-def test_words_are_excluded_as_words():
+def test_exclude_matches_whole_words():
     events = [listed("a", title="Who wins the Warsaw derby?"), listed("b", title="Does the war end?")]
-    found = select(events, SelectionRules(exclude=("war",)), [], NOW)
-    assert names(found.chosen) == ["a"]
+    selection = select(events, SelectionRules(exclude=("war",)), [], NOW)
+    assert names(selection.chosen) == ["a"]
 
 
-def test_the_most_traded_come_first_in_any_order():
+def test_events_with_the_highest_volume_come_first_in_any_order():
     events = [listed(f"e{n}", volume=float(n)) for n in range(30)]
     random.Random(1).shuffle(events)
-    found = select(events, SelectionRules(per_day=3), [], NOW)
-    assert names(found.chosen) == ["e29", "e28", "e27"]
-    assert found.counts == {"the day's places are taken": 27}
-    assert select(reversed(events), SelectionRules(per_day=3), [], NOW) == found
+    selection = select(events, SelectionRules(per_day=3), [], NOW)
+    assert names(selection.chosen) == ["e29", "e28", "e27"]
+    assert selection.counts == {"enough events were selected today": 27}
+    assert select(reversed(events), SelectionRules(per_day=3), [], NOW) == selection
 
 
-def test_a_day_has_places_and_the_next_day_has_new_ones():
+def test_places_per_day_are_limited_and_renewed_daily():
     events = [listed(f"e{n}") for n in range(4)]
     first = select(events, SelectionRules(per_day=2), [], NOW)
-    taken = [PastSelection(event=e.question.id, category="Sports", format=format_of(e), at=NOW) for e in first.chosen]
-    assert select(events, SelectionRules(per_day=2), taken, NOW + timedelta(hours=3)).chosen == ()
-    tomorrow = select(events, SelectionRules(per_day=2), taken, NOW + timedelta(days=1))
+    past = [PastSelection(event=e.question.id, category="Sports", format=format_of(e), at=NOW) for e in first.chosen]
+    assert select(events, SelectionRules(per_day=2), past, NOW + timedelta(hours=3)).chosen == ()
+    tomorrow = select(events, SelectionRules(per_day=2), past, NOW + timedelta(days=1))
     assert names(tomorrow.chosen) == ["e2", "e3"]
 
 
-def test_categories_have_places_of_their_own():
+def test_categories_have_their_own_limits():
     events = [listed(f"s{n}") for n in range(5)] + [listed(f"p{n}", category="Politics") for n in range(5)]
-    found = select(events, SelectionRules(categories={"Sports": 1, "other": 2}), [], NOW)
-    assert sorted(names(found.chosen)) == ["p0", "p1", "s0"]
+    selection = select(events, SelectionRules(categories={"Sports": 1, "other": 2}), [], NOW)
+    assert sorted(names(selection.chosen)) == ["p0", "p1", "s0"]
 
 
-def test_one_of_a_repeated_format():
+def test_only_one_event_of_a_recurring_format_is_selected():
     events = [listed("monday", recurrence="KXHIGHNY"), listed("tuesday", recurrence="KXHIGHNY")]
-    found = select(events, SelectionRules(same_format_days=7), [], NOW)
-    assert names(found.chosen) == ["monday"]
-    assert found.counts == {"its format was taken up recently": 1}
+    selection = select(events, SelectionRules(same_format_days=7), [], NOW)
+    assert names(selection.chosen) == ["monday"]
+    assert selection.counts == {"an event of the same format was selected recently": 1}
     before = PastSelection(
         event="kalshi/monday", category="Sports", format="kalshi:KXHIGHNY", at=NOW - timedelta(days=8)
     )
@@ -106,19 +106,19 @@ def test_one_of_a_repeated_format():
     assert len(select(events, SelectionRules(same_format_days=0), [], NOW).chosen) == 2
 
 
-def test_lively_markets_where_they_are_wanted():
+def test_minimum_volatility_is_applied():
     events = [listed("calm"), listed("lively")]
-    found = select(
+    selection = select(
         events, SelectionRules(volatility=0.02), [], NOW, volatility={"kalshi/calm": 0.01, "kalshi/lively": 0.05}
     )
-    assert names(found.chosen) == ["lively"]
-    assert found.counts == {"volatility below the minimum": 1}
+    assert names(selection.chosen) == ["lively"]
+    assert selection.counts == {"volatility below the minimum": 1}
 
 
 def test_every_event_is_chosen_or_rejected():
     events = [listed(f"e{n}", days=n, volume=float(n)) for n in range(1, 40)]
-    found = select(events, SelectionRules(volume=10, per_day=5, closes_within_days=30), [], NOW)
-    assert len(found.chosen) + sum(found.counts.values()) == len(events)
+    selection = select(events, SelectionRules(volume=10, per_day=5, closes_within_days=30), [], NOW)
+    assert len(selection.chosen) + sum(selection.counts.values()) == len(events)
     twice = replace(events[0])
     assert (
         select(
@@ -132,6 +132,6 @@ def test_every_event_is_chosen_or_rejected():
     "wrong",
     [{"volume": -1}, {"per_day": 0}, {"most_outcomes": 0}, {"closes_after_hours": 48, "closes_within_days": 2}],
 )
-def test_rules_that_cannot_be(wrong: dict[str, Any]):
+def test_invalid_rules_are_rejected(wrong: dict[str, Any]):
     with pytest.raises(ValueError, match="|".join(wrong)):
         SelectionRules(**wrong)

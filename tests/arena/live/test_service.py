@@ -1,4 +1,4 @@
-"""All stages as one service, on a clock that leaps."""
+"""All stages as one service, with a clock that the test moves."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.arena.live.site import START, Exchange, Site
 
-from foretell.arena import ArenaService, arena_status
-from foretell.arena.stages import clock_check
-from foretell.runs import RunStore
+from foretell.arena.stages import ArenaService, clock_check
+from foretell.arena.status import arena_status
+from foretell.runs.store import RunStore
 
 
 async def until(true: Callable[[], Any]) -> None:
@@ -22,16 +22,16 @@ async def until(true: Callable[[], Any]) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_two_services_share_the_work_of_a_week(site: Site, tmp_path: Path):
+def test_two_services_share_a_week_of_work(site: Site, tmp_path: Path):
     for n in range(3):
         site.exchange.offer(f"E{n}", closes=START + timedelta(days=2 + n))
-    told: list[str] = []
+    reported: list[str] = []
 
     async def main(second: RunStore) -> None:
         arena, stop = site.arena(), asyncio.Event()
         services = [
-            ArenaService(arena=one, poll_interval=0.01, tell=lambda stage, _: told.append(stage))
-            for one in (arena, site.arena(second))
+            ArenaService(arena=each, poll_interval=0.01, tell=lambda stage, _: reported.append(stage))
+            for each in (arena, site.arena(second))
         ]
         tasks = [asyncio.create_task(service.run(stop)) for service in services]
         for step in range(28):
@@ -45,41 +45,41 @@ def test_two_services_share_the_work_of_a_week(site: Site, tmp_path: Path):
                 site.later(hours=6)
         stop.set()
         await asyncio.gather(*tasks)
-        found = arena_status(arena, site.now)
-        assert found.events == {"selected": 3, "open": 0, "settled": 3}
-        assert "missed" not in found.moments
-        assert found.entries["one"].forecasts == found.moments["ready"] == len(site.searcher.built)
-        assert len(site.calls) == len(set(site.calls)) == 3 * found.moments["ready"]
+        status = arena_status(arena, site.now)
+        assert status.events == {"selected": 3, "open": 0, "settled": 3}
+        assert "missed" not in status.forecast_times
+        assert status.entries["one"].forecasts == status.forecast_times["ready"] == len(site.searcher.built)
+        assert len(site.calls) == len(set(site.calls)) == 3 * status.forecast_times["ready"]
 
     with closing(RunStore(tmp_path / "runs.db")) as second:
         asyncio.run(main(second))
-    assert set(told) == {"collect", "context", "forecast", "resolve"}
-    assert told.count("collect") == 7
+    assert set(reported) == {"collect", "context", "forecast", "resolve"}
+    assert reported.count("collect") == 7
 
 
-def test_once_for_cron(site: Site):
+def test_once_runs_each_due_stage(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     arena = site.arena()
-    told: list[str] = []
-    service = ArenaService(arena=arena, tell=lambda stage, _: told.append(stage))
+    reported: list[str] = []
+    service = ArenaService(arena=arena, tell=lambda stage, _: reported.append(stage))
 
     async def main() -> None:
         await service.once()
         await service.once()
 
     asyncio.run(main())
-    assert told == ["collect", "context", "forecast"]
+    assert reported == ["collect", "context", "forecast"]
     assert arena_status(arena, site.now).waiting == 0
 
 
-def test_named_stages_are_done_even_if_they_are_not_due(site: Site):
+def test_named_stages_run_even_if_they_are_not_due(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     arena = site.arena()
     reports: list[tuple[str, str]] = []
 
     def service(*stages: str, entries: tuple[str, ...] = ()) -> ArenaService:
-        kept = lambda stage, report: reports.append((stage, str(report)))  # noqa: E731
-        return ArenaService(arena=arena, stages=stages, entries=entries, tell=kept)
+        record = lambda stage, report: reports.append((stage, str(report)))  # noqa: E731
+        return ArenaService(arena=arena, stages=stages, entries=entries, tell=record)
 
     async def main() -> None:
         await service("context", "collect").now()
@@ -90,7 +90,7 @@ def test_named_stages_are_done_even_if_they_are_not_due(site: Site):
 
     asyncio.run(main())
     assert [stage for stage, _ in reports] == ["collect", "context", "collect", "forecast", "resolve"], (
-        "what is not due is done when it is named, in the order of the stages, and once leaves alone what was done"
+        "named stages run in order even if they are not due, and `once` does not repeat them"
     )
     assert "1 events looked at, 1 taken up" in reports[0][1]
     status = arena_status(arena, site.now)
@@ -99,7 +99,7 @@ def test_named_stages_are_done_even_if_they_are_not_due(site: Site):
     assert set(forecasts.values()) == {0, 1}
 
 
-def test_a_service_does_only_its_stages(site: Site):
+def test_service_runs_only_its_stages(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     arena = site.arena()
     stages: set[str] = set()
@@ -120,7 +120,7 @@ def test_a_service_does_only_its_stages(site: Site):
     assert {entry.forecasts for entry in arena_status(arena, site.now).entries.values()} == {0}
 
 
-def test_an_exchange_that_is_down_is_read_when_it_is_back(site: Site):
+def test_exchange_that_was_down_is_read_when_it_is_back(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     site.exchange.down = True
     arena = site.arena()
@@ -139,19 +139,19 @@ def test_an_exchange_that_is_down_is_read_when_it_is_back(site: Site):
     assert arena_status(arena, site.now).entries["one"].forecasts == 1
 
 
-def test_a_stage_that_breaks_is_tried_again(site: Site):
+def test_failed_stage_is_retried(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     arena = site.arena()
     left = 2
 
-    def crash(cell: Any) -> Any:
+    def crash(trial: Any) -> Any:
         nonlocal left
         left -= 1
         if left >= 0:
             raise RuntimeError("a bug")
         return [0.5, 0.5]
 
-    site.answers["always"] = crash
+    site.answers["constant"] = crash
 
     async def main() -> None:
         stop = asyncio.Event()
@@ -166,19 +166,17 @@ def test_a_stage_that_breaks_is_tried_again(site: Site):
     asyncio.run(main())
 
 
-def test_a_clock_that_was_set_back_is_told_once_and_again_after_it_was_right(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_clock_set_back_is_reported_once_until_it_is_right_again(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.exchange.offer("CUP", closes=START + timedelta(days=9))
 
     async def main() -> None:
         await ArenaService(arena=site.arena()).once()
         assert "clock" not in caplog.text
-        # A process that starts later sees what is stored.
+        # A process that starts later reads the stored times.
         site.later(hours=-30)
         await ArenaService(arena=site.arena()).once()
         assert caplog.text.count("nothing is due until then") == 1
-        # One that runs on tells it once, and again where the clock was right in between.
+        # A running process reports it once, and again if the clock was right in between.
         caplog.clear()
         check, now = clock_check(site.arena()), site.now
         for hours in (0, 1, 31, -9, -8):
@@ -189,8 +187,8 @@ def test_a_clock_that_was_set_back_is_told_once_and_again_after_it_was_right(
 
 
 @pytest.mark.parametrize("status", [None, 404, 500])
-def test_a_platform_that_is_down_holds_up_no_other_and_is_read_in_the_same_slot(site: Site, status: int | None):
-    """Also one that answers 404 to everything: none of its events counts as gone, and nothing as decided."""
+def test_platform_that_is_down_does_not_block_others_and_is_retried_in_the_same_slot(site: Site, status: int | None):
+    """Also a platform that answers 404 to everything: none of its events counts as removed."""
     other = Exchange(platform="manifold", down=True, down_status=status)
     closes = START + timedelta(days=4)
     site.spec["platforms"] = ["kalshi", "manifold"]
@@ -198,38 +196,38 @@ def test_a_platform_that_is_down_holds_up_no_other_and_is_read_in_the_same_slot(
     other.offer("RACE", closes=closes)
     both: dict[str, Any] = {"kalshi": site.exchange, "manifold": other}
     arena = replace(site.arena(), events=both, settlements=both)
-    told: list[str] = []
-    service = ArenaService(arena=arena, tell=lambda stage, report: told.append(f"{stage}: {report}"))
+    reported: list[str] = []
+    service = ArenaService(arena=arena, tell=lambda stage, report: reported.append(f"{stage}: {report}"))
 
     def open_events() -> set[str]:
-        return {id for id, row in arena.book.selected(unsettled=True).items() if row.status == "open"}
+        return {id for id, row in arena.records.selected(unsettled=True).items() if row.status == "open"}
 
     async def step(**later: float) -> str:
-        told.clear()
+        reported.clear()
         site.later(**later)
         await service.once()
-        return "\n".join(told)
+        return "\n".join(reported)
 
     async def main() -> None:
         first = await step()
         assert "problem: manifold: https://kalshi.example: the exchange is down" in first
         assert (open_events(), "3 forecasts, 0 failed" in first) == ({"kalshi/CUP"}, True)
         other.down = False
-        assert "collect" not in await step(seconds=20)  # A pause keeps the other platform from being read all the time.
+        assert "collect" not in await step(seconds=20)  # A pause limits how often the other platform is read.
         second = await step(minutes=2)
         assert (open_events(), "3 forecasts, 0 failed" in second) == ({"kalshi/CUP", "manifold/RACE"}, True)
         assert "collect" not in await step(minutes=2)
         other.down, other.asked = True, []
         third = await step(days=2)
-        assert "3 forecasts, 0 failed" in third  # The other platform's next moment.
+        assert "3 forecasts, 0 failed" in third  # The other platform's next forecast time.
         assert third.count("the exchange is down") == 2
         assert len(open_events()) == 2
         other.settle("RACE", 1, 0)
         site.exchange.settle("CUP", 1, 0)
         assert "manifold: https://kalshi.example" in await step(days=3)
-        assert {one.question_id for one in arena.book.outcomes()} == {"kalshi/CUP"}
+        assert {outcome.question_id for outcome in arena.records.outcomes()} == {"kalshi/CUP"}
         other.down = False
         await step(hours=2)
-        assert {one.question_id for one in arena.book.outcomes()} == {"kalshi/CUP", "manifold/RACE"}
+        assert {outcome.question_id for outcome in arena.records.outcomes()} == {"kalshi/CUP", "manifold/RACE"}
 
     asyncio.run(main())

@@ -1,4 +1,4 @@
-"""The four stages one after the other, and what each does when something goes wrong."""
+"""The four stages in order, and their handling of errors."""
 
 import asyncio
 from datetime import timedelta
@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 from tests.arena.live.site import START, Site
 
-from foretell.arena import SettleReport, arena_status, make_contexts, make_forecasts, read_arena_table
-from foretell.arena.stages import collect, settle
-from foretell.data.markets import SkippedEntry
-from foretell.forecasters import Context, build_forecaster
+from foretell.arena.forecast import ForecastReport, make_forecasts
+from foretell.arena.score_data import read_arena_table
+from foretell.arena.stages import SettleReport, collect, make_contexts, settle
+from foretell.arena.status import arena_status
+from foretell.data.markets.listing import SkippedEntry
+from foretell.forecasters.forecaster import Context, build_forecaster
 from foretell.models.ledger import Money
-from foretell.questions import Failure, Forecast
-from foretell.runs import CellKey, RunStore
-from foretell.scoring import ScoredArena
-from foretell.scoring.arena_leaderboard import arena_leaderboard
+from foretell.operations.arena import ArenaRunResult
+from foretell.questions.forecast import Failure, Forecast
+from foretell.runs.store import RunStore, TrialKey
+from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard
 
 
 def go(work: Any) -> Any:
@@ -30,10 +32,10 @@ async def all_stages(site: Site, arena: Any) -> None:
     await settle(arena, site.now)
 
 
-def test_from_a_listing_to_a_result(anywhere: Site):
+def test_stages_lead_from_a_listing_to_a_result(anywhere: Site):
     site = anywhere
     site.exchange.offer("CUP", closes=START + timedelta(days=2), exclusivity="exactly one")
-    site.answers["always"] = lambda cell: [0.9, 0.3]
+    site.answers["constant"] = lambda trial: [0.9, 0.3]
     arena = site.arena()
 
     async def main() -> None:
@@ -46,23 +48,23 @@ def test_from_a_listing_to_a_result(anywhere: Site):
         await all_stages(site, arena)
 
     go(main())
-    moments = arena.book.moments.of_event("kalshi/CUP")
-    assert [m.planned_at - START for m in moments] == [timedelta(hours=h) for h in (0, 24, 36, 42)]
-    # The last one was due at 42 h and nobody looked before the event closed at 48 h.
-    assert [m.state for m in moments] == ["ready", "ready", "ready", "missed"]
-    assert {(r.target_id, r.outcome) for r in arena.book.outcomes()} == {("CUP-A", 1), ("CUP-B", 0)}
-    told = arena_status(arena, site.now)
-    assert told.events == {"selected": 1, "open": 0, "settled": 1}
-    assert [entry.forecasts for entry in told.entries.values()] == [3, 6]
-    assert told.missed == {"too late: the event closed first": 1}
-    assert told.money == Money()  # Nothing asked a model through the journal.
-    said = next(iter(site.store.answers(arena.spec.runs["one"].id)))
-    assert isinstance(said, Forecast)
-    assert said.p == pytest.approx({"CUP-A": 0.8, "CUP-B": 0.2})
-    assert said.stated == {"CUP-A": 0.9, "CUP-B": 0.3}
+    forecast_times = arena.records.forecast_times.of_event("kalshi/CUP")
+    assert [m.planned_at - START for m in forecast_times] == [timedelta(hours=h) for h in (0, 24, 36, 42)]
+    # The last one was due at 42 h, and no stage ran before the event closed at 48 h.
+    assert [m.state for m in forecast_times] == ["ready", "ready", "ready", "missed"]
+    assert {(r.target_id, r.outcome) for r in arena.records.outcomes()} == {("CUP-A", 1), ("CUP-B", 0)}
+    status = arena_status(arena, site.now)
+    assert status.events == {"selected": 1, "open": 0, "settled": 1}
+    assert [entry.forecasts for entry in status.entries.values()] == [3, 6]
+    assert status.missed == {"too late: the event closed first": 1}
+    assert status.money == Money()  # Nothing asked a model through the journal.
+    answer = next(iter(site.store.answers(arena.spec.runs["one"].id)))
+    assert isinstance(answer, Forecast)
+    assert answer.p == pytest.approx({"CUP-A": 0.8, "CUP-B": 0.2})
+    assert answer.stated == {"CUP-A": 0.9, "CUP-B": 0.3}
 
 
-def test_done_by_two_at_once_it_is_done_once(anywhere: Site, place: Path | str):
+def test_two_processes_do_the_work_once(anywhere: Site, place: Path | str):
     site, second = anywhere, RunStore(place)
     for n in range(3):
         site.exchange.offer(f"E{n}", closes=START + timedelta(days=3 + n))
@@ -77,11 +79,11 @@ def test_done_by_two_at_once_it_is_done_once(anywhere: Site, place: Path | str):
     go(main())
     assert len(site.searcher.built) == 3
     assert len(site.calls) == len(set(site.calls)) == 9
-    assert arena.book.db.read("select count(*) from said") == [(9,)]
+    assert arena.records.db.read("select count(*) from said") == [(9,)]
     second.close()
 
 
-def test_everybody_is_shown_the_same_bytes(site: Site):
+def test_all_entries_see_the_same_context(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     arena = site.arena()
 
@@ -90,33 +92,33 @@ def test_everybody_is_shown_the_same_bytes(site: Site):
         await make_contexts(arena, site.now)
 
     go(main())
-    (moment,) = arena.book.moments.ready()
-    assert moment.context is not None
-    kept = arena.book.context(moment.context)
-    assert kept is not None
-    assert kept.digest == moment.context
-    assert kept.question == arena.book.moments.question(moment.id)
-    assert kept.as_of.at == moment.taken_at == START + timedelta(microseconds=1)
+    (forecast_time,) = arena.records.forecast_times.ready()
+    assert forecast_time.context is not None
+    context = arena.records.context(forecast_time.context)
+    assert context is not None
+    assert context.digest == forecast_time.context
+    assert context.question == arena.records.forecast_times.question(forecast_time.id)
+    assert context.as_of.at == forecast_time.taken_at == START + timedelta(microseconds=1)
 
 
 def test_outcomes_that_are_not_exclusive_stay_as_stated(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2), exclusivity="independent")
-    site.answers["always"] = lambda cell: [0.9, 0.9]
+    site.answers["constant"] = lambda trial: [0.9, 0.9]
     arena = site.arena()
     go(all_stages(site, arena))
-    (said,) = site.store.answers(arena.spec.runs["one"].id)
-    assert isinstance(said, Forecast)
-    assert (said.p, said.stated) == ({"CUP-A": 0.9, "CUP-B": 0.9}, None)
+    (answer,) = site.store.answers(arena.spec.runs["one"].id)
+    assert isinstance(answer, Forecast)
+    assert (answer.p, answer.stated) == ({"CUP-A": 0.9, "CUP-B": 0.9}, None)
 
 
-def test_an_entry_that_repeats_a_yardstick_scores_exactly_like_it(site: Site):
-    """Exclusive outcomes whose prices do not sum to one, which the rules of the arena would make coherent."""
-    repeats = {"always": "always 0.5", "market": "crowd price"}
+def test_entry_that_repeats_a_baseline_scores_exactly_like_it(site: Site):
+    """Exclusive outcomes whose prices do not sum to one, which the arena would normalise."""
+    repeats = {"constant": "always 0.5", "market": "market price"}
     site.spec["entries"] = {"own": "outside"} | {f"my {name}": name for name in repeats}
     for name in repeats:
         forecaster = build_forecaster(name)
-        site.answers[name] = lambda cell, say=forecaster.forecast: say(
-            cell.question, Context(as_of=cell.question.as_of_in("live"))
+        site.answers[name] = lambda trial, say=forecaster.forecast: say(
+            trial.question, Context(as_of=trial.question.as_of_in("live"))
         )
     for n in range(6):
         site.exchange.offer(
@@ -143,12 +145,12 @@ def test_an_entry_that_repeats_a_yardstick_scores_exactly_like_it(site: Site):
         assert mine.scores == other.scores
         assert mine.by_market == other.by_market
         assert (mine.events, mine.markets, mine.completion) == (other.events, other.markets, other.completion)
-    assert rows["my always"].scores["brier"].estimate == 0.25
+    assert rows["my constant"].scores["brier"].estimate == 0.25
     assert rows["own"].scores["brier"].estimate < 0.25
 
 
-def test_a_forecast_that_comes_too_late_is_refused(site: Site):
-    """The clock leaps over the deadline while the model thinks."""
+def test_forecast_after_the_deadline_is_rejected(site: Site):
+    """The clock passes the deadline while the model answers."""
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     arena = site.arena()
 
@@ -158,16 +160,16 @@ def test_a_forecast_that_comes_too_late_is_refused(site: Site):
         site.on_call = lambda: site.later(hours=25) and None
         return await make_forecasts(arena, site.now, entries=("one",))
 
-    found = go(main())
-    (said,) = site.store.answers(arena.spec.runs["one"].id)
-    assert isinstance(said, Failure)
-    assert said.error.startswith("missed: the deadline was 2026-11-02T00:00:00+00:00, and the forecast came later")
-    assert (found.made, found.failed) == (0, 1)
-    assert arena.book.db.read("select count(*) from said") == [(0,)]
+    report = go(main())
+    (answer,) = site.store.answers(arena.spec.runs["one"].id)
+    assert isinstance(answer, Failure)
+    assert answer.error.startswith("missed: the deadline was 2026-11-02T00:00:00+00:00, and the forecast came later")
+    assert (report.made, report.failed) == (0, 1)
+    assert arena.records.db.read("select count(*) from said") == [(0,)]
 
 
-def test_nothing_is_asked_after_its_time(site: Site):
-    """The service was away for a day and a half: what it did not ask then is not asked now as of then."""
+def test_missed_forecast_time_is_not_asked_later(site: Site):
+    """The service was down for a day and a half. It does not ask missed questions as of an earlier time."""
     site.exchange.offer("CUP", closes=START + timedelta(days=4))
     arena = site.arena()
 
@@ -176,14 +178,14 @@ def test_nothing_is_asked_after_its_time(site: Site):
         site.later(hours=50)
         return await make_contexts(arena, site.now)
 
-    found = go(main())
-    assert found.missed == {"too late: the next moment was due first": 1}
-    moments = arena.book.moments.of_event("kalshi/CUP")
-    assert [(m.number, m.state) for m in moments] == [(0, "missed"), (1, "ready"), (2, "planned")]
-    assert moments[1].taken_at == START + timedelta(hours=50)
+    report = go(main())
+    assert report.missed == {"too late: the next forecast was due first": 1}
+    forecast_times = arena.records.forecast_times.of_event("kalshi/CUP")
+    assert [(m.number, m.state) for m in forecast_times] == [(0, "missed"), (1, "ready"), (2, "planned")]
+    assert forecast_times[1].taken_at == START + timedelta(hours=50)
 
 
-def test_what_was_not_forecast_in_time_is_noted_as_missed(site: Site):
+def test_forecasts_not_made_in_time_are_recorded_as_missed(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     arena = site.arena()
 
@@ -198,55 +200,69 @@ def test_what_was_not_forecast_in_time_is_noted_as_missed(site: Site):
     assert (first.made, first.missed, second.missed) == (0, 3, 0)
     assert site.calls == []
     for run in arena.spec.runs.values():
-        for said in site.store.answers(run.id):
-            assert isinstance(said, Failure)
-            assert said.error == "missed: no forecast by 2026-11-02T00:00:00+00:00"
-    told = arena_status(arena, site.now)
-    assert [entry.missed for entry in told.entries.values()] == [1, 2]
-    assert len(arena.book.moments.ready()) == 1
+        for answer in site.store.answers(run.id):
+            assert isinstance(answer, Failure)
+            assert answer.error == "missed: no forecast by 2026-11-02T00:00:00+00:00"
+    status = arena_status(arena, site.now)
+    assert [entry.missed for entry in status.entries.values()] == [1, 2]
+    assert len(arena.records.forecast_times.ready()) == 1
     assert go(make_forecasts(arena, site.later(minutes=10))).missed == 0
-    assert arena.book.moments.ready() == []
+    assert arena.records.forecast_times.ready() == []
 
 
-def test_who_comes_later_did_not_miss_what_was_before(site: Site):
+def test_new_entry_has_not_missed_earlier_forecast_times(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     arena = site.arena()
 
     async def main() -> Any:
         await all_stages(site, arena)
         site.later(hours=30)
-        site.spec["entries"] = {"new": "outside", "one": "always"}
+        site.spec["entries"] = {"new": "outside-view", "one": "constant"}
         later = site.arena()
         await make_contexts(later, site.now)
         return later, await make_forecasts(later, site.now)
 
-    later, found = go(main())
-    assert (found.made, found.missed) == (2, 0)
-    told = arena_status(later, site.now)
-    assert {name: entry.forecasts for name, entry in told.entries.items()} == {"new": 1, "one": 2}
+    later, report = go(main())
+    assert (report.made, report.missed) == (2, 0)
+    status = arena_status(later, site.now)
+    assert {name: entry.forecasts for name, entry in status.entries.items()} == {"new": 1, "one": 2}
 
 
-def test_what_fails_rests_and_is_tried_again(site: Site):
+def test_failed_forecast_is_retried_after_a_pause(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
-    site.answers["always"] = lambda cell: "the provider is down"
-    arena = site.arena()
+    site.answers["constant"] = lambda trial: "the provider is down"
+    arena, shown = site.arena(), list[str]()
 
     async def main() -> list[Any]:
         await collect(arena, site.now)
         await make_contexts(arena, site.now)
+        shown.append(str(arena_status(arena, site.now)))
         first = await make_forecasts(arena, site.now)
+        shown.append(str(arena_status(arena, site.now)))
         second = await make_forecasts(arena, site.now)
         site.later(minutes=2)
-        site.answers["always"] = lambda cell: [0.5, 0.5]
+        site.answers["constant"] = lambda trial: [0.5, 0.5]
         return [first, second, await make_forecasts(arena, site.now)]
 
     first, second, third = go(main())
     assert (first.made, first.failed, first.reasons) == (2, 1, {"the provider is down": 1})
     assert (second.made, second.failed, second.resting) == (0, 0, 1)
     assert (third.made, third.failed, third.resting) == (1, 0, 0)
+    shown.append(str(arena_status(arena, site.now)))
+    # The counts of an entry add up.
+    for text, counts in zip(
+        shown,
+        (
+            "0 forecasts, 0 failed, 0 too late, 1 not tried yet, $0",
+            "0 forecasts, 1 failed (1 can be tried again), 0 too late, $0",
+            "1 forecasts, 0 failed, 0 too late, $0",
+        ),
+        strict=True,
+    ):
+        assert counts in text
 
 
-def test_a_searcher_that_fails_is_asked_again(site: Site):
+def test_failed_search_is_retried(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     site.searcher.broken = "no search worked"
     arena = site.arena()
@@ -264,12 +280,12 @@ def test_a_searcher_that_fails_is_asked_again(site: Site):
     assert first.problems == troubles == {"no search worked": 1}
     assert (second.made, second.problems) == (0, {})
     assert third.made == 1
-    (moment,) = arena.book.moments.ready()
-    # It was asked when its moment came; only the searching took longer.
-    assert moment.taken_at == START + timedelta(microseconds=1)
+    (forecast_time,) = arena.records.forecast_times.ready()
+    # It was asked on time, and only the search took longer.
+    assert forecast_time.taken_at == START + timedelta(microseconds=1)
 
 
-def test_an_outage_of_the_exchange(site: Site):
+def test_outage_of_the_exchange_delays_forecasts(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     arena = site.arena()
 
@@ -290,7 +306,7 @@ def test_an_outage_of_the_exchange(site: Site):
     assert "the exchange is down" in results.problems[0]
 
 
-def test_an_event_that_ends_early(site: Site):
+def test_event_that_ends_early_drops_its_planned_forecast_times(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=8))
     arena = site.arena()
 
@@ -300,13 +316,13 @@ def test_an_event_that_ends_early(site: Site):
         site.later(days=1)
         return await collect(arena, site.now), await settle(arena, site.now)
 
-    seen, found = go(main())
-    assert (seen.over, found.settled) == (1, 1)
-    moments = arena.book.moments.of_event("kalshi/CUP")
-    assert [(m.state, m.reason) for m in moments] == [("ready", ""), ("dropped", "the event is resolved")]
+    seen, report = go(main())
+    assert (seen.over, report.settled) == (1, 1)
+    forecast_times = arena.records.forecast_times.of_event("kalshi/CUP")
+    assert [(m.state, m.reason) for m in forecast_times] == [("ready", ""), ("dropped", "the event is resolved")]
 
 
-def test_an_event_that_is_gone(site: Site):
+def test_event_removed_by_its_platform_is_dropped(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=8))
     arena = site.arena()
 
@@ -320,7 +336,7 @@ def test_an_event_that_is_gone(site: Site):
 
 
 @pytest.mark.parametrize(("days", "hours"), [(2, 24), (16, 192), (0.4, None)])
-def test_a_close_that_moves(site: Site, days: float, hours: float | None):
+def test_moved_close_replans_the_next_forecast_time(site: Site, days: float, hours: float | None):
     site.exchange.offer("CUP", closes=START + timedelta(days=8))
     arena = site.arena()
 
@@ -330,14 +346,14 @@ def test_a_close_that_moves(site: Site, days: float, hours: float | None):
         await collect(arena, site.later(hours=1))
 
     go(main())
-    last = arena.book.moments.of_event("kalshi/CUP")[-1]
+    last = arena.records.forecast_times.of_event("kalshi/CUP")[-1]
     if hours is None:
         assert (last.state, last.reason) == ("dropped", "the close was moved, and no time is left")
     else:
         assert (last.state, last.planned_at - START) == ("planned", timedelta(hours=hours))
 
 
-def test_quotes_are_kept_where_they_change(site: Site):
+def test_quotes_are_stored_when_they_change(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=20), price=0.4)
     arena = site.arena()
 
@@ -347,11 +363,11 @@ def test_quotes_are_kept_where_they_change(site: Site):
             await collect(arena, START + timedelta(hours=hour))
 
     go(main())
-    rows = [(target, last) for target, _, last, *_ in arena.book.quotes("kalshi/CUP")]
+    rows = [(target, last) for target, _, last, *_ in arena.records.quotes("kalshi/CUP")]
     assert rows == [("CUP-A", 0.4), ("CUP-B", 0.4), ("CUP-A", 0.5), ("CUP-B", 0.5)]
 
 
-def test_a_market_that_leaves_its_event_is_still_resolved(site: Site):
+def test_market_that_leaves_its_event_is_still_resolved(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2), targets=("A", "B", "C"))
     arena = site.arena()
 
@@ -367,7 +383,7 @@ def test_a_market_that_leaves_its_event_is_still_resolved(site: Site):
     assert (first.outcomes, first.settled, second.outcomes, second.settled) == (2, 0, 1, 1)
 
 
-def test_a_result_that_is_amended_or_void(site: Site):
+def test_amended_and_void_results_are_stored(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2), targets=("A", "B"))
     arena = site.arena()
 
@@ -379,10 +395,13 @@ def test_a_result_that_is_amended_or_void(site: Site):
         await settle(arena, site.now)
 
     go(main())
-    assert [(one.target_id, one.outcome) for one in arena.book.outcomes()] == [("CUP-A", 0), ("CUP-B", None)]
+    assert [(outcome.target_id, outcome.outcome) for outcome in arena.records.outcomes()] == [
+        ("CUP-A", 0),
+        ("CUP-B", None),
+    ]
 
 
-def test_an_event_that_opens_again_is_asked_again(site: Site):
+def test_reopened_event_is_asked_again(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=8))
     arena = site.arena()
 
@@ -393,48 +412,48 @@ def test_an_event_that_opens_again_is_asked_again(site: Site):
         still = await collect(arena, site.later(hours=1))
         site.exchange.change("CUP", status="open")
         back = await collect(arena, site.later(hours=22))
-        asked = await make_contexts(arena, site.later(days=4))
-        return [shut.over, still.over, back.reopened, asked.made, (await collect(arena, site.now)).reopened]
+        report = await make_contexts(arena, site.later(days=4))
+        return [shut.over, still.over, back.reopened, report.made, (await collect(arena, site.now)).reopened]
 
     assert go(main()) == [1, 0, 1, 1, 0]
-    moments = arena.book.moments.of_event("kalshi/CUP")
-    assert [one.state for one in moments] == ["ready", "dropped", "ready", "planned"]
-    assert moments[2].planned_at - START == timedelta(days=4.5)
+    forecast_times = arena.records.forecast_times.of_event("kalshi/CUP")
+    assert [forecast_time.state for forecast_time in forecast_times] == ["ready", "dropped", "ready", "planned"]
+    assert forecast_times[2].planned_at - START == timedelta(days=4.5)
 
 
-def test_a_settled_result_may_be_corrected_or_taken_back(site: Site):
+def test_settled_result_may_be_corrected_or_withdrawn(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=8), targets=("A", "B"))
     arena = site.arena()
 
-    def told() -> list[tuple[str, int | None]]:
-        return [(one.target_id, one.outcome) for one in arena.book.outcomes()]
+    def stored_outcomes() -> list[tuple[str, int | None]]:
+        return [(outcome.target_id, outcome.outcome) for outcome in arena.records.outcomes()]
 
     async def main() -> None:
         await all_stages(site, arena)
         site.exchange.settle("CUP", 1, 0)
         assert (await settle(arena, site.later(days=9))).settled == 1
-        state = arena.book.outcome_state()
+        state = arena.records.outcome_state()
         site.exchange.settle("CUP", 0, 1)
         assert (await settle(arena, site.later(hours=1))).asked == 0
-        found = await settle(arena, site.now, recheck=True)
-        assert (found.outcomes, found.settled) == (2, 0)
-        assert told() == [("CUP-A", 0), ("CUP-B", 1)]
-        assert arena.book.outcome_state() != state
-        # A platform that is merely unable to show the market keeps its result.
+        report = await settle(arena, site.now, recheck=True)
+        assert (report.outcomes, report.settled) == (2, 0)
+        assert stored_outcomes() == [("CUP-A", 0), ("CUP-B", 1)]
+        assert arena.records.outcome_state() != state
+        # A market that cannot be read keeps its result.
         site.exchange.results.clear()
         assert (await settle(arena, site.now, recheck=True)).withdrawn == 0
         site.exchange.change("CUP", status="open")
         site.exchange.move("CUP", START + timedelta(days=30))
         assert (await settle(arena, site.now, recheck=True)).withdrawn == 1
-        assert told() == []
+        assert stored_outcomes() == []
         assert (await collect(arena, site.now)).reopened == 1
         site.exchange.settle("CUP", 1, 0)
         assert (await settle(arena, site.later(days=60), recheck=True)).settled == 1
-        # After a week nobody asks again.
+        # After a week it is not rechecked.
         assert (await settle(arena, site.later(days=8), recheck=True)).asked == 0
 
     go(main())
-    assert told() == [("CUP-A", 1), ("CUP-B", 0)]
+    assert stored_outcomes() == [("CUP-A", 1), ("CUP-B", 0)]
 
 
 def test_results_that_cannot_be_read_are_named_and_counted(site: Site):
@@ -455,8 +474,8 @@ def test_results_that_cannot_be_read_are_named_and_counted(site: Site):
     assert [problem.partition(": ")[2] for problem in report.problems] == [f"1 entries could not be read; {reason}"]
 
 
-def test_cells_that_others_finished_are_caught_up(site: Site):
-    """A worker finishes cells in the store and knows nothing of the book."""
+def test_forecasts_that_workers_stored_are_recorded(site: Site):
+    """A worker stores answers in the store of runs and not in the arena's tables."""
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     sent: list[Any] = []
     arena = site.arena(send=sent.extend)
@@ -465,11 +484,11 @@ def test_cells_that_others_finished_are_caught_up(site: Site):
         await collect(arena, site.now)
         await make_contexts(arena, site.now)
         first = await make_forecasts(arena, site.now)
-        for cell, _ in sent:
-            p = {target.id: 0.25 for target in cell.question.targets}
-            as_of = cell.question.as_of_in("live")
-            said = Forecast(question_id=cell.question.id, forecaster="f", as_of=as_of, p=p, trial=cell.trial)
-            site.store.finish_cell(cell.key, said)
+        for trial, _ in sent:
+            p = {target.id: 0.25 for target in trial.question.targets}
+            as_of = trial.question.as_of_in("live")
+            forecast = Forecast(question_id=trial.question.id, forecaster="f", as_of=as_of, p=p, trial=trial.trial)
+            site.store.finish_trial(trial.key, forecast)
         return [first, await make_forecasts(arena, site.now)]
 
     first, second = go(main())
@@ -479,9 +498,9 @@ def test_cells_that_others_finished_are_caught_up(site: Site):
     assert site.store.question(sent[0][0].key) is not None
 
 
-def test_a_cell_that_failed_elsewhere_is_sent_again_as_another_attempt(site: Site):
+def test_trial_that_failed_at_a_worker_is_sent_again_as_a_new_attempt(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
-    site.spec["entries"] = {"one": "always"}
+    site.spec["entries"] = {"one": "constant"}
     sent: list[Any] = []
     arena = site.arena(send=sent.extend)
 
@@ -489,12 +508,24 @@ def test_a_cell_that_failed_elsewhere_is_sent_again_as_another_attempt(site: Sit
         await collect(arena, site.now)
         await make_contexts(arena, site.now)
         await make_forecasts(arena, site.now)
-        key: CellKey = sent[0][0].key
+        key: TrialKey = sent[0][0].key
         as_of = sent[0][0].question.as_of_in("live")
-        site.store.finish_cell(key, Failure(question_id=key.question, forecaster="f", as_of=as_of, error="busy"))
+        site.store.finish_trial(key, Failure(question_id=key.question, forecaster="f", as_of=as_of, error="busy"))
         await make_forecasts(arena, site.now)
         await make_forecasts(arena, site.now)
         await make_forecasts(arena, site.later(minutes=5))
 
     go(main())
     assert [attempt for _, attempt in sent] == [0, 1, 2]
+
+
+def test_failures_that_differ_in_a_number_are_counted_together():
+    spent = "the budget of the run is spent: $0.01{} of $0.010"
+    reasons = {spent.format(2): 2, spent.format(3): 3, "no reply": 1}
+    report = ForecastReport(made=10, failed=6, reasons=reasons)
+    assert str(report).splitlines()[1:] == [f"  failed: 5 × {spent.format(2)}", "  failed: 1 × no reply"]
+    assert ArenaRunResult(arena="cup", stages={"forecast": report}).exit_code == 3
+    assert (
+        ArenaRunResult(arena="cup", stages={"forecast": ForecastReport(failed=1, reasons={"no reply": 1})}).exit_code
+        == 0
+    )

@@ -1,4 +1,4 @@
-"""A writer of files, and a real web server on this machine that misbehaves on request."""
+"""A writer of files, and a local web server with scripted failures."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str, Any], Path]:
-    """Write a file of text, or of JSON, and say where it is."""
+    """Write a file of text or JSON and return its path."""
 
     def writer(name: str, content: Any) -> Path:
         path = tmp_path / name
@@ -26,31 +26,31 @@ def write(tmp_path: Path) -> Callable[[str, Any], Path]:
 
 @dataclass(kw_only=True)
 class Reply:
-    """One scripted answer."""
+    """One scripted response."""
 
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     claimed_length: int | None = None
-    """Content-Length to send where it shall differ from the truth."""
+    """Content-Length to send if it should be wrong."""
 
 
 @dataclass
 class Site:
-    """Scripted answers by path: the first is used up before the next, the last one stays."""
+    """Scripted responses by path; each is used once, the last one repeatedly."""
 
     url: str = ""
     replies: dict[str, list[Reply]] = field(default_factory=dict)
     seen: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
-    def says(self, path: str, *replies: Reply) -> None:
+    def respond(self, path: str, *replies: Reply) -> None:
         self.replies[path] = list(replies)
 
-    def publishes(self, path: str, content: Any, **headers: str) -> None:
+    def publish(self, path: str, content: Any, **headers: str) -> None:
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.says(path, Reply(body=body, headers=headers))
+        self.respond(path, Reply(body=body, headers=headers))
 
-    def asked(self, path: str) -> int:
+    def count(self, path: str) -> int:
         return sum(seen == path for seen, _ in self.seen)
 
     def answer(self, path: str, headers: dict[str, str]) -> Reply:

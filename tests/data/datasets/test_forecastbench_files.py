@@ -1,11 +1,11 @@
-"""Question sets, resolution sets and submissions, good and broken."""
+"""Question sets, resolution sets and submissions, valid and malformed."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from foretell.data.datasets import (
+from foretell.data.datasets.forecastbench import (
     read_question_set,
     read_resolution_set,
     read_round,
@@ -13,7 +13,10 @@ from foretell.data.datasets import (
     read_submission,
     resolution_revisions,
 )
-from foretell.questions import InputError, Resolution, SeriesRef, instant
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.questions.question import SeriesRef
+from foretell.questions.resolution import Resolution
 
 DUE = "2025-10-26"
 
@@ -69,7 +72,7 @@ def resolution_set(*rows: dict[str, Any], due: str = DUE) -> dict[str, Any]:
     return {"forecast_due_date": due, "question_set": f"{due}-llm.json", "resolutions": list(rows)}
 
 
-def test_a_market_question(write) -> None:
+def test_a_market_question_is_read(write) -> None:
     (question,) = read_question_set(write("q.json", question_set(market()))).questions
     assert (question.id, question.kind, question.subtype, question.cluster) == (
         "metaculus/7994",
@@ -88,7 +91,7 @@ def test_a_market_question(write) -> None:
     assert question.series is None
 
 
-def test_a_dataset_question(write) -> None:
+def test_a_dataset_question_has_one_target_per_date(write) -> None:
     (question,) = read_question_set(write("q.json", question_set(dataset()))).questions
     assert (question.id, question.kind, question.subtype) == ("fred/DAAA", "dataset", "all")
     first = "Will the yield have increased by {} as compared to 2025-10-26?"
@@ -141,7 +144,7 @@ def test_a_dataset_question(write) -> None:
         ("acled", "Will something else happen?", "1", None),
     ],
 )
-def test_counts_and_tables_of_the_web_are_named_as_series(write, source, text, frozen, series) -> None:
+def test_questions_about_acled_and_wikipedia_refer_to_series(write, source, text, frozen, series) -> None:
     row = dataset(source=source, id="9d48", question=text, freeze_datetime_value=frozen)
     (question,) = read_question_set(write("q.json", question_set(row))).questions
     assert question.series == series
@@ -149,9 +152,9 @@ def test_counts_and_tables_of_the_web_are_named_as_series(write, source, text, f
 
 def test_combinations_and_repetitions_are_dropped_and_counted(write) -> None:
     path = write("q.json", question_set(market(), market(), market(id=["7994", "8001"])))
-    found = read_question_set(path)
-    assert len(found.questions) == 1
-    assert set(found.notes) == {"1 combination questions dropped", "1 repeated questions dropped"}
+    combined = read_question_set(path)
+    assert len(combined.questions) == 1
+    assert set(combined.notes) == {"1 combination questions dropped", "1 repeated questions dropped"}
 
 
 @pytest.mark.parametrize(
@@ -182,25 +185,25 @@ def test_a_malformed_question_names_file_row_and_field(write, row, place: str) -
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("{", "is not JSON"),
         ("[]", "no list named 'questions'"),
         ({"questions": {}}, "no list named 'questions'"),
-        ({"questions": []}, "field forecast_due_date: names no forecast due date"),
+        ({"questions": []}, "field forecast_due_date: has no forecast due date"),
         ({"forecast_due_date": "soon", "questions": []}, "field forecast_due_date: 'soon' is not an ISO date"),
         ({"forecast_due_date": DUE, "question_set": "2025-11-09-llm.json", "questions": []}, "name two rounds"),
     ],
 )
-def test_a_file_that_is_something_else(write, content, told: str) -> None:
+def test_a_file_of_another_kind_raises(write, content, message: str) -> None:
     path = write("q.json", content)
     with pytest.raises(InputError) as caught:
         read_question_set(path)
     assert str(caught.value).startswith(str(path))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_missing_file_and_a_file_in_another_encoding(tmp_path: Path) -> None:
+def test_a_missing_file_or_another_encoding_raises(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_question_set(tmp_path / "none.json")
     (tmp_path / "latin.json").write_bytes('{"é": 1}'.encode("latin-1"))
@@ -208,12 +211,12 @@ def test_a_missing_file_and_a_file_in_another_encoding(tmp_path: Path) -> None:
         read_question_set(tmp_path / "latin.json")
 
 
-def test_the_same_question_with_different_content_is_an_error(write) -> None:
+def test_the_same_question_with_different_content_raises(write) -> None:
     with pytest.raises(InputError, match="asked twice"):
         read_question_set(write("q.json", question_set(market(), market(question="Another?"))))
 
 
-def test_resolved_and_unresolved_rows(write) -> None:
+def test_only_resolved_rows_have_an_outcome(write) -> None:
     rows = (
         outcome(),
         outcome(id="1", resolved=False, resolved_to=0.31),
@@ -222,8 +225,8 @@ def test_resolved_and_unresolved_rows(write) -> None:
         outcome(id=["1", "2"], direction=[1, -1]),
         outcome(id="DAAA", source="fred", resolution_date="2025-11-02", resolved_to=0.0),
     )
-    found = read_resolution_set(write("r.json", resolution_set(*rows)))
-    by_id = {r.question_id: r for r in found.resolutions}
+    outcomes = read_resolution_set(write("r.json", resolution_set(*rows)))
+    by_id = {r.question_id: r for r in outcomes.resolutions}
     assert {key: r.outcome for key, r in by_id.items()} == {
         "metaculus/7994": 1,
         "metaculus/1": None,
@@ -234,17 +237,17 @@ def test_resolved_and_unresolved_rows(write) -> None:
     assert by_id["metaculus/7994"].resolved_at == instant("2025-12-01")
     assert by_id["metaculus/1"].resolved_at is None
     assert by_id["fred/DAAA"].target_id == "2025-11-02"
-    assert all(r.due == instant(DUE) for r in found.resolutions)
-    assert [note.split(" ", 1)[0] for note in found.notes] == ["2", "1", "1"]
-    assert "2 rows resolved to neither 0 nor 1: no outcome" in found.notes
+    assert all(r.due == instant(DUE) for r in outcomes.resolutions)
+    assert [note.split(" ", 1)[0] for note in outcomes.notes] == ["2", "1", "1"]
+    assert "2 rows resolved to neither 0 nor 1: no outcome" in outcomes.notes
 
 
-def test_repeated_rows_and_contradictions(write) -> None:
+def test_repeated_rows_are_dropped_and_contradictions_have_no_outcome(write) -> None:
     rows = (outcome(), outcome(), outcome(id="1"), outcome(id="1", resolved_to=0.0), outcome(id="1"))
-    found = read_resolution_set(write("r.json", resolution_set(*rows)))
-    assert found.outcomes() == {("metaculus/7994", instant(DUE), "yes"): 1}
-    assert "1 repeated rows dropped" in found.notes
-    assert any("contradict" in note for note in found.notes)
+    outcomes = read_resolution_set(write("r.json", resolution_set(*rows)))
+    assert outcomes.outcomes() == {("metaculus/7994", instant(DUE), "yes"): 1}
+    assert "1 repeated rows dropped" in outcomes.notes
+    assert any("contradict" in note for note in outcomes.notes)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +259,7 @@ def test_repeated_rows_and_contradictions(write) -> None:
         (outcome(resolved_to="yes"), "column resolved_to"),
     ],
 )
-def test_a_malformed_outcome(write, row, place: str) -> None:
+def test_a_malformed_outcome_raises_with_row_and_column(write, row, place: str) -> None:
     with pytest.raises(InputError) as caught:
         read_resolution_set(write("r.json", resolution_set(row)))
     assert f"row 1, {place}" in str(caught.value)
@@ -270,9 +273,9 @@ def test_a_round_joins_questions_and_outcomes(write) -> None:
         outcome(id="DAAA", source="fred", resolution_date="2025-11-02"),
         outcome(id="DAAA", source="fred", resolution_date="2027-11-02"),
     )
-    found = read_round(questions, write("r.json", resolution_set(*rows)))
-    assert len(found.outcomes()) == 2
-    assert set(found.notes) == {
+    joined = read_round(questions, write("r.json", resolution_set(*rows)))
+    assert len(joined.outcomes()) == 2
+    assert set(joined.notes) == {
         "1 outcomes without a question dropped",
         "1 outcomes for a date that was not asked dropped",
     }
@@ -280,20 +283,20 @@ def test_a_round_joins_questions_and_outcomes(write) -> None:
         read_round(questions, write("other.json", resolution_set(outcome(), due="2025-11-09")))
 
 
-def test_a_directory_of_rounds(write, tmp_path: Path) -> None:
+def test_all_or_named_rounds_of_a_directory_are_read(write, tmp_path: Path) -> None:
     write(f"question_sets/{DUE}-llm.json", question_set(market()))
     write("question_sets/2025-11-09-llm.json", question_set(market(), due="2025-11-09"))
     write(f"resolution_sets/{DUE}_resolution_set.json", resolution_set(outcome()))
-    found = read_rounds(tmp_path)
-    assert [(q.id, q.due.date().isoformat()) for q in found.questions] == [
+    rounds = read_rounds(tmp_path)
+    assert [(q.id, q.due.date().isoformat()) for q in rounds.questions] == [
         ("metaculus/7994", DUE),
         ("metaculus/7994", "2025-11-09"),
     ]
-    assert {q.cluster for q in found.questions} == {"metaculus/7994"}
-    assert list(found.outcomes()) == [("metaculus/7994", instant(DUE), "yes")]
-    with pytest.raises(InputError, match=r"round 2030-01-01 is not there \(rounds here: 2025-10-26, 2025-11-09"):
+    assert {q.cluster for q in rounds.questions} == {"metaculus/7994"}
+    assert list(rounds.outcomes()) == [("metaculus/7994", instant(DUE), "yes")]
+    with pytest.raises(InputError, match=r"round 2030-01-01 does not exist \(rounds here: 2025-10-26, 2025-11-09"):
         read_rounds(tmp_path, ["2030-01-01"])
-    with pytest.raises(InputError, match="holds no question sets"):
+    with pytest.raises(InputError, match="contains no question sets"):
         read_rounds(tmp_path / "resolution_sets")
 
 
@@ -316,8 +319,8 @@ def forecast(**changes) -> dict:
     return row | changes
 
 
-def test_a_submission(write) -> None:
-    found = read_submission(
+def test_a_submission_is_read(write) -> None:
+    published = read_submission(
         write(
             "s.json",
             submission(
@@ -329,18 +332,18 @@ def test_a_submission(write) -> None:
             ),
         )
     )
-    assert (found.forecaster, found.due) == ("Org:m", instant(DUE))
-    assert {f.question_id: dict(f.p) for f in found.forecasts} == {
+    assert (published.forecaster, published.due) == ("Org:m", instant(DUE))
+    assert {f.question_id: dict(f.p) for f in published.forecasts} == {
         "fred/DAAA": {"2025-11-02": 0.6, "2025-11-25": 0.7},
         "metaculus/7994": {"yes": 0.2},
     }
-    assert found.forecasts[0].rationale == "up"
-    assert found.forecasts[0].as_of.at.date().isoformat() == DUE
-    assert set(found.notes) == {"1 forecasts of combination questions dropped", "1 rows without a forecast"}
+    assert published.forecasts[0].rationale == "up"
+    assert published.forecasts[0].as_of.at.date().isoformat() == DUE
+    assert set(published.notes) == {"1 forecasts of combination questions dropped", "1 rows without a forecast"}
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "message"),
     [
         ([forecast(forecast=1.2)], "row 1, column forecast: question fred/DAAA: 1.2 is outside [0, 1]"),
         (
@@ -350,13 +353,13 @@ def test_a_submission(write) -> None:
         ([forecast(resolution_date=None)], "row 1, column resolution_date: question fred/DAAA: is missing"),
     ],
 )
-def test_a_malformed_submission(write, rows, told: str) -> None:
+def test_a_malformed_submission_raises_with_row_and_column(write, rows, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_submission(write("s.json", submission(*rows)))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_submission_without_a_name(write) -> None:
+def test_a_submission_without_a_name_raises(write) -> None:
     body = submission(forecast())
     del body["model"]
     with pytest.raises(InputError, match="field model: is missing"):

@@ -9,14 +9,24 @@ from typing import Any
 import pytest
 
 from fakes.markets import FakeProphetArena
-from foretell.data import AsyncHttpClient
-from foretell.data.datasets import DatasetRequest, download_events, read_arena_file, read_events_csv, read_events_jsonl
-from foretell.data.datasets.prophet_arena import dataset_name, literal, prophet_arena, unpack_events
-from foretell.data.markets import ProphetArenaClient
-from foretell.practice import ServerRequest
-from foretell.questions import InputError, instant
-from foretell.runs import open_benchmark
-from foretell.scoring import arena_table_from_prophet_arena
+from foretell.data.datasets.dataset import DatasetRequest
+from foretell.data.datasets.prophet_arena import (
+    dataset_name,
+    download_events,
+    literal,
+    prophet_arena,
+    read_arena_file,
+    read_events_csv,
+    read_events_jsonl,
+    unpack_events,
+)
+from foretell.data.http import AsyncHttpClient
+from foretell.data.markets.prophet_arena import ProphetArenaClient
+from foretell.practice.server import ServerRequest
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
+from foretell.runs.question_sets import open_benchmark
+from foretell.scoring.arena_table import arena_table_from_prophet_arena
 
 QUOTE: dict[str, Any] = {
     "yes_bid": 58,
@@ -56,12 +66,12 @@ def events(tmp_path: Path):
     return writer
 
 
-def test_an_event(events) -> None:
-    found = read_events_csv(events(EVENT))
-    (question,) = found.questions
+def test_an_event_becomes_a_question_with_outcomes(events) -> None:
+    question_set = read_events_csv(events(EVENT))
+    (question,) = question_set.questions
     assert (question.id, question.category, question.exclusivity) == ("prophet_arena/GAME", "Sports", "independent")
     assert question.due == instant("2025-06-26T17:01:39.572199Z")
-    assert question.as_of.at == question.due, "the cutoff is the very moment of the snapshot"
+    assert question.as_of.at == question.due, "the cutoff is the time of the snapshot"
     first, second = question.targets
     assert (first.id, second.id) == ("Detroit", "A's")
     quote = first.snapshot
@@ -69,76 +79,76 @@ def test_an_event(events) -> None:
     assert (quote.yes_bid, quote.yes_ask, quote.no_ask, quote.last_price) == (0.58, 0.59, 0.42, 0.59)
     assert quote.volume == 8522, "one-dollar contracts, not cents"
     assert second.snapshot is not None
-    assert second.snapshot.last_price is None, "0 stands for: never traded"
+    assert second.snapshot.last_price is None, "0 means never traded"
     assert "Detroit: If Detroit wins, then Yes." in question.criteria
     assert question.criteria.count("Postponed") == 1
-    assert found.outcomes() == {(question.id, question.due, "Detroit"): 1, (question.id, question.due, "A's"): 0}
-    assert found.notes == ()
+    assert question_set.outcomes() == {(question.id, question.due, "Detroit"): 1, (question.id, question.due, "A's"): 0}
+    assert question_set.notes == ()
 
 
-def test_when_it_really_closed_stays_out_of_the_question(events) -> None:
-    found = read_events_csv(events(EVENT))
-    assert found.questions[0].closes_at == instant("2025-06-26T20:10:00Z")
-    assert found.resolutions[0].resolved_at == instant("2025-06-26T19:42:36.700504Z")
+def test_the_actual_close_time_is_not_in_the_question(events) -> None:
+    question_set = read_events_csv(events(EVENT))
+    assert question_set.questions[0].closes_at == instant("2025-06-26T20:10:00Z")
+    assert question_set.resolutions[0].resolved_at == instant("2025-06-26T19:42:36.700504Z")
 
 
-def test_an_expected_end_that_has_passed_gives_way_to_the_listed_one(events) -> None:
-    late = QUOTE | {"expected_expiration_time": "2025-06-26T13:00:00Z"}
-    found = read_events_csv(events(EVENT | {"market_info": repr({"Detroit": late, "A's": late})}))
-    assert found.questions[0].closes_at == instant("2027-06-26T17:10:00Z")
+def test_an_expected_end_in_the_past_is_replaced_by_the_listed_close(events) -> None:
+    passed = QUOTE | {"expected_expiration_time": "2025-06-26T13:00:00Z"}
+    question_set = read_events_csv(events(EVENT | {"market_info": repr({"Detroit": passed, "A's": passed})}))
+    assert question_set.questions[0].closes_at == instant("2027-06-26T17:10:00Z")
 
 
-def test_articles_stand_beside_the_question(events) -> None:
-    found = read_events_csv(events(EVENT))
-    (article,) = found.contexts[found.questions[0].id, found.questions[0].due]
+def test_articles_are_stored_separately_from_the_question(events) -> None:
+    question_set = read_events_csv(events(EVENT))
+    (article,) = question_set.contexts[question_set.questions[0].id, question_set.questions[0].due]
     assert (article.title, article.summary, article.rank) == ("T", "It's", 1)
 
 
 def test_markets_and_outcomes_that_do_not_match_are_counted(events) -> None:
     row = EVENT | {"market_outcome": repr({"Detroit": 1, "Draw": 0}), "market_info": repr({})}
-    found = read_events_csv(events(row))
-    assert [t.id for t in found.questions[0].targets] == ["Detroit"]
-    assert set(found.notes) == {
+    question_set = read_events_csv(events(row))
+    assert [t.id for t in question_set.questions[0].targets] == ["Detroit"]
+    assert set(question_set.notes) == {
         "1 listed markets without an outcome dropped",
         "1 outcomes without a listed market dropped",
         "1 events whose listed markets and outcomes differ",
         "1 markets without a quote kept",
     }
-    assert found.questions[0].targets[0].snapshot is None
+    assert question_set.questions[0].targets[0].snapshot is None
 
 
 def test_an_event_without_a_resolved_market_is_dropped(events) -> None:
-    found = read_events_csv(events(EVENT | {"market_outcome": "{}"}))
-    assert found.questions == ()
-    assert "1 events without a resolved market dropped" in found.notes
+    question_set = read_events_csv(events(EVENT | {"market_outcome": "{}"}))
+    assert question_set.questions == ()
+    assert "1 events without a resolved market dropped" in question_set.notes
 
 
-def test_exclusive_only_where_someone_says_so(events) -> None:
+def test_events_are_exclusive_only_if_stated(events) -> None:
     assert read_events_csv(events(EVENT), exclusivity={"GAME": "at most one"}).questions[0].exclusivity == "at most one"
-    told = {"GAME": "exactly one"}
-    assert read_events_csv(events(EVENT), exclusivity=told).questions[0].exclusivity == "exactly one"
+    exclusivity = {"GAME": "exactly one"}
+    assert read_events_csv(events(EVENT), exclusivity=exclusivity).questions[0].exclusivity == "exactly one"
     more = EVENT | {"markets": repr(["Detroit", "A's", "A draw"])}
-    assert read_events_csv(events(more), exclusivity=told).questions[0].exclusivity == "at most one"
+    assert read_events_csv(events(more), exclusivity=exclusivity).questions[0].exclusivity == "at most one"
 
 
-def test_newer_prices_in_dollars(events) -> None:
+def test_newer_prices_in_dollars_are_read(events) -> None:
     quote = QUOTE | {"yes_ask_dollars": "0.6050"}
-    found = read_events_csv(events(EVENT | {"market_info": repr({"Detroit": quote, "A's": quote})}))
-    assert found.questions[0].targets[0].snapshot.yes_ask == 0.605
+    question_set = read_events_csv(events(EVENT | {"market_info": repr({"Detroit": quote, "A's": quote})}))
+    assert question_set.questions[0].targets[0].snapshot.yes_ask == 0.605
 
 
-def test_lists_where_prices_should_be_give_way_to_cents_and_are_counted(events) -> None:
+def test_lists_in_place_of_dollar_prices_are_counted_and_cents_are_used(events) -> None:
     spoilt = {f"{name}_dollars": ["0.10", "0.20"] for name in ("yes_bid", "yes_ask", "no_ask", "last_price")}
     info = {"Detroit": QUOTE | spoilt, "A's": QUOTE | {"yes_ask": [61], "volume": {}}}
-    found = read_events_csv(events(EVENT | {"event_ticker": "FINE"}, EVENT | {"market_info": repr(info)}))
-    good, read = (question.targets for question in found.questions)
+    question_set = read_events_csv(events(EVENT | {"event_ticker": "FINE"}, EVENT | {"market_info": repr(info)}))
+    good, read = (question.targets for question in question_set.questions)
     assert read[0].snapshot == good[0].snapshot
     assert (read[1].snapshot.yes_ask, read[1].snapshot.volume, read[1].snapshot.yes_bid is None) == (None, None, False)
-    assert "6 quotes that are lists or objects passed over in event GAME" in found.notes
+    assert "6 quotes that are lists or objects passed over in event GAME" in question_set.notes
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"market_info": "print('x')"}, "column market_info: event GAME: not a plain Python literal"),
         ({"markets": "{}"}, "column markets: event GAME: expected a list, found a dict"),
@@ -153,33 +163,33 @@ def test_lists_where_prices_should_be_give_way_to_cents_and_are_counted(events) 
         ({"event_ticker": ""}, "column event_ticker: is missing"),
     ],
 )
-def test_a_malformed_event(events, changes: dict[str, str], told: str) -> None:
+def test_a_malformed_event_raises_with_row_and_column(events, changes: dict[str, str], message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_events_csv(events(EVENT | {"event_ticker": "FINE"}, EVENT | changes))
     assert "row 2" in str(caught.value)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_one_malformed_event_of_several_is_left_out_named_and_counted(events) -> None:
     good = [EVENT | {"event_ticker": ticker} for ticker in ("FINE", "GOOD")]
-    found = read_events_csv(events(*good, EVENT | {"market_outcome": repr({"Detroit": 2, "A's": 0})}))
-    assert [question.id for question in found.questions] == ["prophet_arena/FINE", "prophet_arena/GOOD"]
-    (told,) = (note for note in found.notes if "cannot be read" in note)
-    assert told.startswith("1 event left out")
-    assert "event GAME: 2 is neither 0 nor 1" in told
+    question_set = read_events_csv(events(*good, EVENT | {"market_outcome": repr({"Detroit": 2, "A's": 0})}))
+    assert [question.id for question in question_set.questions] == ["prophet_arena/FINE", "prophet_arena/GOOD"]
+    (note,) = (note for note in question_set.notes if "cannot be read" in note)
+    assert note.startswith("1 event left out")
+    assert "event GAME: 2 is neither 0 nor 1" in note
 
 
-def test_an_event_may_not_be_there_twice_for_one_moment(events) -> None:
+def test_the_same_event_at_the_same_time_raises(events) -> None:
     later = EVENT | {"snapshot_time": "2025-06-26 18:00:00+00:00"}
     assert len(read_events_csv(events(EVENT, later)).questions) == 2
-    with pytest.raises(InputError, match="row 2, column event_ticker: event GAME: is there twice for the same moment"):
+    with pytest.raises(InputError, match="row 2, column event_ticker: event GAME: occurs twice for the same time"):
         read_events_csv(events(EVENT, EVENT))
 
 
 @pytest.mark.parametrize(
     "text", ["open('x')", "a", "1 + x", "[x for x in y]", "UUID(open('x'))", "'unclosed", "f'{1}'"]
 )
-def test_nothing_is_ever_run(text: str) -> None:
+def test_literals_never_run_code(text: str) -> None:
     with pytest.raises(ValueError, match="not a plain Python literal"):
         literal(text)
 
@@ -192,26 +202,26 @@ def test_nothing_is_ever_run(text: str) -> None:
         (" 3 ", 3),
     ],
 )
-def test_plain_literals(text: str, value: object) -> None:
+def test_plain_literals_are_evaluated(text: str, value: object) -> None:
     assert literal(text) == value
 
 
 @pytest.mark.shared_data
-def test_the_published_subset(shared_data: Path) -> None:
-    found = read_events_csv(shared_data / "prophet_arena/subset_100_half.csv")
-    assert (len(found.questions), len(found.resolutions)) == (42, 433)
-    assert set(found.notes) == {
+def test_the_published_subset_is_read(shared_data: Path) -> None:
+    question_set = read_events_csv(shared_data / "prophet_arena/subset_100_half.csv")
+    assert (len(question_set.questions), len(question_set.resolutions)) == (42, 433)
+    assert set(question_set.notes) == {
         "56 markets without a quote kept",
         "6 outcomes without a listed market dropped",
         "2 events whose listed markets and outcomes differ",
     }
-    assert sorted(map(len, found.contexts.values())) == [4, 8] + [10] * 36 + [11] * 4
-    quotes = [t.snapshot for q in found.questions for t in q.targets if t.snapshot]
+    assert sorted(map(len, question_set.contexts.values())) == [4, 8] + [10] * 36 + [11] * 4
+    quotes = [t.snapshot for q in question_set.questions for t in q.targets if t.snapshot]
     assert len(quotes) == 377
     assert all(round(q.yes_bid + q.no_ask, 6) == 1 for q in quotes), (
         "both in dollars, so a bid and the other ask are one"
     )
-    assert all(q.closes_at is not None and q.closes_at > q.due for q in found.questions)
+    assert all(q.closes_at is not None and q.closes_at > q.due for q in question_set.questions)
 
 
 WINDOWED: dict[str, Any] = {
@@ -239,34 +249,38 @@ def lines(*events: dict[str, Any]) -> str:
     return "\n".join(json.dumps(event) for event in events) + "\n"
 
 
-def test_every_window_is_one_asking(write) -> None:
-    found = read_events_jsonl(write("events.jsonl", lines(WINDOWED)))
-    first, second = found.questions
-    assert {q.id for q in found.questions} == {"prophet_arena/next-mayor"} == {q.cluster for q in found.questions}
+def test_every_window_is_a_separate_asking(write) -> None:
+    question_set = read_events_jsonl(write("events.jsonl", lines(WINDOWED)))
+    first, second = question_set.questions
+    assert (
+        {q.id for q in question_set.questions}
+        == {"prophet_arena/next-mayor"}
+        == {q.cluster for q in question_set.questions}
+    )
     assert (first.due, second.due) == (instant("2026-10-01"), instant("2026-10-08T12:00:00Z"))
     assert first.exclusivity == "at most one"
     assert first.closes_at == instant("2026-11-04")
     assert [t.snapshot.last_price if t.snapshot else None for t in second.targets] == [0.7, None]
-    assert len(found.outcomes()) == 4
-    assert found.outcomes()[first.id, first.due, "Ann"] == 1
-    assert [a.title for a in found.contexts[first.id, first.due]] == ["T"]
+    assert len(question_set.outcomes()) == 4
+    assert question_set.outcomes()[first.id, first.due, "Ann"] == 1
+    assert [a.title for a in question_set.contexts[first.id, first.due]] == ["T"]
 
 
-@pytest.mark.parametrize("told", ["void", None, ""])
-def test_void_outcomes_have_no_outcome(write, told) -> None:
-    event = WINDOWED | {"outcomes": [{"name": "Ann", "resolution": told}, {"name": "Bob", "resolution": False}]}
-    found = read_events_jsonl(write("events.jsonl", lines(event)))
-    assert {key[2] for key in found.outcomes()} == {"Bob"}
-    assert found.notes == ("1 outcomes void or unresolved",)
+@pytest.mark.parametrize("resolution", ["void", None, ""])
+def test_void_outcomes_have_no_outcome(write, resolution) -> None:
+    event = WINDOWED | {"outcomes": [{"name": "Ann", "resolution": resolution}, {"name": "Bob", "resolution": False}]}
+    question_set = read_events_jsonl(write("events.jsonl", lines(event)))
+    assert {key[2] for key in question_set.outcomes()} == {"Bob"}
+    assert question_set.notes == ("1 outcomes void or unresolved",)
 
 
-def test_an_event_never_asked_is_counted(write) -> None:
-    found = read_events_jsonl(write("events.jsonl", lines(WINDOWED | {"windows": []})))
-    assert (found.questions, found.notes) == ((), ("1 events without a window dropped",))
+def test_an_event_without_windows_is_counted(write) -> None:
+    question_set = read_events_jsonl(write("events.jsonl", lines(WINDOWED | {"windows": []})))
+    assert (question_set.questions, question_set.notes) == ((), ("1 events without a window dropped",))
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"outcomes": []}, "column outcomes: event next-mayor: is missing"),
         (
@@ -282,27 +296,27 @@ def test_an_event_never_asked_is_counted(write) -> None:
         ({"mutually_exclusive": "perhaps"}, "column mutually_exclusive"),
     ],
 )
-def test_a_malformed_line(write, changes: dict[str, Any], told: str) -> None:
+def test_a_malformed_line_raises_with_row_and_column(write, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_events_jsonl(write("events.jsonl", lines(WINDOWED, WINDOWED | {"slug": "next-mayor"} | changes)))
     assert "row 2" in str(caught.value)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_both_kinds_are_recognised_by_their_first_line(events, write) -> None:
+def test_both_kinds_of_files_are_recognised_by_their_first_line(events, write) -> None:
     for path, text in (
         (events(EVENT), "A's vs Detroit"),
         (write("events.jsonl", lines(WINDOWED)), "Who will be mayor?"),
     ):
-        found = read_arena_file(path)
-        assert found is not None
-        assert {question.text for question in found.questions} == {text}
-        assert open_benchmark(str(path)).questions.questions == found.questions
+        arena_file = read_arena_file(path)
+        assert arena_file is not None
+        assert {question.text for question in arena_file.questions} == {text}
+        assert open_benchmark(str(path)).questions.questions == arena_file.questions
         assert arena_table_from_prophet_arena(path).markets
 
 
 @pytest.mark.parametrize("text", ["text,id\nWill it?,1\n", "", "not,an\narena", "[1]", '{"slug": "x"}'])
-def test_other_files_are_not(write, text: str) -> None:
+def test_other_files_are_not_recognised(write, text: str) -> None:
     for name in ("file.csv", "file.jsonl", "file.yaml"):
         path = write(name, text)
         assert read_arena_file(path) is None
@@ -330,7 +344,7 @@ def test_a_data_set_is_downloaded_checked_and_opened_by_name(tmp_path: Path) -> 
         prophet_arena(DatasetRequest(argument="dataset/other", folder=tmp_path))
 
 
-def test_what_is_not_as_packed_is_refused() -> None:
+def test_a_data_set_with_a_wrong_checksum_or_no_events_is_refused() -> None:
     packed = FakeProphetArena([], key="k", datasets={"cups@1": [WINDOWED]})
     headers = {"authorization": "Bearer k"}
     path = "/datasets/cups/versions/1/download"

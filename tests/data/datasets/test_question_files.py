@@ -1,17 +1,20 @@
-"""A person's own questions: what works, and how each mistake is told."""
+"""A user's own questions: valid files, and the error for each mistake."""
 
 import json
 from dataclasses import replace
 
 import pytest
 
-from foretell.data.datasets import read_questions
-from foretell.questions import InputError, Question, Snapshot, Target, instant, to_json
+from foretell.data.datasets.question_files import read_questions
+from foretell.questions.as_of import instant
+from foretell.questions.codec import to_json
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, Snapshot, Target
 
 PLAIN = {"text": "Will it rain?", "due": "2026-01-18", "by": "2026-02-01"}
 
 
-def test_the_least_that_is_needed(write) -> None:
+def test_only_a_text_is_required(write) -> None:
     path = write("q.jsonl", json.dumps({"text": "Will it rain in Oslo?"}))
     (question,) = read_questions(path, asked_at=instant("2026-01-18T09:30:00Z")).questions
     assert question.id.startswith("will-it-rain-in-oslo-")
@@ -20,7 +23,7 @@ def test_the_least_that_is_needed(write) -> None:
     assert question.as_of.at == instant("2026-01-18T09:30:00Z")
 
 
-def test_everything_that_may_be_said(write) -> None:
+def test_all_fields_are_read(write) -> None:
     row = PLAIN | {
         "id": "rain",
         "source": "met",
@@ -42,7 +45,7 @@ def test_everything_that_may_be_said(write) -> None:
     assert question.criteria == "At the station."
 
 
-def test_the_same_questions_in_four_kinds_of_file(write) -> None:
+def test_all_file_formats_give_the_same_questions(write) -> None:
     rows = [
         PLAIN | {"id": "a"},
         {"id": "b", "text": "Who, if anyone, wins?", "due": "2026-01-18", "options": ["Ann", "Bob"]},
@@ -69,9 +72,9 @@ questions:
         write("q.csv", "\ufeff" + as_csv),
         write("q.yaml", as_yaml),
     ]
-    found = [read_questions(file).questions for file in files]
-    assert found[0] == found[1] == found[2] == found[3]
-    _, options, dated = found[0]
+    questions = [read_questions(file).questions for file in files]
+    assert questions[0] == questions[1] == questions[2] == questions[3]
+    _, options, dated = questions[0]
     assert options.exclusivity == "exactly one"
     assert [t.id for t in options.targets] == ["Ann", "Bob"]
     assert [t.id for t in dated.targets] == ["2026-01-25", "2026-02-18"]
@@ -80,31 +83,41 @@ questions:
     assert (dated.series.provider, dated.series.id) == ("fred", "DGS10")
 
 
-def test_options_with_prices_and_options_that_may_both_come_true(write) -> None:
+def test_options_may_have_prices_and_be_independent(write) -> None:
     row = PLAIN | {"options": ["Ann", "Bob"], "exclusive": False, "price": {"Ann": 0.7, "Bob": 0.6}}
     (question,) = read_questions(write("q.jsonl", json.dumps(row))).questions
     assert question.exclusivity == "independent"
     assert [t.snapshot.last_price for t in question.targets if t.snapshot] == [0.7, 0.6]
 
 
-def test_options_of_which_none_may_come_true(write) -> None:
+def test_at_most_one_of_the_options_may_come_true(write) -> None:
     row = PLAIN | {"options": ["Ann", "Bob"]}
-    told = ({"exclusivity": "at most one"}, {"exclusivity": "at-most-one"}, {"exclusive": True}, {"exclusivity": ""})
-    rows = [json.dumps(row | more | {"id": str(n)}) for n, more in enumerate(told)]
-    found = read_questions(write("q.jsonl", "\n".join(rows))).questions
-    assert [one.exclusivity for one in found] == ["at most one", "at most one", "exactly one", "exactly one"]
+    variants = (
+        {"exclusivity": "at most one"},
+        {"exclusivity": "at-most-one"},
+        {"exclusive": True},
+        {"exclusivity": ""},
+    )
+    rows = [json.dumps(row | more | {"id": str(n)}) for n, more in enumerate(variants)]
+    questions = read_questions(write("q.jsonl", "\n".join(rows))).questions
+    assert [question.exclusivity for question in questions] == [
+        "at most one",
+        "at most one",
+        "exactly one",
+        "exactly one",
+    ]
     table = "text,due,options,exclusivity\nWho?,2026-01-18,Ann;Bob,at most one\n"
     assert read_questions(write("q.csv", table)).questions[0].exclusivity == "at most one"
 
 
-def test_a_level_of_a_series(write) -> None:
+def test_a_question_may_be_about_a_level_of_a_series(write) -> None:
     row = PLAIN | {"series": "fred/DGS10", "below": 4.5}
     (question,) = read_questions(write("q.jsonl", json.dumps(row))).questions
     assert question.series is not None
     assert (question.series.comparison, question.series.threshold) == ("below", 4.5)
 
 
-def test_whole_questions_are_taken_as_they_are(write) -> None:
+def test_complete_questions_are_read_unchanged(write) -> None:
     question = Question(id="w", source="s", text="?", due="2026-01-18", targets=(Target(id="x"), Target(id="y")))
     path = write("q.jsonl", to_json(question) + "\n" + json.dumps(PLAIN))
     assert read_questions(path).questions[0] == question
@@ -124,7 +137,7 @@ def test_unparsable_date_raises_at_load(write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"due": "2026-01-18T12:00:00"}, "column due: '2026-01-18T12:00:00' has no time zone"),
         ({"due": None}, "column due: is missing"),
@@ -141,7 +154,7 @@ def test_unparsable_date_raises_at_load(write) -> None:
         ({"options": ["a", "b"], "price": {"c": 0.5}}, "column price: 'c' is not an option (known: a, b)"),
         ({"price": 30}, "column price: last_price = 30.0 is outside [0, 1]"),
         ({"price": "30 %"}, "column price: '30 %' is not a number"),
-        ({"price": 0.3, "price_at": "2026-01-19"}, "column price_at: the price is from after the due moment"),
+        ({"price": 0.3, "price_at": "2026-01-19"}, "column price_at: the price is from after the due time"),
         ({"kind": "bet"}, "column kind: 'bet' is not a kind (known: market, dataset)"),
         ({"exclusive": "perhaps"}, "column exclusive: 'perhaps' is neither true nor false"),
         ({"exclusivity": "two"}, "column exclusivity: 'two' is not one of exactly one, at most one, independent"),
@@ -153,15 +166,15 @@ def test_unparsable_date_raises_at_load(write) -> None:
         ({"text": ""}, "column text: is missing"),
         ({"backgruond": "…"}, "column backgruond: is not a known field (did you mean background?)"),
         ({"zzz": 1}, "column zzz: is not a known field (known: text, id,"),
-        ({"outcome": 1}, "column outcome: questions hold no answers"),
-        ({"resolved_to": None}, "column resolved_to: questions hold no answers"),
+        ({"outcome": 1}, "column outcome: a question file must not contain answers"),
+        ({"resolved_to": None}, "column resolved_to: a question file must not contain answers"),
     ],
 )
-def test_each_mistake_is_told_with_its_place(write, changes: dict, told: str) -> None:
+def test_each_mistake_raises_with_row_and_column(write, changes: dict, message: str) -> None:
     with pytest.raises(InputError) as caught:
         read_questions(write("q.jsonl", json.dumps(PLAIN) + "\n" + json.dumps(PLAIN | {"id": "b"} | changes)))
     assert "q.jsonl, row 2" in str(caught.value)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_an_id_may_be_used_once_per_due_day(write) -> None:
@@ -174,20 +187,20 @@ def test_an_id_may_be_used_once_per_due_day(write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("q.txt", "?", ".txt is not a kind of question file"),
         ("q", "?", "no ending is not a kind"),
-        ("q.jsonl", "", "holds no question"),
-        ("q.csv", "text,due\n", "holds no question"),
-        ("q.yaml", "questions: []", "holds no question"),
+        ("q.jsonl", "", "contains no question"),
+        ("q.csv", "text,due\n", "contains no question"),
+        ("q.yaml", "questions: []", "contains no question"),
         ("q.jsonl", "{", "row 1: is not JSON"),
         ("q.jsonl", "[1]", "row 1: expected an object"),
         ("q.json", "{}", "expected a list of questions"),
         ("q.yaml", "a: [", "is not YAML"),
         ("q.yaml", "text: hello", "expected a list of questions"),
         ("q.yaml", "- text: ?\n  due: 2026-13-45", "is not"),
-        ("q.yaml", "questions: []\nname: x", "field name: stands beside the list"),
+        ("q.yaml", "questions: []\nname: x", "field name: is not allowed next to the list"),
         ("q.csv", "text,due\n?,2026-01-18,more\n", "row 1: the row has 3 values and the header 2"),
         ("q.csv", "text,due\n?\n", "row 1: the row has 1 values and the header 2"),
         ("q.csv", 'text,due\n"?,2026-01-18\n', "row 1: a quotation mark is never closed"),
@@ -199,14 +212,14 @@ def test_an_id_may_be_used_once_per_due_day(write) -> None:
         ("q.jsonl", '\n{"text": "?', "row 2: is not JSON: Unterminated string starting at character 10"),
     ],
 )
-def test_a_file_that_cannot_be_read(write, name: str, content: str, told: str) -> None:
+def test_an_unreadable_file_raises_with_the_reason(write, name: str, content: str, message: str) -> None:
     path = write(name, content)
     with pytest.raises(InputError) as caught:
         read_questions(path)
     assert str(caught.value).startswith(str(path))
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_yaml_runs_nothing(write) -> None:
+def test_yaml_never_runs_code(write) -> None:
     with pytest.raises(InputError, match="is not YAML"):
         read_questions(write("q.yaml", "- text: !!python/object/apply:os.getcwd []"))

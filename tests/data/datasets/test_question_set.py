@@ -2,9 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from foretell.data import home_folder
-from foretell.data.datasets import ContextSource, QuestionSet, union
-from foretell.questions import Question, Resolution, Target, instant
+from foretell.data.datasets.question_set import ContextSource, QuestionSet, union
+from foretell.data.files import home_folder
+from foretell.questions.as_of import instant
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
 
 DUE = instant("2026-01-18")
 
@@ -17,7 +19,7 @@ def resolution(name: str = "a", due=DUE, outcome: int | None = 1) -> Resolution:
     return Resolution(question_id=name, target_id="yes", due=due, outcome=outcome)
 
 
-def test_a_question_may_be_asked_again_but_not_twice_at_once() -> None:
+def test_a_question_may_be_asked_again_but_not_at_the_same_time() -> None:
     later = instant("2026-02-01")
     QuestionSet(name="s", questions=(question(), question(due=later)))
     with pytest.raises(ValueError, match="set s asks question a / 2026-01-18"):
@@ -40,26 +42,26 @@ def test_a_selection_keeps_its_order_outcomes_and_articles() -> None:
     assert list(part.contexts) == [("c", DUE)]
 
 
-def test_a_union_says_where_each_note_came_from() -> None:
+def test_notes_of_a_union_name_their_set() -> None:
     parts = [QuestionSet(name=n, questions=(question(n),), notes=("1 row dropped",)) for n in "ab"]
     whole = union("both", parts)
     assert len(whole.questions) == 2
     assert whole.notes == ("a: 1 row dropped", "b: 1 row dropped")
 
 
-def test_an_outcome_of_another_round_is_another_outcome() -> None:
+def test_outcomes_of_different_rounds_are_separate() -> None:
     later = instant("2026-02-01")
-    found = QuestionSet(name="s", resolutions=(resolution(outcome=1), resolution(due=later, outcome=0)))
-    assert found.outcomes() == {("a", DUE, "yes"): 1, ("a", later, "yes"): 0}
+    question_set = QuestionSet(name="s", resolutions=(resolution(outcome=1), resolution(due=later, outcome=0)))
+    assert question_set.outcomes() == {("a", DUE, "yes"): 1, ("a", later, "yes"): 0}
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_every_platform_has_a_home(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_operating_system_has_a_home_folder(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", platform)
     assert home_folder({}).name.lower() == "foretell"
 
 
-def test_a_home_in_the_cache_of_earlier_versions_is_still_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_home_folder_of_earlier_versions_is_still_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "linux")
     places = {"XDG_DATA_HOME": str(tmp_path / "data"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     assert home_folder(places) == tmp_path / "data/foretell"

@@ -4,8 +4,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.data.datasets import QUESTION_COLUMNS, asked_key, read_question_tables, read_rounds
-from foretell.questions import InputError, instant
+from foretell.data.datasets.forecastbench import read_rounds
+from foretell.data.datasets.forecastbench_tables import QUESTION_COLUMNS, read_question_tables
+from foretell.data.datasets.question_set import asked_key
+from foretell.questions.as_of import instant
+from foretell.questions.errors import InputError
 
 MARKET = {
     "forecast_due_date": "2025-10-26",
@@ -56,9 +59,9 @@ def folder(root: Path, questions: list[dict], answers: list[dict] = ANSWERS) -> 
     return root
 
 
-def test_a_market_question_carries_the_price_of_its_due_date(tmp_path: Path) -> None:
-    found = read_question_tables(folder(tmp_path, [MARKET, RATE]))
-    market = found.questions[0]
+def test_a_market_question_has_the_price_of_its_due_date(tmp_path: Path) -> None:
+    question_set = read_question_tables(folder(tmp_path, [MARKET, RATE]))
+    market = question_set.questions[0]
     assert (market.id, market.kind, market.text) == ("manifold/m1", "market", "Will it happen by 2026?")
     assert market.criteria == "As on 2025-10-26."
     assert market.closes_at == instant("2026-01-01")
@@ -66,21 +69,21 @@ def test_a_market_question_carries_the_price_of_its_due_date(tmp_path: Path) -> 
     assert target.id == "yes"
     assert target.snapshot is not None
     assert (target.snapshot.price, target.snapshot.at) == (0.4, instant("2025-10-26"))
-    assert found.outcomes()["manifold/m1", market.due, "yes"] == 1
+    assert question_set.outcomes()["manifold/m1", market.due, "yes"] == 1
 
 
 @pytest.mark.parametrize("change", [{"price_on_due_date": ""}, {}])
-def test_the_freeze_price_stands_in_or_is_asked_for(tmp_path: Path, change: dict) -> None:
+def test_the_freeze_price_is_used_as_a_fallback_or_on_request(tmp_path: Path, change: dict) -> None:
     price = "due" if change else "freeze"
-    found = read_question_tables(folder(tmp_path, [{**MARKET, **change}]), price=price)
-    snapshot = found.questions[0].targets[0].snapshot
+    question_set = read_question_tables(folder(tmp_path, [{**MARKET, **change}]), price=price)
+    snapshot = question_set.questions[0].targets[0].snapshot
     assert snapshot is not None
     assert (snapshot.price, snapshot.at) == (0.3, instant("2025-10-16"))
 
 
 def test_a_dataset_question_asks_about_every_date_of_the_table(tmp_path: Path) -> None:
-    found = read_question_tables(folder(tmp_path, [RATE]))
-    (question,) = found.questions
+    question_set = read_question_tables(folder(tmp_path, [RATE]))
+    (question,) = question_set.questions
     assert [t.id for t in question.targets] == ["2025-11-02", "2025-11-25", "2026-04-24"]
     assert question.targets[0].label == "Up by 2025-11-02 since 2025-10-26?"
     assert question.last_value is not None
@@ -90,27 +93,27 @@ def test_a_dataset_question_asks_about_every_date_of_the_table(tmp_path: Path) -
     assert question.series.id == "DAAA"
 
 
-def test_an_unresolved_row_gives_no_outcome_whatever_it_holds(tmp_path: Path) -> None:
-    found = read_question_tables(folder(tmp_path, [RATE]))
-    assert {r.target_id: r.outcome for r in found.resolutions} == {"2025-11-25": 0, "2025-11-02": 1}
-    assert found.resolutions[0].resolved_at == instant("2025-11-25")
-    assert "1 rows not resolved yet: they hold a market price, not an outcome" in found.notes
-    assert "1 outcomes without a question dropped" in found.notes
+def test_an_unresolved_row_gives_no_outcome(tmp_path: Path) -> None:
+    question_set = read_question_tables(folder(tmp_path, [RATE]))
+    assert {r.target_id: r.outcome for r in question_set.resolutions} == {"2025-11-25": 0, "2025-11-02": 1}
+    assert question_set.resolutions[0].resolved_at == instant("2025-11-25")
+    assert "1 rows not resolved yet: they have a market price, not an outcome" in question_set.notes
+    assert "1 outcomes without a question dropped" in question_set.notes
 
 
-def test_the_papers_outcomes_on_request(tmp_path: Path) -> None:
+def test_the_outcomes_of_the_paper_are_read_on_request(tmp_path: Path) -> None:
     answers = [{**ANSWERS[1], "paper_outcome": "1"}, ANSWERS[2]]
-    found = read_question_tables(folder(tmp_path, [RATE], answers), outcomes="paper_outcome")
-    assert {r.target_id: r.outcome for r in found.resolutions} == {"2025-11-25": 1}
+    question_set = read_question_tables(folder(tmp_path, [RATE], answers), outcomes="paper_outcome")
+    assert {r.target_id: r.outcome for r in question_set.resolutions} == {"2025-11-25": 1}
 
 
 def test_a_dataset_question_without_dates_is_left_out_and_counted(tmp_path: Path) -> None:
-    found = read_question_tables(folder(tmp_path, [RATE, {**RATE, "question_id": "DBAA"}]))
-    assert len(found.questions) == 1
-    assert "1 data-set questions without a resolution date left out" in found.notes
+    question_set = read_question_tables(folder(tmp_path, [RATE, {**RATE, "question_id": "DBAA"}]))
+    assert len(question_set.questions) == 1
+    assert "1 data-set questions without a resolution date left out" in question_set.notes
 
 
-def test_the_remnant_of_a_word_is_no_value(tmp_path: Path) -> None:
+def test_a_number_that_replaces_a_word_is_not_a_value(tmp_path: Path) -> None:
     swimmer = {**RATE, "subtype": "swimming", "freeze_value": "100.0"}
     assert read_question_tables(folder(tmp_path, [swimmer])).questions[0].last_value is None
 
@@ -125,8 +128,8 @@ def test_the_page_address_of_any_round_names_the_series(tmp_path: Path) -> None:
     answers = [{**ANSWERS[1], **station, "forecast_due_date": row["forecast_due_date"]} for row in rows]
     for answer in answers:
         del answer["source_type"]
-    found = read_question_tables(folder(tmp_path, rows, answers))
-    assert {q.series.id for q in found.questions if q.series} == {pages[1]}
+    question_set = read_question_tables(folder(tmp_path, rows, answers))
+    assert {q.series.id for q in question_set.questions if q.series} == {pages[1]}
 
 
 @pytest.mark.parametrize(
@@ -155,12 +158,12 @@ def test_a_missing_column_and_a_missing_file_are_named(tmp_path: Path) -> None:
     write(tmp_path / "questions.csv", QUESTION_COLUMNS[:-1], [])
     with pytest.raises(InputError, match=r"questions.csv, column price_on_due_date: is missing"):
         read_question_tables(tmp_path)
-    with pytest.raises(InputError, match=r"holds neither ab_resolutions.parquet nor ab_resolutions.csv"):
+    with pytest.raises(InputError, match=r"contains neither ab_resolutions.parquet nor ab_resolutions.csv"):
         read_question_tables(tmp_path, "ab_")
 
 
 def test_asking_or_resolving_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="row 2, column question_id: is asked on the same day in row 1"):
+    with pytest.raises(InputError, match="row 2, column question_id: is also asked on the same day in row 1"):
         read_question_tables(folder(tmp_path, [MARKET, MARKET]))
     again = {**ANSWERS[0], "resolution_date": "2025-12-02"}
     with pytest.raises(InputError, match="manifold/m1 is resolved twice for yes"):
@@ -194,6 +197,6 @@ def test_tables_and_published_files_ask_the_same(shared_data: Path) -> None:
 
 
 @pytest.mark.shared_data
-def test_the_papers_tranches_are_complete(shared_data: Path) -> None:
-    found = read_question_tables(shared_data / "tables", "ab_", outcomes="paper_outcome")
-    assert (len(found.questions), len(found.resolutions), found.notes) == (400, 791, ())
+def test_the_samples_of_the_paper_are_complete(shared_data: Path) -> None:
+    question_set = read_question_tables(shared_data / "tables", "ab_", outcomes="paper_outcome")
+    assert (len(question_set.questions), len(question_set.resolutions), question_set.notes) == (400, 791, ())

@@ -1,4 +1,4 @@
-"""Kalshi: candlesticks in all their notations, events in both, and how they came out."""
+"""Kalshi: candlesticks in all notations, events in both notations, and results."""
 
 import json
 from collections.abc import Callable
@@ -13,16 +13,18 @@ from hypothesis import strategies as st
 from fakes.faults import FieldDrift, MarketFaults, busy, cut_off, failing, garbled
 from fakes.market_reader import CANARY, NOW, Reader, asked, edited
 from fakes.markets import FakeKalshi
-from foretell.data import MalformedPayload, SourceError
-from foretell.data.markets import LiveOnly, MarketRef, PricesUnavailable, market_ref
-from foretell.practice.markets import (
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import LiveOnly
+from foretell.data.markets.market import MarketRef, PricesUnavailable, market_ref
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.kalshi import (
     KalshiCatalogue,
     SampleKalshiBook,
     SampleKalshiEvent,
     SampleKalshiMarket,
     kalshi_event_body,
 )
-from foretell.questions import AsOf, instant
+from foretell.questions.as_of import AsOf, instant
 
 kalshi = Reader("kalshi")
 
@@ -50,37 +52,39 @@ def fake(*, quotes: Any = QUOTES, archived: bool = False, **options: Any) -> Fak
 
 @pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize("schema", ["dollars", "cents"])
-def test_the_middle_of_the_book_to_the_hour(schema: Literal["dollars", "cents"], archived: bool) -> None:
+def test_a_price_is_the_mid_price_up_to_the_last_hour(schema: Literal["dollars", "cents"], archived: bool) -> None:
     server = fake(schema=schema, archived=archived, canary=CANARY, careless=True).server()
     points = kalshi.prices(server, TICKER, CUTOFF)
-    # The quotes of 18:10 stand in no candle that was complete at 18:30.
+    # The quotes of 18:10 are in no candle that was complete at 18:30.
     assert (points[-1].at, points[-1].p) == (instant("2026-02-10T18:00:00Z"), pytest.approx(0.42))
     assert [round(p.p, 6) for p in points if p.at < instant("2026-02-01")][-1] == 0.12
     assert len(points) == 60
 
 
-def test_settled_markets_are_looked_for_in_the_archive_first_when_the_cutoff_says_so() -> None:
+def test_settled_markets_are_first_requested_from_the_archive() -> None:
     old = second("2026-06-01")
     kalshi.prices(fake(archived=True, cutoff=old), TICKER, CUTOFF)
-    assert [one.path.removeprefix("/trade-api/v2") for one in kalshi.server.requests] == [
+    assert [request.path.removeprefix("/trade-api/v2") for request in kalshi.server.requests] == [
         "/historical/cutoff",
         f"/historical/markets/{TICKER}/candlesticks",
         f"/historical/markets/{TICKER}/candlesticks",
     ]
     kalshi.prices(fake(cutoff=old), TICKER, CUTOFF)
-    assert [one.path.rpartition("v2")[2] for one in kalshi.server.requests[-2:]] == ["/markets/candlesticks"] * 2
+    assert [request.path.rpartition("v2")[2] for request in kalshi.server.requests[-2:]] == [
+        "/markets/candlesticks"
+    ] * 2
 
 
-def test_windows_end_at_the_cutoff() -> None:
+def test_requested_windows_end_at_the_cutoff() -> None:
     kalshi.prices(fake(), TICKER, CUTOFF, days=10)
-    coarse, fine = (one.query for one in kalshi.server.requests[1:])
+    coarse, fine = (request.query for request in kalshi.server.requests[1:])
     assert int(coarse["end_ts"]) == int(fine["end_ts"]) == second("2026-02-10T18:30:00Z")
     assert int(coarse["start_ts"]) == second("2026-01-31T18:30:00Z")
     assert (coarse["period_interval"], fine["period_interval"]) == ("1440", "60")
     assert coarse["include_latest_before_start"] == "true"
 
 
-def test_an_empty_book_is_no_price() -> None:
+def test_an_empty_book_gives_no_price() -> None:
     quotes = ((second("2026-01-01"), 0.2, 0.3), (second("2026-02-05"), 0.0, 1.0))
     points = kalshi.prices(fake(quotes=quotes), TICKER, CUTOFF)
     assert points[-1].at < instant("2026-02-06")
@@ -94,23 +98,23 @@ def test_a_side_without_a_quote_is_left_out() -> None:
     assert kalshi.prices(fake(quotes=quotes), TICKER, CUTOFF)[-1].p == pytest.approx(0.25)
 
 
-def test_unknown_and_not_yet_open_markets() -> None:
+def test_unknown_and_unopened_markets_have_no_prices() -> None:
     with pytest.raises(PricesUnavailable, match="no price history of KXNOPE-1"):
         kalshi.prices(fake(), "KXNOPE-1", CUTOFF)
     with pytest.raises(PricesUnavailable):
         kalshi.prices(fake(), TICKER, AsOf.day("2025-10-01"))
 
 
-def test_a_busy_server_and_a_lost_cutoff() -> None:
+def test_a_busy_server_is_retried_and_a_missing_archive_cutoff_ignored() -> None:
     assert kalshi.prices(fake(), TICKER, CUTOFF, faults=[busy(), busy()])[-1].p == pytest.approx(0.42)
-    # The cutoff only tells where to look first.
+    # The archive's cutoff only decides where to look first.
     assert kalshi.prices(fake(), TICKER, CUTOFF, faults=[failing()] * 3)[-1].p == pytest.approx(0.42)
     with pytest.raises(SourceError, match="500"):
         kalshi.prices(fake(), TICKER, CUTOFF, faults=[failing()] * 6)
 
 
 def first_candle(body: Any) -> dict[str, Any]:
-    """The first real one: before it comes the one that the server has made up."""
+    """Return the first real candle; before it comes one that the server has made up."""
     return body["markets"][0]["candlesticks"][1]
 
 
@@ -122,7 +126,7 @@ def first_candle(body: Any) -> dict[str, Any]:
         (lambda body: body["markets"][0].pop("candlesticks"), r"markets\[0\]\.candlesticks is missing"),
     ],
 )
-def test_a_changed_answer_names_the_field(change: Callable[[Any], None], field: str) -> None:
+def test_an_error_about_a_changed_response_names_the_field(change: Callable[[Any], None], field: str) -> None:
     same = edited(lambda body: None)
     with pytest.raises(SourceError, match=field) as caught:
         kalshi.prices(fake(canary=CANARY), TICKER, CUTOFF, faults=[same, edited(change)])
@@ -134,25 +138,28 @@ def test_a_changed_answer_names_the_field(change: Callable[[Any], None], field: 
     [
         (lambda candle: candle.pop("end_period_ts"), "candlesticks[1].end_period_ts is missing"),
         (lambda candle: candle["yes_ask"].update(close_dollars="1.5"), "close_dollars is not a probability"),
-        (lambda candle: candle["yes_ask"].update(close_dollars=0.5), "close_dollars is not dollars in a text"),
+        (lambda candle: candle["yes_ask"].update(close_dollars=0.5), "close_dollars is not dollars in a string"),
         (lambda candle: candle.update(yes_bid=[]), "candlesticks[1].yes_bid is not an object"),
-        # A quote that does not exist has no field.
+        # A missing quote has no field.
         (lambda candle: candle.pop("yes_bid"), ""),
         (lambda candle: candle["yes_ask"].pop("close_dollars"), ""),
         (lambda candle: candle["yes_ask"].update(close_dollars=None), ""),
     ],
 )
-def test_one_bad_candle_is_counted_and_spares_the_rest(change: Callable[[Any], None], reason: str) -> None:
+def test_one_unreadable_candle_is_reported_and_the_rest_is_read(change: Callable[[Any], None], reason: str) -> None:
     spoil = edited(lambda body: change(first_candle(body)))
     points = kalshi.prices(fake(canary=CANARY), TICKER, CUTOFF, faults=[edited(lambda body: None), spoil])
     assert (len(points), points[-1].p) == (59, pytest.approx(0.42))
-    told = [(one.id, one.reason) for one in kalshi.skipped]
-    assert [id for id, _ in told] == ([TICKER] if reason else [])
-    assert all(one.startswith("1 of 134 entries could not be read") and reason in one for _, one in told)
-    assert CANARY not in str(told)
+    reasons = [(entry.id, entry.reason) for entry in kalshi.skipped]
+    assert [id for id, _ in reasons] == ([TICKER] if reason else [])
+    assert all(
+        reason_text.startswith("1 of 134 entries could not be read") and reason in reason_text
+        for _, reason_text in reasons
+    )
+    assert CANARY not in str(reasons)
 
 
-def test_candles_none_of_which_can_be_read_are_an_error() -> None:
+def test_only_unreadable_candles_raise() -> None:
     def spoil(body: Any) -> None:
         for candle in body["markets"][0]["candlesticks"]:
             candle["when"] = candle.pop("end_period_ts")
@@ -162,7 +169,7 @@ def test_candles_none_of_which_can_be_read_are_an_error() -> None:
         kalshi.prices(fake(), TICKER, CUTOFF, faults=faults)
 
 
-def test_a_changed_cutoff_or_half_an_answer() -> None:
+def test_a_changed_archive_cutoff_or_a_truncated_response_raises() -> None:
     with pytest.raises(MalformedPayload, match="market_settled_ts is missing"):
         kalshi.prices(fake(), TICKER, CUTOFF, faults=[edited(lambda body: body.clear())])
     with pytest.raises(MalformedPayload, match="market_settled_ts is not a time"):
@@ -173,7 +180,7 @@ def test_a_changed_cutoff_or_half_an_answer() -> None:
         kalshi.prices(fake(), TICKER, CUTOFF, faults=[garbled()])
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     quotes=st.lists(
         st.tuples(st.integers(0, 90 * 24), st.integers(0, 100), st.integers(0, 100)),
@@ -183,14 +190,16 @@ def test_a_changed_cutoff_or_half_an_answer() -> None:
     hours=st.integers(0, 90 * 24),
     archived=st.booleans(),
 )
-def test_the_future_changes_nothing(quotes: list[tuple[int, int, int]], hours: int, archived: bool) -> None:
+def test_quotes_after_the_cutoff_do_not_change_prices(
+    quotes: list[tuple[int, int, int]], hours: int, archived: bool
+) -> None:
     start = second("2026-01-01")
-    book = tuple((start + 3600 * at + 60, bid / 100, ask_ / 100) for at, bid, ask_ in sorted(quotes))
+    all_quotes = tuple((start + 3600 * at + 60, bid / 100, ask_ / 100) for at, bid, ask_ in sorted(quotes))
     cutoff = AsOf(at=instant("2026-01-01").fromtimestamp(start + 3600 * hours + 600, instant("2026-01-01").tzinfo))
-    past = tuple(quote for quote in book if quote[0] <= cutoff.at.timestamp())
+    past = tuple(quote for quote in all_quotes if quote[0] <= cutoff.at.timestamp())
     answers = []
-    for known in (book, past):
-        server = fake(quotes=known, archived=archived, careless=known is book).server()
+    for known in (all_quotes, past):
+        server = fake(quotes=known, archived=archived, careless=known is all_quotes).server()
         try:
             answers.append(kalshi.prices(server, TICKER, cutoff))
         except PricesUnavailable:
@@ -198,7 +207,7 @@ def test_the_future_changes_nothing(quotes: list[tuple[int, int, int]], hours: i
     assert answers[0] == answers[1]
 
 
-def test_no_days_is_a_mistake() -> None:
+def test_zero_days_raises_value_error() -> None:
     with pytest.raises(ValueError, match="days must be at least 1"):
         kalshi.prices(fake(), TICKER, CUTOFF, days=0)
 
@@ -243,7 +252,7 @@ def server(*events: SampleKalshiEvent, schema: Literal["dollars", "cents"] = "do
 
 
 @pytest.mark.parametrize("schema", ["dollars", "cents"])
-def test_an_event_in_either_notation(schema: Any) -> None:
+def test_an_event_is_the_same_in_both_notations(schema: Any) -> None:
     (fed, eggs), ledger = kalshi.listing(server(schema=schema))
     question, (cut, hold) = fed.question, fed.question.targets
     assert (question.id, question.source, question.text) == (
@@ -260,7 +269,7 @@ def test_an_event_in_either_notation(schema: Any) -> None:
     assert quotes is not None
     assert (quotes.yes_bid, quotes.yes_ask, quotes.no_ask, quotes.last_price) == pytest.approx((0.41, 0.44, 0.59, 0.42))
     assert (quotes.at, quotes.volume) == (NOW.at, 1200)
-    # A book without orders and a market never traded say nothing.
+    # An empty book and a market that was never traded have no price.
     assert hold.snapshot is not None
     assert (hold.snapshot.price, hold.snapshot.yes_ask, hold.snapshot.volume) == (None, None, 300)
     assert (fed.volume, fed.volume_24h, fed.open_interest, fed.unit) == (1500, 30, 700, "USD")
@@ -269,8 +278,8 @@ def test_an_event_in_either_notation(schema: Any) -> None:
     assert (ledger.notes(), ledger.complete) == ((), True)
 
 
-def test_every_target_leads_to_its_own_market() -> None:
-    """Also of an event with a single market, whose ticker is not the event's."""
+def test_every_target_refers_to_its_own_market() -> None:
+    """This includes an event with a single market, whose ticker differs from the event's."""
     (fed, eggs), _ = kalshi.listing(server())
     assert market_ref(fed.question, fed.question.targets[1]) == MarketRef(platform="kalshi", id="KXFED-26DEC-HOLD")
     assert market_ref(eggs.question) == MarketRef(platform="kalshi", id="KXEGGS-26-4")
@@ -287,8 +296,8 @@ def test_pages_are_followed_to_the_end() -> None:
         )
         for n in range(7)
     ]
-    found, ledger = kalshi.listing(server(*many, page=3))
-    assert [event.question.id for event in found] == [f"kalshi/KXA-{n}" for n in range(7)]
+    listed, ledger = kalshi.listing(server(*many, page=3))
+    assert [event.question.id for event in listed] == [f"kalshi/KXA-{n}" for n in range(7)]
     assert (ledger.pages, ledger.complete) == (3, True)
     queries = [request.query for request in kalshi.server.requests]
     assert [("cursor" in query) for query in queries] == [False, True, True]
@@ -298,9 +307,9 @@ def test_pages_are_followed_to_the_end() -> None:
     assert len(kalshi.listing(server(*many, page=3), pages=2)[0]) == 6
 
 
-def test_the_wish_is_passed_on_and_checked_again() -> None:
-    found, ledger = kalshi.listing(server(), closes_after="2026-12-01", closes_before="2026-12-31")
-    assert (found, dict(ledger.left_out)) == ([], {"closes after the window": 2})
+def test_the_filter_is_sent_to_the_server_and_applied_again() -> None:
+    listed, ledger = kalshi.listing(server(), closes_after="2026-12-01", closes_before="2026-12-31")
+    assert (listed, dict(ledger.left_out)) == ([], {"closes after the window": 2})
     assert kalshi.server.requests[0].query["min_close_ts"] == str(int(instant("2026-12-01").timestamp()))
     assert [e.category for e in kalshi.listing(server(), category="food")[0]] == ["Food"]
     assert [e.volume for e in kalshi.listing(server(), minimum_volume=1000)[0]] == [1500]
@@ -308,7 +317,7 @@ def test_the_wish_is_passed_on_and_checked_again() -> None:
     assert kalshi.server.requests[0].query["status"] == "settled"
 
 
-def test_markets_that_are_over_are_no_targets() -> None:
+def test_finished_markets_are_not_targets() -> None:
     names = ("A", "B", "C", "D")
     states = (("active", ""), ("initialized", ""), ("finalized", "no"), ("determined", "yes"))
     markets = tuple(
@@ -316,10 +325,10 @@ def test_markets_that_are_over_are_no_targets() -> None:
         for name, (status, result) in zip(names, states, strict=True)
     )
     event = SampleKalshiEvent(ticker="KXN-1", series="KXN", title="Who?", exclusive=True, markets=markets)
-    (found,), _ = kalshi.listing(server(event))
-    assert [target.label for target in found.question.targets] == ["A", "B"]
-    assert found.finished == ("KXN-1-C", "KXN-1-D")
-    assert (found.question.exclusivity, found.volume) == ("at most one", 40)
+    (listed,), _ = kalshi.listing(server(event))
+    assert [target.label for target in listed.question.targets] == ["A", "B"]
+    assert listed.finished == ("KXN-1-C", "KXN-1-D")
+    assert (listed.question.exclusivity, listed.volume) == ("at most one", 40)
     lost = SampleKalshiEvent(ticker="KXN-1", series="KXN", title="Who?", exclusive=True, markets=markets[:3])
     assert kalshi.listing(server(lost))[0][0].question.exclusivity == "at most one"
 
@@ -328,25 +337,25 @@ def test_scalar_markets_are_left_out() -> None:
     scalar = SampleKalshiMarket(ticker="KXS-1-X", label="X", kind="scalar")
     mixed = SampleKalshiEvent(ticker="KXS-1", series="KXS", title="How much?", markets=(scalar, EGGS.markets[0]))
     only = SampleKalshiEvent(ticker="KXS-2", series="KXS", title="How much?", markets=(scalar,))
-    (found,), ledger = kalshi.listing(server(mixed, only))
-    assert [target.id for target in found.question.targets] == ["KXEGGS-26-4"]
+    (listed,), ledger = kalshi.listing(server(mixed, only))
+    assert [target.id for target in listed.question.targets] == ["KXEGGS-26-4"]
     assert [(skipped.id, skipped.kind) for skipped in ledger.skipped] == [("KXS-2", "unsupported")]
 
 
-def test_categories_and_tags_of_the_series() -> None:
+def test_categories_and_tags_come_from_the_series() -> None:
     bare = SampleKalshiEvent(ticker="KXB-1", series="KXB", title="?", category=None, markets=EGGS.markets)
     again = SampleKalshiEvent(ticker="KXB-2", series="KXB", title="?", category=None, markets=FED.markets)
     lost = SampleKalshiEvent(ticker="KXC-1", series="KXC", title="?", category=None, markets=FED.markets)
     series = {"KXB": {"ticker": "KXB", "category": "Food", "tags": ["Eggs", "Prices"]}}
-    found, _ = kalshi.listing(server(bare, again, lost, series=series), category="eggs")
-    assert [(event.category, event.tags) for event in found] == [("Food", ("Eggs", "Prices"))] * 2
+    listed, _ = kalshi.listing(server(bare, again, lost, series=series), category="eggs")
+    assert [(event.category, event.tags) for event in listed] == [("Food", ("Eggs", "Prices"))] * 2
     assert [request.path.rpartition("v2")[2] for request in kalshi.server.requests[1:]] == [
         "/series/KXB",
         "/series/KXC",
     ]
 
 
-def test_one_event_by_its_ticker_also_from_the_archive() -> None:
+def test_one_event_is_read_by_its_ticker_also_from_the_archive() -> None:
     assert kalshi.event(server(), "KXFED-26DEC").question.exclusivity == "at most one"
     settled = SampleKalshiEvent(
         ticker="KXOLD-25",
@@ -364,19 +373,19 @@ def test_one_event_by_its_ticker_also_from_the_archive() -> None:
         "/events/KXOLD-25",
         "/historical/markets",
     ]
-    # The exchange leaves out lists that are empty; a list of settled events is completed from the archive, too.
-    for dropped, one in (("event.markets", True), ("events.0.markets", False)):
+    # The exchange leaves out empty lists; markets of settled events are then read from the archive.
+    for dropped, single in (("event.markets", True), ("events.0.markets", False)):
         bare = MarketFaults(drifts=(FieldDrift(path=dropped),))
         again = server(settled, archived=["KXOLD-25-A"], trouble=bare)
-        assert (kalshi.event(again, "KXOLD-25") if one else kalshi.listing(again, status="resolved")[0][0]) == old
-    with pytest.raises(SourceError, match="kalshi event KXNOPE-1 is not there"):
+        assert (kalshi.event(again, "KXOLD-25") if single else kalshi.listing(again, status="resolved")[0][0]) == old
+    with pytest.raises(SourceError, match="kalshi event KXNOPE-1 does not exist"):
         kalshi.event(server(), "KXNOPE-1")
     empty = SampleKalshiEvent(ticker="KXE-1", series="KXE", title="?", markets=())
-    with pytest.raises(SourceError, match="kalshi event KXE-1 cannot be asked"):
+    with pytest.raises(SourceError, match="kalshi event KXE-1 cannot be used"):
         kalshi.event(server(empty), "KXE-1")
 
 
-def test_a_backtest_is_refused_before_anything_is_asked() -> None:
+def test_a_backtest_is_refused_before_any_request() -> None:
     with pytest.raises(LiveOnly):
         kalshi.event(server(), "KXFED-26DEC", AsOf(at=NOW.at))
     assert not kalshi.server.requests
@@ -395,30 +404,32 @@ def test_a_backtest_is_refused_before_anything_is_asked() -> None:
         ("events.0.markets.1.ticker", "drop", "events[0].markets[1].ticker is missing"),
         ("events.0.markets.1.status", "drop", "markets[1].status is missing"),
         ("events.0.markets.0.close_time", "drop", "markets[0].close_time is missing"),
-        ("events.0.markets.0.yes_ask_dollars", "retype", "yes_ask_dollars is not dollars in a text, nor whole cents"),
+        ("events.0.markets.0.yes_ask_dollars", "retype", "yes_ask_dollars is not dollars in a string or whole cents"),
         ("events.0.markets.0.volume_fp", "drop", "markets[0].volume_fp is missing"),
         ("events.0.markets.0.rules_primary", "drop", "rules_primary is missing"),
         ("events.0.markets.0.yes_sub_title", "drop", "yes_sub_title is missing"),
     ],
 )
-def test_drift_names_platform_event_and_field_and_spares_the_rest(path: str, change: Any, reason: str) -> None:
+def test_an_event_with_a_changed_field_is_skipped_with_platform_event_and_field(
+    path: str, change: Any, reason: str
+) -> None:
     fake = server(trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),)))
-    found, ledger = kalshi.listing(fake)
-    assert [event.question.id for event in found] == ["kalshi/KXEGGS"]
+    listed, ledger = kalshi.listing(fake)
+    assert [event.question.id for event in listed] == ["kalshi/KXEGGS"]
     (skipped,) = ledger.skipped
     assert (skipped.platform, skipped.id, skipped.kind) == ("kalshi", "KXFED-26DEC", "malformed")
     assert skipped.reason.startswith("kalshi event KXFED-26DEC: field ")
     assert reason in skipped.reason
 
 
-def test_a_drift_of_everything_and_a_wrong_page_are_errors() -> None:
+def test_changed_fields_in_all_events_and_malformed_pages_raise() -> None:
     everywhere = MarketFaults(drifts=(FieldDrift(path="events.*.markets.*.close_time", change="rename"),))
     with pytest.raises(
         MalformedPayload, match=r"none of 2 entries .* kalshi event KXFED-26DEC: .*close_time is missing"
     ):
         kalshi.listing(server(trouble=everywhere))
-    for path, told in (("events", "events is missing"), ("cursor", "cursor is missing")):
-        with pytest.raises(MalformedPayload, match=f"kalshi list: field {told}"):
+    for path, problem in (("events", "events is missing"), ("cursor", "cursor is missing")):
+        with pytest.raises(MalformedPayload, match=f"kalshi list: field {problem}"):
             kalshi.listing(server(trouble=MarketFaults(drifts=(FieldDrift(path=path),))))
     single = MarketFaults(drifts=(FieldDrift(path="event.markets.0.status"),))
     with pytest.raises(
@@ -428,8 +439,8 @@ def test_a_drift_of_everything_and_a_wrong_page_are_errors() -> None:
 
 
 @pytest.mark.parametrize("schema", ["dollars", "cents"])
-def test_a_quote_that_does_not_exist_has_no_field(schema: Any) -> None:
-    """The exchange leaves such fields out: the market is read, without a price."""
+def test_a_market_without_quote_fields_has_no_price(schema: Any) -> None:
+    """The exchange leaves out such fields; the market is then read without a price."""
     fields = ("yes_bid", "yes_ask", "no_bid", "no_ask", "last_price")
     drifts = tuple(
         FieldDrift(path=f"events.0.markets.0.{name}{'_dollars' if schema == 'dollars' else ''}") for name in fields
@@ -457,28 +468,28 @@ def test_new_fields_are_ignored() -> None:
         FieldDrift(path="events.*.brand_new", change="add"),
         FieldDrift(path="events.*.markets.*.newer", change="add"),
     )
-    found, ledger = kalshi.listing(server(trouble=MarketFaults(drifts=drifts)))
-    assert len(found) == 2
+    listed, ledger = kalshi.listing(server(trouble=MarketFaults(drifts=drifts)))
+    assert len(listed) == 2
     assert ledger.notes() == ()
 
 
-def test_an_unknown_status_and_broken_numbers_are_told() -> None:
+def test_an_unknown_status_and_malformed_numbers_raise() -> None:
     def spoil(body: Any) -> None:
         body["events"][0]["markets"][0]["status"] = "hibernating"
         body["events"][1]["markets"][0]["yes_ask_dollars"] = "1.7"
 
-    with pytest.raises(MalformedPayload, match=r"none of 2 entries could be read; .*status is not a status we know"):
+    with pytest.raises(MalformedPayload, match=r"none of 2 entries could be read; .*status is not a known status"):
         kalshi.listing(server(), faults=[edited(spoil)])
 
 
-def test_busy_broken_and_partly_down() -> None:
+def test_a_listing_survives_busy_servers_but_not_malformed_lists_or_outages() -> None:
     assert len(kalshi.listing(server(), faults=[busy(), cut_off()])[0]) == 2
     assert len(kalshi.listing(server(), faults=[failing(503), failing(500)])[0]) == 2
     with pytest.raises(SourceError, match="429"):
         kalshi.listing(server(), faults=[busy()] * 3)
     with pytest.raises(SourceError, match="429"):
         kalshi.listing(server(), faults=[busy("3600")])
-    with pytest.raises(MalformedPayload, match="kalshi list: the answer is not JSON"):
+    with pytest.raises(MalformedPayload, match="kalshi list: the response is not JSON"):
         kalshi.listing(server(), faults=[garbled()])
     with pytest.raises(SourceError, match="503"):
         kalshi.listing(server(trouble=MarketFaults(down=("/events",))))
@@ -488,21 +499,21 @@ def test_busy_broken_and_partly_down() -> None:
 
 
 @pytest.mark.shared_data
-def test_every_real_event_of_the_old_notation(shared_data: Path) -> None:
+def test_every_real_event_in_the_old_notation_is_read(shared_data: Path) -> None:
     """65 events with 622 markets as the exchange sent them in 2025."""
     raw = json.loads((shared_data / "kalshi" / "events_old_schema.json").read_text())
     fake = FakeKalshi({}).having(KalshiCatalogue(raw, page=20))
     settled, ledger = kalshi.listing(fake.server(), status="resolved", limit=1000)
     opened, other = kalshi.listing(fake.server(), status="open")
-    found = {event.question.id.removeprefix("kalshi/"): event for event in [*settled, *opened]}
+    by_ticker = {event.question.id.removeprefix("kalshi/"): event for event in [*settled, *opened]}
     assert not ledger.skipped
     assert not other.skipped
-    # The one event that is partly open was met among the settled ones too.
+    # The one event that is partly open was also among the settled ones.
     assert dict(ledger.left_out) == {"open, not resolved": 1}
-    assert set(found) == {event["event_ticker"] for event in raw}
-    assert sum(len(event.question.targets) + len(event.finished) for event in found.values()) == 622
+    assert set(by_ticker) == {event["event_ticker"] for event in raw}
+    assert sum(len(event.question.targets) + len(event.finished) for event in by_ticker.values()) == 622
     for event in raw:
-        mine = found[event["event_ticker"]]
+        mine = by_ticker[event["event_ticker"]]
         assert mine.volume == pytest.approx(event["volume"])
         excluding = event["mutually_exclusive"] and len(event["markets"]) > 1
         assert mine.question.exclusivity == ("at most one" if excluding else "independent")
@@ -514,11 +525,11 @@ def test_every_real_event_of_the_old_notation(shared_data: Path) -> None:
             if snapshot.yes_ask is not None:
                 assert snapshot.yes_ask * 100 == pytest.approx(market["yes_ask"])
                 assert market["rules_primary"].strip() in mine.question.criteria
-    assert len(found["KXWHVISIT-25"].finished) == 2
+    assert len(by_ticker["KXWHVISIT-25"].finished) == 2
 
 
 def exclusive(*markets: tuple[str, tuple[str, float | None, float | None]], **options: Any) -> str:
-    """What is known of an event with these markets, of which the exchange says that they exclude each other."""
+    """Return the exclusivity of an event whose markets the exchange marks as mutually exclusive."""
     samples = tuple(
         SampleKalshiMarket(ticker=f"KXZ-1-{n}", label=label, strike=strike, **options)
         for n, (label, strike) in enumerate(markets)
@@ -544,7 +555,7 @@ NONE = ("custom", None, None)
         ("Another One Bites the Dust", False),
     ],
 )
-def test_names_are_all_there_are_only_with_one_for_the_rest(label: str, whole: bool) -> None:
+def test_named_markets_are_exhaustive_only_with_one_for_all_others(label: str, whole: bool) -> None:
     assert exclusive(("Ann", NONE), ("Bob", NONE), (label, NONE)) == ("exactly one" if whole else "at most one")
 
 
@@ -570,9 +581,9 @@ def test_names_are_all_there_are_only_with_one_for_the_rest(label: str, whole: b
         ([("less", None, None), ("greater", 60, None)], False),
     ],
 )
-def test_ranges_are_all_there_is_only_without_a_gap(strikes: Any, whole: bool) -> None:
-    found = exclusive(*((f"range {n}", strike) for n, strike in enumerate(strikes)))
-    assert found == ("exactly one" if whole else "at most one")
+def test_ranges_are_exhaustive_only_without_a_gap(strikes: Any, whole: bool) -> None:
+    exclusivity = exclusive(*((f"range {n}", strike) for n, strike in enumerate(strikes)))
+    assert exclusivity == ("exactly one" if whole else "at most one")
 
 
 OVER = {"status": "finalized", "settled": "2026-12-11T00:00:00Z"}
@@ -603,10 +614,10 @@ def settled_server(schema: Any = "dollars", trouble: MarketFaults | None = None,
 
 @pytest.mark.parametrize("schema", ["dollars", "cents"])
 @pytest.mark.parametrize("archived", [False, True])
-def test_only_what_is_final_has_come_out(schema: Any, archived: bool) -> None:
+def test_only_finalized_markets_have_an_outcome(schema: Any, archived: bool) -> None:
     question = asked("kalshi/KXA-1", *TICKERS)
-    found = kalshi.settle(settled_server(schema, archived=TICKERS if archived else ()), [question])
-    assert {ticker[6:]: (one.outcome, one.payoff) for ticker, one in found.items()} == {
+    resolutions = kalshi.settle(settled_server(schema, archived=TICKERS if archived else ()), [question])
+    assert {ticker[6:]: (resolution.outcome, resolution.payoff) for ticker, resolution in resolutions.items()} == {
         "YES": (1, None),
         "NO": (0, None),
         "HALF": (None, 0.5),
@@ -616,9 +627,9 @@ def test_only_what_is_final_has_come_out(schema: Any, archived: bool) -> None:
         "RAIN": (None, 0.01),
         "UNPAID": (None, None),
     }
-    first = found["KXA-1-YES"]
+    first = resolutions["KXA-1-YES"]
     assert (first.question_id, first.due) == ("kalshi/KXA-1", question.due)
-    # The older notation only tells when trading ended.
+    # The older notation only states when trading ended.
     assert first.resolved_at == instant("2026-12-11" if schema == "dollars" else "2027-01-01")
     assert first.provenance.endswith(f"/trade-api/v2{'/historical' if archived else ''}/markets/KXA-1-YES")
     assert kalshi.reasons == {
@@ -628,7 +639,7 @@ def test_only_what_is_final_has_come_out(schema: Any, archived: bool) -> None:
     assert paths == (["/markets", "/historical/markets"] if archived else ["/markets"])
 
 
-def test_markets_asked_by_their_own_ticker_several_times_and_of_other_platforms() -> None:
+def test_results_by_market_ticker_cover_every_asking_and_skip_other_platforms() -> None:
     questions = [
         asked("kalshi/KXA-1-YES"),
         asked("kalshi/KXA-1-YES", due="2026-02-01"),
@@ -637,38 +648,41 @@ def test_markets_asked_by_their_own_ticker_several_times_and_of_other_platforms(
         asked("kalshi/KXNOPE-1"),
     ]
     kalshi.settle(settled_server(), questions)
-    assert [(one.due, one.outcome) for one in kalshi.settled] == [(questions[0].due, 1), (questions[1].due, 1)]
-    assert kalshi.reasons == {"KXNOPE-1": "the platform knows no such market"}
+    assert [(resolution.due, resolution.outcome) for resolution in kalshi.settled] == [
+        (questions[0].due, 1),
+        (questions[1].due, 1),
+    ]
+    assert kalshi.reasons == {"KXNOPE-1": "the platform has no such market"}
     assert kalshi.settle(settled_server(), []) == {}
     assert not kalshi.server.requests
 
 
-def test_many_markets_in_few_requests_with_pages() -> None:
+def test_results_of_many_markets_take_few_requests() -> None:
     markets = tuple(SampleKalshiMarket(ticker=f"KXM-1-{n}", label=str(n), result="yes", **OVER) for n in range(250))
     event = kalshi_event_body(SampleKalshiEvent(ticker="KXM-1", series="KXM", title="?", markets=markets))
     fake = FakeKalshi({}).having(KalshiCatalogue([event], page=40)).server()
-    found = kalshi.settle(fake, [asked("kalshi/KXM-1", *(market.ticker for market in markets))])
-    assert len(found) == 250
+    resolutions = kalshi.settle(fake, [asked("kalshi/KXM-1", *(market.ticker for market in markets))])
+    assert len(resolutions) == 250
     assert len(kalshi.server.requests) == 3 + 3 + 2
 
 
-def test_one_bad_market_keeps_nothing_else_from_being_read() -> None:
+def test_one_unreadable_result_does_not_affect_the_others() -> None:
     question = asked("kalshi/KXA-1", "KXA-1-YES", "KXA-1-NO")
     nameless = MarketFaults(drifts=(FieldDrift(path="markets.0.ticker"),))
     assert list(kalshi.settle(settled_server(trouble=nameless), [question])) == ["KXA-1-NO"]
     assert kalshi.reasons == {
         "at markets[0]": "kalshi market at markets[0]: field markets[0].ticker is missing",
-        "KXA-1-YES": "the platform knows no such market",
+        "KXA-1-YES": "the platform has no such market",
     }
-    for change, told in (("drop", "is missing"), ("retype", "is not a text")):
+    for change, problem in (("drop", "is missing"), ("retype", "is not a text")):
         trouble = MarketFaults(drifts=(FieldDrift(path="markets.0.result", change=change),))
         assert list(kalshi.settle(settled_server(trouble=trouble), [question])) == ["KXA-1-NO"]
-        assert kalshi.reasons == {"KXA-1-YES": f"kalshi market KXA-1-YES: field markets[0].result {told}"}
+        assert kalshi.reasons == {"KXA-1-YES": f"kalshi market KXA-1-YES: field markets[0].result {problem}"}
     with pytest.raises(SourceError, match="field markets is missing"):
         kalshi.settle(settled_server(trouble=MarketFaults(drifts=(FieldDrift(path="markets"),))), [question])
 
 
-def test_busy_broken_and_down() -> None:
+def test_results_survive_busy_servers_but_not_outages() -> None:
     question = asked("kalshi/KXA-1", "KXA-1-YES")
     assert kalshi.settle(settled_server(), [question], faults=[busy(), cut_off()])["KXA-1-YES"].outcome == 1
     with pytest.raises(SourceError, match="500"):
@@ -679,7 +693,7 @@ def test_busy_broken_and_down() -> None:
         kalshi.settle(settled_server(trouble=MarketFaults(down=("/historical",))), [asked("kalshi/KXNOPE-1")])
 
 
-def test_a_list_refused_for_one_ticker_is_asked_for_in_halves() -> None:
+def test_a_batch_refused_because_of_one_ticker_is_split() -> None:
     catalogue = KalshiCatalogue([kalshi_event_body(EVENT)])
     known = catalogue.answer
 
@@ -688,14 +702,14 @@ def test_a_list_refused_for_one_ticker_is_asked_for_in_halves() -> None:
 
     catalogue.answer = strict
     question = asked("kalshi/KXA-1", "KXA-1-YES", "KXBAD-1", "KXA-1-NO")
-    found = kalshi.settle(FakeKalshi({}).having(catalogue).server(), [question])
-    assert {ticker: one.outcome for ticker, one in found.items()} == {"KXA-1-YES": 1, "KXA-1-NO": 0}
+    resolutions = kalshi.settle(FakeKalshi({}).having(catalogue).server(), [question])
+    assert {ticker: resolution.outcome for ticker, resolution in resolutions.items()} == {"KXA-1-YES": 1, "KXA-1-NO": 0}
     assert "bad_ticker" in kalshi.reasons["KXBAD-1"]
 
 
 @pytest.mark.shared_data
 @pytest.mark.parametrize("archived", [False, True])
-def test_real_results_of_the_old_notation(shared_data: Path, archived: bool) -> None:
+def test_real_results_in_the_old_notation_are_read(shared_data: Path, archived: bool) -> None:
     """609 finalized markets as sent in 2025; the 13 still active are absent."""
     raw = json.loads((shared_data / "kalshi" / "events_old_schema.json").read_text())
     results = {market["ticker"]: market["result"] for event in raw for market in event["markets"]}
@@ -703,17 +717,17 @@ def test_real_results_of_the_old_notation(shared_data: Path, archived: bool) -> 
         asked(f"kalshi/{event['event_ticker']}", *(market["ticker"] for market in event["markets"])) for event in raw
     ]
     fake = FakeKalshi({}).having(KalshiCatalogue(raw, archived=results if archived else ()))
-    found = kalshi.settle(fake, questions)
+    resolutions = kalshi.settle(fake, questions)
     assert not kalshi.skipped
-    assert len(found) == 609
-    told = {ticker: {"yes": 1, "no": 0}[result] for ticker, result in results.items() if result}
-    assert {ticker: one.outcome for ticker, one in found.items()} == told
-    assert all(one.resolved_at is not None and one.payoff is None for one in found.values())
+    assert len(resolutions) == 609
+    expected = {ticker: {"yes": 1, "no": 0}[result] for ticker, result in results.items() if result}
+    assert {ticker: resolution.outcome for ticker, resolution in resolutions.items()} == expected
+    assert all(resolution.resolved_at is not None and resolution.payoff is None for resolution in resolutions.values())
 
 
 @pytest.mark.shared_data
-def test_real_results_of_the_new_notation(shared_data: Path) -> None:
-    """267 markets of 2026, quoted while open and known to have come out since."""
+def test_real_results_in_the_new_notation_are_read(shared_data: Path) -> None:
+    """267 markets of 2026, quoted while open and resolved since."""
     lines = (shared_data / "kalshi" / "resolved_markets.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
     events: dict[str, dict[str, Any]] = {}
@@ -738,27 +752,27 @@ def test_real_results_of_the_new_notation(shared_data: Path) -> None:
     questions = [
         asked(f"kalshi/{ticker}", *(m["ticker"] for m in event["markets"])) for ticker, event in events.items()
     ]
-    found = kalshi.settle(FakeKalshi({}).having(KalshiCatalogue(events.values())), questions)
-    assert {t: one.outcome for t, one in found.items()} == {
+    resolutions = kalshi.settle(FakeKalshi({}).having(KalshiCatalogue(events.values())), questions)
+    assert {t: resolution.outcome for t, resolution in resolutions.items()} == {
         row["event"]["market_ticker"]: int(row["result"] == "yes") for row in rows
     }
     assert kalshi.settle(FakeKalshi({}).having(KalshiCatalogue(still_open)), questions) == {}
     assert not kalshi.skipped
 
 
-def test_one_market_all_the_way_from_listed_to_priced_to_settled() -> None:
+def test_one_market_is_listed_priced_and_settled() -> None:
     still = SampleKalshiMarket(ticker="KXRAIN-26NOV05-Y", label="Rain", bid=0.6, ask=0.64)
     over = replace(still, status="finalized", result="yes", settled="2026-11-06T00:00:00Z")
-    book = SampleKalshiBook(quotes=((second("2026-10-20"), 0.6, 0.64),))
+    quotes = SampleKalshiBook(quotes=((second("2026-10-20"), 0.6, 0.64),))
 
     def during(market: SampleKalshiMarket) -> FakeKalshi:
         event = SampleKalshiEvent(ticker="KXRAIN-26NOV05", series="KXRAIN", title="Rain?", markets=(market,))
-        return FakeKalshi({still.ticker: book}).having(KalshiCatalogue([kalshi_event_body(event)]))
+        return FakeKalshi({still.ticker: quotes}).having(KalshiCatalogue([kalshi_event_body(event)]))
 
     (listed,), _ = kalshi.listing(during(still))
     ref = market_ref(listed.question, listed.question.targets[0])
     assert ref is not None
     assert kalshi.prices(during(still), ref.id, AsOf(at="2026-10-30T00:00:00Z"), days=5)[-1].p == 0.62
     assert kalshi.settle(during(still), [listed.question]) == {}
-    found = kalshi.settle(during(over), [listed.question])[still.ticker]
-    assert (found.outcome, found.resolved_at) == (1, instant("2026-11-06"))
+    resolution = kalshi.settle(during(over), [listed.question])[still.ticker]
+    assert (resolution.outcome, resolution.resolved_at) == (1, instant("2026-11-06"))

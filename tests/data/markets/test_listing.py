@@ -1,4 +1,4 @@
-"""What is wanted of a listing, and how one is walked through."""
+"""Filters of listings, and how pages are read."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.data import MalformedPayload, NotFound, Payload, SourceError
-from foretell.data.markets import (
+from foretell.data.http import NotFound, SourceError
+from foretell.data.markets.listing import (
     CataloguePage,
     ListedEvent,
     ListingFilter,
@@ -22,7 +22,9 @@ from foretell.data.markets import (
     recurrence_template,
     require_live,
 )
-from foretell.questions import AsOf, Question, Target, instant
+from foretell.data.payload import MalformedPayload, Payload
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, Target
 
 NOW = AsOf(at="2026-11-01T12:00:00Z", mode="live")
 
@@ -50,7 +52,7 @@ def test_a_backtest_gets_no_listing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "listed_event", "reason"),
+    ("options", "listed_event", "reason"),
     [
         ({}, event(), None),
         ({}, event(status="closed"), "closed, not open"),
@@ -58,44 +60,46 @@ def test_a_backtest_gets_no_listing() -> None:
         ({"closes_after": "2026-12-02"}, event(), "closes before the window"),
         ({"closes_before": "2026-12-01"}, event(), None),
         ({"closes_before": "2026-11-30"}, event(), "closes after the window"),
-        ({"closes_before": "2026-11-30"}, event(closes=None), "no close date is told"),
+        ({"closes_before": "2026-11-30"}, event(closes=None), "no close date is stated"),
         ({}, event(closes=None), None),
         ({"category": "politics"}, event(), None),
         ({"category": "Fed"}, event(tags=("fed",)), None),
         ({"category": "Sports"}, event(), "another category"),
         ({"minimum_volume": 50.0}, event(), None),
         ({"minimum_volume": 50.1}, event(), "volume below the minimum"),
-        ({"minimum_volume": 1.0}, event(volume=None), "no volume is told"),
+        ({"minimum_volume": 1.0}, event(volume=None), "no volume is stated"),
         ({}, event(volume=None), None),
     ],
 )
-def test_why_an_event_is_not_wanted(wish: dict[str, Any], listed_event: ListedEvent, reason: str | None) -> None:
-    assert ListingFilter(as_of=NOW, **wish).refusal(listed_event) == reason
+def test_the_filter_returns_why_an_event_does_not_match(
+    options: dict[str, Any], listed_event: ListedEvent, reason: str | None
+) -> None:
+    assert ListingFilter(as_of=NOW, **options).refusal(listed_event) == reason
 
 
 @pytest.mark.parametrize(
-    "wish", [{"limit": 0}, {"pages": 0}, {"closes_after": "2026-12-02", "closes_before": "2026-12-01"}]
+    "options", [{"limit": 0}, {"pages": 0}, {"closes_after": "2026-12-02", "closes_before": "2026-12-01"}]
 )
-def test_impossible_wishes(wish: dict[str, Any]) -> None:
+def test_impossible_filters_raise_value_error(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"at least 1|later than"):
-        ListingFilter(as_of=NOW, **wish)
+        ListingFilter(as_of=NOW, **options)
 
 
-class Shelf(MarketEvents):
-    """A catalogue in memory: each entry says what happens to it."""
+class MemoryCatalogue(MarketEvents):
+    """A catalogue in memory; each entry states what happens when it is read."""
 
-    platform = "shelf"
+    platform = "memory"
     key = "id"
 
     def __init__(self, *pages: list[Any], cursors: list[str | None] | None = None) -> None:
         self.pages = pages
         self.cursors = cursors or [*(str(n + 1) for n in range(len(pages) - 1)), None]
-        self.asked: list[str] = []
+        self.cursors_read: list[str] = []
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        self.asked.append(cursor)
+        self.cursors_read.append(cursor)
         n = int(cursor or "0") % len(self.pages)
-        whole = Payload(url="https://shelf.example/", value={"rows": self.pages[n]})
+        whole = Payload(url="https://memory.example/", value={"rows": self.pages[n]})
         return CataloguePage(rows=whole.need("rows").items(), following=self.cursors[n])
 
     async def fetch(self, id: str) -> Payload:
@@ -117,26 +121,26 @@ def rows(*fates: str) -> list[dict[str, str]]:
     return [{"id": f"{fate}{n}", "fate": fate} for n, fate in enumerate(fates)]
 
 
-def walked(shelf: Shelf, **wish: Any) -> tuple[list[str], ListingReport]:
+def listed_ids(catalogue: MemoryCatalogue, **options: Any) -> tuple[list[str], ListingReport]:
     async def use() -> tuple[list[str], ListingReport]:
-        listing = shelf.events(ListingFilter(as_of=NOW, **wish))
-        return [one.question.id for one in await listing.all()], listing.ledger
+        listing = catalogue.events(ListingFilter(as_of=NOW, **options))
+        return [listed.question.id for listed in await listing.all()], listing.ledger
 
     return asyncio.run(use())
 
 
-def test_one_bad_event_never_kills_a_page() -> None:
+def test_one_unreadable_event_does_not_affect_the_others() -> None:
     bad: list[Any] = [{"id": "nofate"}, {"id": "refused", "fate": "refused"}, "rubbish"]
-    found, ledger = walked(Shelf([*bad, *rows("open", "odd", "gone", "left", "closed")], rows("open")))
-    assert found == ["open0"]
-    assert [(one.id, one.kind) for one in ledger.skipped] == [
+    ids, ledger = listed_ids(MemoryCatalogue([*bad, *rows("open", "odd", "gone", "left", "closed")], rows("open")))
+    assert ids == ["open0"]
+    assert [(entry.id, entry.kind) for entry in ledger.skipped] == [
         ("nofate", "malformed"),
         ("refused", "malformed"),
         ("at rows[2]", "malformed"),
         ("odd1", "unsupported"),
         ("gone2", "unknown"),
     ]
-    assert "shelf event nofate: field rows[0].fate is missing" in ledger.skipped[0].reason
+    assert "memory event nofate: field rows[0].fate is missing" in ledger.skipped[0].reason
     assert "a question needs an id" in ledger.skipped[1].reason
     assert dict(ledger.left_out) == {"closed, not open": 1}
     assert (ledger.complete, ledger.pages) == (True, 2)
@@ -144,50 +148,50 @@ def test_one_bad_event_never_kills_a_page() -> None:
     assert "1 × left out: closed, not open" in ledger.notes()
 
 
-def test_a_page_on_which_nothing_can_be_read_fails_loudly() -> None:
+def test_a_page_without_any_readable_event_raises() -> None:
     with pytest.raises(
-        MalformedPayload, match=r"none of 2 entries could be read; shelf event a: field rows\[0\]\.fate"
+        MalformedPayload, match=r"none of 2 entries could be read; memory event a: field rows\[0\]\.fate"
     ):
-        walked(Shelf([{"id": "a"}, {"id": "b"}]))
-    found, ledger = walked(Shelf([{"id": "a"}]))
-    assert (found, len(ledger.skipped)) == ([], 1)
-    found, ledger = walked(Shelf(rows("odd", "odd")))
-    assert (found, len(ledger.skipped)) == ([], 2)
+        listed_ids(MemoryCatalogue([{"id": "a"}, {"id": "b"}]))
+    ids, ledger = listed_ids(MemoryCatalogue([{"id": "a"}]))
+    assert (ids, len(ledger.skipped)) == ([], 1)
+    ids, ledger = listed_ids(MemoryCatalogue(rows("odd", "odd")))
+    assert (ids, len(ledger.skipped)) == ([], 2)
 
 
-def test_wrong_pages_and_outages_are_errors() -> None:
-    class Wrong(Shelf):
+def test_malformed_pages_and_outages_raise() -> None:
+    class Wrong(MemoryCatalogue):
         async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-            Payload(url="https://shelf.example/", value={}).need("rows")
+            Payload(url="https://memory.example/", value={}).need("rows")
             raise AssertionError
 
-    with pytest.raises(MalformedPayload, match="shelf list: field rows is missing"):
-        walked(Wrong([]))
+    with pytest.raises(MalformedPayload, match="memory list: field rows is missing"):
+        listed_ids(Wrong([]))
     with pytest.raises(SourceError, match="outage"):
-        walked(Shelf(rows("open", "down")))
+        listed_ids(MemoryCatalogue(rows("open", "down")))
 
 
-def test_limits_pages_and_cursors_that_lead_in_circles() -> None:
-    shelf = Shelf(rows("open"), rows("open"), rows("open"))
-    found, ledger = walked(Shelf([{"id": f"{n}", "fate": "open"} for n in range(5)]), limit=3)
-    assert (found, ledger.complete) == (["0", "1", "2"], False)
-    found, ledger = walked(shelf, pages=2)
-    assert (shelf.asked, found, ledger.complete) == (["", "1"], ["open0"], False)
-    with pytest.raises(MalformedPayload, match="shelf list: the cursor leads back"):
-        walked(Shelf(rows("open"), cursors=["7"]))
+def test_limits_end_a_listing_and_a_repeated_cursor_raises() -> None:
+    catalogue = MemoryCatalogue(rows("open"), rows("open"), rows("open"))
+    ids, ledger = listed_ids(MemoryCatalogue([{"id": f"{n}", "fate": "open"} for n in range(5)]), limit=3)
+    assert (ids, ledger.complete) == (["0", "1", "2"], False)
+    ids, ledger = listed_ids(catalogue, pages=2)
+    assert (catalogue.cursors_read, ids, ledger.complete) == (["", "1"], ["open0"], False)
+    with pytest.raises(MalformedPayload, match="memory list: the cursor leads back"):
+        listed_ids(MemoryCatalogue(rows("open"), cursors=["7"]))
 
 
-def test_reading_may_be_stopped() -> None:
-    shelf = Shelf(rows("open"), [{"id": "later", "fate": "open"}])
+def test_a_closed_listing_requests_no_more_pages() -> None:
+    catalogue = MemoryCatalogue(rows("open"), [{"id": "later", "fate": "open"}])
 
     async def use() -> str:
-        listing = shelf.events(ListingFilter(as_of=NOW))
+        listing = catalogue.events(ListingFilter(as_of=NOW))
         first = await anext(listing)
         await listing.aclose()
         assert await listing.all() == []
         return first.question.id
 
-    assert (asyncio.run(use()), shelf.asked) == ("open0", [""])
+    assert (asyncio.run(use()), catalogue.cursors_read) == ("open0", [""])
 
 
 ROW = Payload(url="", value={})
@@ -197,7 +201,7 @@ def market(id: str, status: Any, *, lost: bool = False) -> MarketState:
     return MarketState(row=ROW, target=Target(id=id), status=status, lost=lost)
 
 
-def test_what_is_over_is_not_asked_and_exclusivity_is_kept_only_if_it_holds() -> None:
+def test_finished_markets_are_left_out_and_exclusivity_is_adjusted() -> None:
     a, b = market("a", "open"), market("b", "unopened")
     whole = event_state([a, b], exclusivity="exactly one")
     assert (whole.exclusivity, whole.status, whole.finished) == ("exactly one", "open", ())
@@ -208,7 +212,7 @@ def test_what_is_over_is_not_asked_and_exclusivity_is_kept_only_if_it_holds() ->
         assert event_state([a, b, left_out], exclusivity="at most one").exclusivity == "at most one"
         assert event_state([a, b, left_out], exclusivity="independent").exclusivity == "independent"
     over = event_state([market("a", "resolved"), market("b", "resolved", lost=True)], exclusivity="exactly one")
-    assert (len(over.asked), over.exclusivity, over.status) == (2, "exactly one", "resolved")
+    assert (len(over.markets), over.exclusivity, over.status) == (2, "exactly one", "resolved")
     assert event_state([market("a", "resolved"), market("b", "closed")], exclusivity="independent").status == "closed"
     assert event_state([b], exclusivity="independent").status == "unopened"
 
@@ -222,16 +226,16 @@ def test_what_is_over_is_not_asked_and_exclusivity_is_kept_only_if_it_holds() ->
         ("Bitcoin above $95k on Friday?", "Bitcoin above $120,000.50 on Monday?"),
     ],
 )
-def test_repeated_formats_look_alike(one: str, other: str) -> None:
+def test_repeated_formats_have_the_same_template(one: str, other: str) -> None:
     assert recurrence_template(one) == recurrence_template(other)
 
 
-def test_different_questions_do_not() -> None:
+def test_different_questions_have_different_templates() -> None:
     assert recurrence_template("What may happen?") == "what may happen?"
     assert recurrence_template("Will Ann win?") != recurrence_template("Will Bob win?")
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.text(max_size=60))
-def test_a_template_is_its_own_template(title: str) -> None:
+def test_the_template_of_a_template_is_itself(title: str) -> None:
     assert recurrence_template(recurrence_template(title)) == recurrence_template(title)

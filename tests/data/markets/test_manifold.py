@@ -1,4 +1,4 @@
-"""Manifold: prices from bets, markets as events, and how they came out."""
+"""Manifold: prices from bets, markets as events, and results."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,11 +12,14 @@ from fakes.faults import FieldDrift, MarketFaults, busy, cut_off, failing
 from fakes.market_reader import CANARY, NOW, Reader, asked, edited
 from fakes.markets import FakeManifold
 from fakes.samples import SampleManifoldAnswer, SampleManifoldMarket, manifold_market_body
-from foretell.data import MalformedPayload, SourceError
-from foretell.data.markets import LiveOnly, MarketRef, PricesUnavailable, manifold, market_ref
-from foretell.practice import ServerRequest, json_response
-from foretell.practice.markets import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
-from foretell.questions import AsOf, instant
+from foretell.data.http import SourceError
+from foretell.data.markets import manifold
+from foretell.data.markets.listing import LiveOnly
+from foretell.data.markets.market import MarketRef, PricesUnavailable, market_ref
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.manifold import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
+from foretell.practice.server import ServerRequest, json_response
+from foretell.questions.as_of import AsOf, instant
 
 manifold_ = Reader("manifold")
 
@@ -43,7 +46,7 @@ def fake(bets: tuple[SampleManifoldBet, ...] = BETS, **options: Any) -> FakeMani
     return FakeManifold({CONTRACT: bets}, **options)
 
 
-def test_the_price_after_the_last_bet_of_each_day() -> None:
+def test_a_price_is_that_after_the_last_bet_of_each_day() -> None:
     points = manifold_.prices(fake(canary=CANARY), CONTRACT, CUTOFF)
     assert [(p.at, p.p) for p in points] == [
         (instant("2026-02-01T20:00:00Z"), 0.35),
@@ -58,26 +61,26 @@ def test_the_price_after_the_last_bet_of_each_day() -> None:
     }
 
 
-def test_a_server_that_ignores_the_time_tells_nothing_more() -> None:
+def test_bets_after_the_cutoff_are_dropped_if_the_server_ignores_the_time() -> None:
     assert manifold_.prices(fake(careless=True), CONTRACT, CUTOFF)[-1].p == 0.4
 
 
-def test_untaken_orders_move_no_price() -> None:
+def test_unfilled_orders_do_not_move_the_price() -> None:
     only = tuple(bet for bet in BETS if bet.id in "af")
     assert [p.p for p in manifold_.prices(fake(only), CONTRACT, CUTOFF)] == [0.1]
 
 
-def test_pages_are_walked_back_to_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_are_read_back_to_the_start_of_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifold, "BETS_PAGE", 10)
     day = 86_400_000
     bets = tuple(SampleManifoldBet(id=str(i), at_ms=ms("2025-10-01") + i * day // 2, after=i / 400) for i in range(300))
     points = manifold_.prices(fake(bets), CONTRACT, CUTOFF, days=30)
     assert len(points) == 30
-    # 60 bets in 30 days by pages of ten that overlap by one, and not the 265 there are.
+    # 60 of the 265 bets, of 30 days, in pages of ten that overlap by one.
     assert 6 <= len(manifold_.server.requests) <= 8
 
 
-def test_a_page_full_of_one_moment_is_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_of_bets_with_the_same_time_does_not_stop_paging(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifold, "BETS_PAGE", 3)
     same = tuple(SampleManifoldBet(id=f"s{i}", at_ms=ms("2026-02-05"), after=0.5) for i in range(5))
     early = (SampleManifoldBet(id="early", at_ms=ms("2026-02-04"), after=0.2),)
@@ -85,7 +88,7 @@ def test_a_page_full_of_one_moment_is_passed(monkeypatch: pytest.MonkeyPatch) ->
     assert [p.p for p in points] == [0.2, 0.5]
 
 
-def test_answers_and_slugs() -> None:
+def test_prices_are_found_by_answer_and_by_slug() -> None:
     bets = tuple(
         SampleManifoldBet(id=f"{name}{i}", at_ms=ms("2026-02-01") + i, after=p + i / 100, answer=name)
         for i in range(3)
@@ -99,14 +102,14 @@ def test_answers_and_slugs() -> None:
         manifold_.prices(server, CONTRACT, CUTOFF)
 
 
-def test_unknown_markets_and_no_bets_yet() -> None:
+def test_an_unknown_market_or_one_without_bets_has_no_prices() -> None:
     with pytest.raises(PricesUnavailable, match="no market nope"):
         manifold_.prices(fake(), "nope", CUTOFF)
     with pytest.raises(PricesUnavailable, match="shows no price"):
         manifold_.prices(fake(), CONTRACT, AsOf.day("2025-09-01"))
 
 
-def test_a_busy_server_and_a_dead_one() -> None:
+def test_a_busy_server_is_retried_and_one_that_keeps_failing_raises() -> None:
     assert manifold_.prices(fake(), CONTRACT, CUTOFF, faults=[busy(), failing(503)])[-1].p == 0.4
     with pytest.raises(SourceError, match="500"):
         manifold_.prices(fake(), CONTRACT, CUTOFF, faults=[failing()] * 3)
@@ -123,15 +126,15 @@ def test_a_busy_server_and_a_dead_one() -> None:
         (lambda bet: bet.update(createdTime="never"), "[0].createdTime is not a finite number"),
     ],
 )
-def test_one_bad_bet_is_counted_and_spares_the_rest(change: Callable[[Any], None], field: str) -> None:
+def test_one_unreadable_bet_is_reported_and_the_rest_is_read(change: Callable[[Any], None], field: str) -> None:
     spoil = edited(lambda body: change(body[0]))
     points = manifold_.prices(fake(canary=CANARY), CONTRACT, CUTOFF, faults=[spoil])
     assert [point.p for point in points] == [0.35]
-    (told,) = manifold_.skipped
-    assert told.reason == f"1 of 5 entries could not be read; manifold {CONTRACT}: field {field}"
+    (skipped,) = manifold_.skipped
+    assert skipped.reason == f"1 of 5 entries could not be read; manifold {CONTRACT}: field {field}"
 
 
-def test_bets_none_of_which_can_be_read_are_an_error() -> None:
+def test_only_unreadable_bets_raise() -> None:
     def spoil(body: Any) -> None:
         for bet in body:
             bet["after"] = bet.pop("probAfter")
@@ -140,7 +143,7 @@ def test_bets_none_of_which_can_be_read_are_an_error() -> None:
         manifold_.prices(fake(BETS[:5]), CONTRACT, CUTOFF, faults=[edited(spoil)])
 
 
-def test_bets_of_old_name_their_answer_by_its_number() -> None:
+def test_bets_of_2022_name_their_answer_by_its_number() -> None:
     def old(body: Any) -> None:
         for bet in body:
             bet["outcome"] = bet.pop("answerId")
@@ -155,12 +158,12 @@ def test_bets_of_old_name_their_answer_by_its_number() -> None:
         manifold_.prices(fake(bets), CONTRACT, CUTOFF, faults=[edited(old)])
 
 
-def test_the_server_refuses_parameters_it_does_not_know() -> None:
-    practice = PracticeManifold({CONTRACT: BETS})
+def test_the_fake_server_refuses_unknown_parameters() -> None:
+    service = PracticeManifold({CONTRACT: BETS})
     good = {"contractId": CONTRACT, "beforeTime": "9e12", "limit": "10", "order": "desc"}
 
     def status(path: str, **query: str) -> int:
-        return practice.get(ServerRequest(method="GET", path=path, target=path, query=query, headers={}))[0]
+        return service.get(ServerRequest(method="GET", path=path, target=path, query=query, headers={}))[0]
 
     assert status("/v0/bets", **good) == 200
     assert status("/v0/bets", **good, market="x") == 400
@@ -170,20 +173,22 @@ def test_the_server_refuses_parameters_it_does_not_know() -> None:
     assert status("/v0/search-markets", filter="settled") == 400
 
 
-def test_something_else_than_a_list_is_told() -> None:
+def test_a_response_that_is_not_a_list_raises() -> None:
     server = fake().server()
     server.route("GET", "/v0/bets", lambda _: json_response({"message": "moved"}))
-    with pytest.raises(SourceError, match=r"the whole answer.* is not a list"):
+    with pytest.raises(SourceError, match=r"the whole response.* is not a list"):
         manifold_.prices(server, CONTRACT, CUTOFF)
 
 
-@settings(deadline=None, max_examples=20)
-@given(moments=st.lists(st.integers(0, 90 * 24), max_size=30), hours=st.integers(0, 90 * 24), careless=st.booleans())
-def test_the_future_changes_nothing(moments: list[int], hours: int, careless: bool) -> None:
+@settings(max_examples=20)
+@given(
+    hours_of_bets=st.lists(st.integers(0, 90 * 24), max_size=30), hours=st.integers(0, 90 * 24), careless=st.booleans()
+)
+def test_bets_after_the_cutoff_do_not_change_prices(hours_of_bets: list[int], hours: int, careless: bool) -> None:
     start = ms("2026-01-01")
     bets = tuple(
         SampleManifoldBet(id=str(i), at_ms=start + 3_600_000 * at, after=(i + 1) / 40)
-        for i, at in enumerate(sorted(moments))
+        for i, at in enumerate(sorted(hours_of_bets))
     )
     end = start + 3_600_000 * hours + 1
     cutoff = AsOf(at=datetime.fromtimestamp(end / 1000, UTC))
@@ -217,7 +222,7 @@ def server(*contracts: SampleManifoldMarket, trouble: MarketFaults | None = None
     return FakeManifold({}).having(catalogue, trouble).server()
 
 
-def test_a_yes_or_no_market() -> None:
+def test_a_yes_or_no_market_becomes_an_event_with_one_target() -> None:
     (rain, _), ledger = manifold_.listing(server())
     question = rain.question
     assert (question.id, question.text, question.exclusivity) == (
@@ -236,7 +241,7 @@ def test_a_yes_or_no_market() -> None:
     assert ledger.notes() == ()
 
 
-def test_a_choice_with_one_answer_and_one_with_several() -> None:
+def test_a_multiple_choice_is_exclusive_only_if_answers_sum_to_one() -> None:
     free = SampleManifoldMarket(
         id="free000001",
         question="Which of these?",
@@ -256,7 +261,7 @@ def test_a_choice_with_one_answer_and_one_with_several() -> None:
     )
 
 
-def test_descriptions_of_old() -> None:
+def test_descriptions_of_2022_are_read() -> None:
     text = {"type": "paragraph", "content": [{"type": "text", "text": "It must"}, {"type": "text", "text": "rain."}]}
     for description in ("It must rain.", {"type": "doc", "content": [text, {"type": "image"}]}):
         body = {**manifold_market_body(RAIN), "description": description}
@@ -265,29 +270,29 @@ def test_descriptions_of_old() -> None:
         assert old.question.criteria == "It must rain."
 
 
-def test_a_choice_of_old_always_has_one_answer() -> None:
+def test_a_multiple_choice_of_2022_always_has_exactly_one_answer() -> None:
     body = {**manifold_market_body(RACE), "mechanism": "dpm-2"}
     del body["shouldAnswersSumToOne"]
     (old,), _ = manifold_.listing(FakeManifold({}).having(ManifoldCatalogue([body])).server())
     assert old.question.exclusivity == "exactly one"
 
 
-def test_the_last_answer_left_is_still_told_from_the_market() -> None:
+def test_the_last_open_answer_still_refers_to_its_own_price() -> None:
     answers = (RACE.answers[0], SampleManifoldAnswer(id="bobanswer1", text="Bob", p=0.0, resolution="NO"))
     last = SampleManifoldMarket(
         id="last000001", question="?", kind="MULTIPLE_CHOICE", sums_to_one=False, answers=answers
     )
-    (found,), _ = manifold_.listing(server(last))
-    assert market_ref(found.question) == MarketRef(platform="manifold", id="last000001#annanswer1")
+    (listed,), _ = manifold_.listing(server(last))
+    assert market_ref(listed.question) == MarketRef(platform="manifold", id="last000001#annanswer1")
 
 
-def test_what_the_list_already_tells_saves_reading_a_market() -> None:
+def test_markets_that_the_list_already_rules_out_are_not_read() -> None:
     far = SampleManifoldMarket(id="far0000001", question="?", p=0.5, closes_ms=4_000_000_000_000)
     small = SampleManifoldMarket(id="small00001", question="?", p=0.5, volume=1)
     poll = SampleManifoldMarket(id="poll000001", question="?", kind="POLL")
     window = {"closes_after": "2026-11-02", "closes_before": "2027-06-01", "minimum_volume": 50}
-    found, ledger = manifold_.listing(server(far, small, poll, RAIN), **window)
-    assert [event.question.id for event in found] == ["manifold/rain000001"]
+    listed, ledger = manifold_.listing(server(far, small, poll, RAIN), **window)
+    assert [event.question.id for event in listed] == ["manifold/rain000001"]
     assert dict(ledger.left_out) == {"closes after the window": 1, "volume below the minimum": 1}
     assert [(skipped.id, skipped.reason) for skipped in ledger.skipped] == [
         ("poll000001", "a market of type POLL has no yes-or-no targets")
@@ -300,46 +305,46 @@ def test_what_the_list_already_tells_saves_reading_a_market() -> None:
     assert manifold_.server.requests[0].query["sort"] == "most-popular"
 
 
-def test_pages_go_on_until_one_is_short() -> None:
+def test_pages_are_read_until_one_is_short() -> None:
     many = [SampleManifoldMarket(id=f"m{n:09}", question=f"{n}?", p=0.5) for n in range(520)]
-    found, ledger = manifold_.listing(server(*many), limit=1000, minimum_volume=1e6)
-    assert (found, ledger.pages, ledger.left_out["volume below the minimum"]) == ([], 2, 520)
+    listed, ledger = manifold_.listing(server(*many), limit=1000, minimum_volume=1e6)
+    assert (listed, ledger.pages, ledger.left_out["volume below the minimum"]) == ([], 2, 520)
     assert manifold_.listing(server(), category="none such")[1].left_out["another category"] == 2
     manifold_.listing(server(*many), minimum_volume=1e6)
     assert [r.query["offset"] for r in manifold_.server.requests if r.path.endswith("search-markets")] == ["0", "500"]
 
 
-def test_one_market_by_id_or_slug() -> None:
+def test_one_market_is_read_by_id_or_slug() -> None:
     assert manifold_.event(server(), "rain000001") == manifold_.event(server(), "slug:slug-rain000001")
     assert manifold_.server.requests[0].path == "/v0/slug/slug-rain000001"
     done = SampleManifoldMarket(id="done000001", question="?", p=0.99, resolution="YES", resolved_ms=1_790_000_000_000)
     shut = SampleManifoldMarket(id="shut000001", question="?", p=0.5, closes_ms=1_790_000_000_000)
     assert manifold_.event(server(done), "done000001").status == "resolved"
     assert manifold_.event(server(shut), "shut000001").status == "closed"
-    with pytest.raises(SourceError, match="manifold event nope is not there"):
+    with pytest.raises(SourceError, match="manifold event nope does not exist"):
         manifold_.event(server(), "nope")
-    with pytest.raises(SourceError, match="manifold event poll cannot be asked: a market of type POLL"):
+    with pytest.raises(SourceError, match="manifold event poll cannot be used: a market of type POLL"):
         manifold_.event(server(SampleManifoldMarket(id="poll", question="?", kind="POLL")), "poll")
     with pytest.raises(LiveOnly):
         manifold_.event(server(), "rain000001", AsOf(at=NOW.at))
 
 
-def test_a_market_that_vanished_meanwhile() -> None:
+def test_a_market_that_disappears_while_listing_is_skipped() -> None:
     fake = FakeManifold({}).having(ManifoldCatalogue([manifold_market_body(RAIN), manifold_market_body(RACE)]))
     whole = fake.catalogue.answer
     fake.catalogue.answer = lambda path, query: None if path.endswith("rain000001") else whole(path, query)
-    found, ledger = manifold_.listing(fake.server())
-    assert [event.question.id for event in found] == ["manifold/race000001"]
+    listed, ledger = manifold_.listing(fake.server())
+    assert [event.question.id for event in listed] == ["manifold/race000001"]
     assert [(skipped.id, skipped.kind) for skipped in ledger.skipped] == [("rain000001", "unknown")]
 
 
-def test_a_market_that_the_server_will_not_show() -> None:
+def test_a_market_that_the_server_refuses_is_skipped() -> None:
     fake = FakeManifold({}).having(ManifoldCatalogue([manifold_market_body(RAIN), manifold_market_body(RACE)]))
     whole = fake.catalogue.answer
     refused = 410, {"message": "This market was removed"}
     fake.catalogue.answer = lambda path, query: refused if path.endswith("rain000001") else whole(path, query)
-    found, ledger = manifold_.listing(fake.server())
-    assert [event.question.id for event in found] == ["manifold/race000001"]
+    listed, ledger = manifold_.listing(fake.server())
+    assert [event.question.id for event in listed] == ["manifold/race000001"]
     assert "This market was removed" in ledger.skipped[0].reason
     questions = [asked("manifold/rain000001"), asked("manifold/race000001", "annanswer1")]
     assert manifold_.settle(fake, questions) == {}
@@ -358,16 +363,16 @@ def test_a_market_that_the_server_will_not_show() -> None:
         ("createdTime", "drop", "field createdTime is missing"),
     ],
 )
-def test_drift_names_platform_event_and_field(path: str, change: Any, reason: str) -> None:
+def test_an_error_about_a_changed_field_names_platform_event_and_field(path: str, change: Any, reason: str) -> None:
     other = SampleManifoldMarket(id="poll000001", question="?", kind="POLL")
-    found, ledger = manifold_.listing(
+    listed, ledger = manifold_.listing(
         server(RAIN, other, trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),)))
     )
-    assert found == []
+    assert listed == []
     assert (ledger.skipped[0].kind, ledger.skipped[0].reason) == ("malformed", f"manifold event rain000001: {reason}")
 
 
-def test_answers_that_changed_and_new_fields() -> None:
+def test_changed_answers_are_skipped_and_new_fields_ignored() -> None:
     for path, reason in (
         ("answers.1.id", "answers[1].id is missing"),
         ("answers.1.probability", "answers[1].probability is missing"),
@@ -375,20 +380,20 @@ def test_answers_that_changed_and_new_fields() -> None:
         ("shouldAnswersSumToOne", "shouldAnswersSumToOne is missing"),
         ("answers", "answers is missing"),
     ):
-        found, ledger = manifold_.listing(server(trouble=MarketFaults(drifts=(FieldDrift(path=path),))))
-        assert [event.question.id for event in found] == ["manifold/rain000001"]
+        listed, ledger = manifold_.listing(server(trouble=MarketFaults(drifts=(FieldDrift(path=path),))))
+        assert [event.question.id for event in listed] == ["manifold/rain000001"]
         assert reason in ledger.skipped[0].reason
     new = MarketFaults(drifts=(FieldDrift(path="answers.*.mood", change="add"),))
     assert manifold_.listing(server(trouble=new))[1].notes() == ()
 
 
-def test_wrong_pages_and_outages() -> None:
+def test_malformed_pages_and_outages_raise() -> None:
     with pytest.raises(SourceError, match=r"/market/rain000001.*503"):
         manifold_.listing(server(trouble=MarketFaults(down=("/market/",))))
     assert len(manifold_.listing(server(), faults=[busy(), cut_off()])[0]) == 2
     fake = FakeManifold({}).having(ManifoldCatalogue())
     fake.catalogue.answer = lambda path, query: (200, {"markets": []})
-    with pytest.raises(MalformedPayload, match=r"manifold list: field \(the whole answer\) is not a list"):
+    with pytest.raises(MalformedPayload, match=r"manifold list: field \(the whole response\) is not a list"):
         manifold_.listing(fake.server())
 
 
@@ -407,8 +412,8 @@ def choice(
     resolution: str | None, *, own: tuple[str | None, ...] = (None, None), **fields: Any
 ) -> SampleManifoldMarket:
     answers = tuple(
-        SampleManifoldAnswer(id=id, text=id, p=0.5, resolution=told, resolved_ms=AT if told else None)
-        for id, told in zip(("annanswer1", "bobanswer1"), own, strict=True)
+        SampleManifoldAnswer(id=id, text=id, p=0.5, resolution=resolution, resolved_ms=AT if resolution else None)
+        for id, resolution in zip(("annanswer1", "bobanswer1"), own, strict=True)
     )
     options: dict[str, Any] = {"id": "choice0001", "question": "?", "kind": "MULTIPLE_CHOICE", "answers": answers}
     return SampleManifoldMarket(**options, resolution=resolution, resolved_ms=AT if resolution else None, **fields)
@@ -424,9 +429,11 @@ def choice(
         (plain("CANCEL"), None, None),
     ],
 )
-def test_yes_or_no(contract: SampleManifoldMarket, outcome: Any, payoff: Any) -> None:
-    found = manifold_.settle(settled_server(contract), [asked("manifold/plain00001")])["yes"]
-    assert (found.outcome, found.payoff, found.resolved_at) == (outcome, payoff, instant("2026-12-11"))
+def test_a_yes_or_no_market_resolves_by_its_resolution(
+    contract: SampleManifoldMarket, outcome: Any, payoff: Any
+) -> None:
+    settled = manifold_.settle(settled_server(contract), [asked("manifold/plain00001")])["yes"]
+    assert (settled.outcome, settled.payoff, settled.resolved_at) == (outcome, payoff, instant("2026-12-11"))
     assert manifold_.settle(settled_server(plain(None)), [asked("manifold/plain00001")]) == {}
 
 
@@ -445,15 +452,15 @@ def test_yes_or_no(contract: SampleManifoldMarket, outcome: Any, payoff: Any) ->
         (choice("MKT", sums_to_one=False, own=("NO", None)), [(0, None)]),
     ],
 )
-def test_answers(contract: SampleManifoldMarket, verdicts: Any) -> None:
+def test_answers_resolve_by_their_own_or_the_markets_resolution(contract: SampleManifoldMarket, verdicts: Any) -> None:
     question = asked("manifold/choice0001", "annanswer1", "bobanswer1")
-    found = manifold_.settle(settled_server(contract), [question])
-    assert [(one.outcome, one.payoff) for one in found.values()] == verdicts
+    resolutions = manifold_.settle(settled_server(contract), [question])
+    assert [(resolution.outcome, resolution.payoff) for resolution in resolutions.values()] == verdicts
     assert not manifold_.skipped
     assert len(manifold_.server.requests) == 1
 
 
-def test_what_cannot_be_read_is_told() -> None:
+def test_unreadable_results_are_reported() -> None:
     question = asked("manifold/choice0001", "annanswer1", "catanswer1")
     assert list(manifold_.settle(settled_server(choice("annanswer1")), [question])) == ["annanswer1"]
     assert manifold_.reasons == {"choice0001#catanswer1": "the market has no answer 'catanswer1' any more"}
@@ -469,10 +476,10 @@ def test_what_cannot_be_read_is_told() -> None:
     assert "field resolution is not an answer" in manifold_.reasons["choice0001#annanswer1"]
 
 
-def test_gone_drifted_busy_and_down() -> None:
+def test_missing_and_changed_results_are_reported_and_outages_raise() -> None:
     questions = [asked("manifold/goneaway01"), asked("manifold/plain00001")]
     assert manifold_.settle(settled_server(plain("YES")), questions)["yes"].outcome == 1
-    assert manifold_.reasons == {"goneaway01": "the platform knows no such market"}
+    assert manifold_.reasons == {"goneaway01": "the platform has no such market"}
     trouble = MarketFaults(drifts=(FieldDrift(path="isResolved", change="rename"),))
     assert manifold_.settle(settled_server(plain("YES"), trouble=trouble), questions[1:]) == {}
     assert manifold_.reasons == {"plain00001": "manifold market plain00001: field isResolved is missing"}

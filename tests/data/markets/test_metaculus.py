@@ -1,4 +1,4 @@
-"""Metaculus: community predictions, posts as events, and how they came out."""
+"""Metaculus: community predictions, posts as events, and results."""
 
 import traceback
 from collections.abc import Callable
@@ -18,18 +18,15 @@ from fakes.samples import (
     metaculus_conditional_body,
     metaculus_post_body,
 )
-from foretell.data import AsyncHttpClient, MalformedPayload, SourceError
-from foretell.data.markets import (
-    ListingFilter,
-    LiveOnly,
-    MarketRef,
-    MetaculusClient,
-    MetaculusNamed,
-    PricesUnavailable,
-    market_ref,
-)
-from foretell.practice.markets import MetaculusCatalogue
-from foretell.questions import AsOf, NumericRange, Question, from_json, instant, to_json
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.markets.listing import ListingFilter, LiveOnly
+from foretell.data.markets.market import MarketRef, PricesUnavailable, market_ref
+from foretell.data.markets.metaculus import MetaculusClient, MetaculusNamed
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.metaculus import MetaculusCatalogue
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.codec import from_json, to_json
+from foretell.questions.question import NumericRange, Question
 
 metaculus = Reader("metaculus")
 
@@ -54,7 +51,7 @@ def fake(*questions: SampleMetaculusQuestion, **options: Any) -> FakeMetaculus:
     return FakeMetaculus({"20925": questions or (BINARY,)}, token=KEY, **options)
 
 
-def test_the_community_prediction_of_each_day() -> None:
+def test_a_price_is_the_last_community_prediction_of_each_day() -> None:
     points = metaculus.prices(fake(canary=CANARY), "20925", CUTOFF)
     assert [(p.at, p.p) for p in points] == [
         (instant("2026-02-01T08:00:00Z"), 0.3),
@@ -64,14 +61,14 @@ def test_the_community_prediction_of_each_day() -> None:
     assert (request.path, request.headers["authorization"]) == ("/api/posts/20925/", f"Token {KEY}")
 
 
-def test_old_answers_with_no_and_yes() -> None:
+def test_old_predictions_with_no_and_yes_are_read() -> None:
     pair = SampleMetaculusQuestion(
         title="?", id=5, history=(SampleCommunityPrediction(since=second("2026-02-01"), centers=(0.7, 0.3)),)
     )
     assert metaculus.prices(fake(pair), "20925", CUTOFF)[-1].p == 0.3
 
 
-def test_one_question_of_a_group_by_its_own_number() -> None:
+def test_a_question_of_a_group_is_found_by_its_own_number() -> None:
     other = SampleMetaculusQuestion(
         title="?", id=556, history=(SampleCommunityPrediction(since=second("2026-01-30"), centers=(0.8,)),)
     )
@@ -82,7 +79,7 @@ def test_one_question_of_a_group_by_its_own_number() -> None:
         metaculus.prices(server, "20925", CUTOFF)
 
 
-def test_options_of_a_choice_also_those_that_came_and_went() -> None:
+def test_prices_of_options_include_added_and_removed_ones() -> None:
     choice = SampleMetaculusQuestion(
         title="?",
         id=9,
@@ -119,14 +116,14 @@ def test_numbers_and_notebooks_have_no_probability() -> None:
         metaculus.prices(FakeMetaculus({"7": ()}, token=KEY), "7", CUTOFF)
 
 
-def test_what_was_hidden_at_the_cutoff_stays_hidden() -> None:
+def test_a_prediction_hidden_at_the_cutoff_is_not_returned() -> None:
     hidden = SampleMetaculusQuestion(id=1, title="?", history=HISTORY, revealed="2026-02-11T00:00:00Z")
     with pytest.raises(PricesUnavailable, match="still hidden"):
         metaculus.prices(fake(hidden), "20925", CUTOFF)
     assert metaculus.prices(fake(hidden), "20925", AsOf.day("2026-02-11"))[-1].p == 0.97
 
 
-def test_refusals_say_why() -> None:
+def test_refusals_state_the_reason() -> None:
     with pytest.raises(PricesUnavailable, match=r"refuses this account post 20925 \(status 403\).*access tier"):
         metaculus.prices(fake(forbidden=frozenset({"20925"})), "20925", CUTOFF)
     assert len(metaculus.server.requests) == 2
@@ -145,12 +142,12 @@ def test_refusals_say_why() -> None:
         )
 
 
-def test_one_refusal_at_the_door_is_forgiven() -> None:
+def test_one_status_403_is_retried() -> None:
     assert metaculus.prices(fake(), "20925", CUTOFF, faults=[failing(403)])[-1].p == 0.42
     assert metaculus.prices(fake(), "20925", CUTOFF, faults=[busy(), failing(502)])[-1].p == 0.42
 
 
-def test_the_token_shows_nowhere() -> None:
+def test_the_token_appears_in_no_error_or_repr() -> None:
     wrong = "canary-wrong-token"
     with pytest.raises(PricesUnavailable) as refused:
         metaculus.prices(fake().server(), "20925", CUTOFF, key=wrong)
@@ -172,7 +169,7 @@ def test_the_token_shows_nowhere() -> None:
         (lambda body: first(body).update(centers=[3]), r"history\[0\]\.centers\[0\] is not a probability"),
     ],
 )
-def test_a_changed_answer_names_the_field(change: Callable[[Any], None], field: str) -> None:
+def test_an_error_about_a_changed_response_names_the_field(change: Callable[[Any], None], field: str) -> None:
     with pytest.raises(SourceError, match=field) as caught:
         metaculus.prices(fake(canary=CANARY), "20925", CUTOFF, faults=[edited(change)])
     assert CANARY not in str(caught.value)
@@ -187,17 +184,20 @@ def test_an_entry_without_a_prediction_is_left_out() -> None:
     assert metaculus.prices(fake(), "20925", CUTOFF, faults=[empty])[-1].p == 0.42
 
 
-@settings(deadline=None, max_examples=20)
-@given(moments=st.lists(st.integers(0, 90 * 24), max_size=20), hours=st.integers(0, 90 * 24))
-def test_the_future_changes_nothing(moments: list[int], hours: int) -> None:
+@settings(max_examples=20)
+@given(hours_of_predictions=st.lists(st.integers(0, 90 * 24), max_size=20), hours=st.integers(0, 90 * 24))
+def test_predictions_after_the_cutoff_do_not_change_prices(hours_of_predictions: list[int], hours: int) -> None:
     start = second("2026-01-01")
-    crowd = tuple(
+    predictions = tuple(
         SampleCommunityPrediction(since=start + 3600 * at, centers=((i + 1) / 40,))
-        for i, at in enumerate(sorted(moments))
+        for i, at in enumerate(sorted(hours_of_predictions))
     )
     cutoff = AsOf(at=instant("2026-01-01").fromtimestamp(start + 3600 * hours, instant("2026-01-01").tzinfo))
     answers = []
-    for known in (crowd, tuple(one for one in crowd if one.since <= cutoff.at.timestamp())):
+    for known in (
+        predictions,
+        tuple(prediction for prediction in predictions if prediction.since <= cutoff.at.timestamp()),
+    ):
         try:
             answers.append(
                 metaculus.prices(fake(SampleMetaculusQuestion(id=1, title="?", history=known)), "20925", cutoff)
@@ -223,11 +223,11 @@ CHOICE = metaculus_post_body(
 
 
 def group(n: int, **fields: Any) -> dict[str, Any]:
-    asked = [
+    questions = [
         SampleMetaculusQuestion(id=50 + i, title=f"How many ({i})", label=f"{i}", centers=(i / 10,), **fields)
         for i in range(n)
     ]
-    return metaculus_post_body(400 + n, "How many?", *asked)
+    return metaculus_post_body(400 + n, "How many?", *questions)
 
 
 def server(*posts: Any, trouble: MarketFaults | None = None, **options: Any) -> Any:
@@ -235,7 +235,7 @@ def server(*posts: Any, trouble: MarketFaults | None = None, **options: Any) -> 
     return FakeMetaculus({}, token=KEY, **options).having(catalogue, trouble).server()
 
 
-def test_a_yes_or_no_question() -> None:
+def test_a_yes_or_no_question_becomes_an_event_with_one_target() -> None:
     (war, _), ledger = metaculus.listing(server())
     question, (yes,) = war.question, war.question.targets
     assert (question.id, question.text, question.exclusivity) == ("metaculus/20925", "Will it end?", "independent")
@@ -255,14 +255,14 @@ def test_a_yes_or_no_question() -> None:
     )
 
 
-def test_a_choice_also_with_options_taken_away() -> None:
+def test_targets_of_a_choice_exclude_removed_options() -> None:
     (_, choice), _ = metaculus.listing(server())
     assert [(t.id, t.snapshot.last_price) for t in choice.question.targets] == [("Ann", 0.6), ("Bob", 0.4)]
     assert choice.question.exclusivity == "exactly one"
     assert market_ref(choice.question, choice.question.targets[1]) == MarketRef(platform="metaculus", id="301#Bob")
 
 
-def test_a_group_is_read_whole_where_the_list_keeps_predictions_back() -> None:
+def test_a_large_group_is_fetched_separately_for_its_predictions() -> None:
     (small,), _ = metaculus.listing(server(group(3)))
     assert len(metaculus.server.requests) == 1
     assert small.question.exclusivity == "independent"
@@ -273,7 +273,7 @@ def test_a_group_is_read_whole_where_the_list_keeps_predictions_back() -> None:
     assert market_ref(large.question, large.question.targets[4]) == MarketRef(platform="metaculus", id="405#54")
 
 
-def test_the_last_open_question_of_a_group() -> None:
+def test_the_last_open_question_of_a_group_still_refers_to_its_own_price() -> None:
     post = group(2)
     post["group_of_questions"]["questions"][0].update(status="resolved", resolution="no")
     (left,), _ = metaculus.listing(server(post))
@@ -281,15 +281,15 @@ def test_the_last_open_question_of_a_group() -> None:
 
 
 def numbers(id: int, kind: str, scale: SampleMetaculusScale, **fields: Any) -> dict[str, Any]:
-    asked = SampleMetaculusQuestion(id=id, title="How much?", kind=kind, scale=scale, **fields)
-    return metaculus_post_body(id * 10, "How much?", asked)
+    question = SampleMetaculusQuestion(id=id, title="How much?", kind=kind, scale=scale, **fields)
+    return metaculus_post_body(id * 10, "How much?", question)
 
 
-def test_numbers_whole_numbers_and_dates_come_with_their_range() -> None:
-    crowd = (*(n / 200 for n in range(200)), 1.0000000002)
+def test_questions_about_numbers_and_dates_have_a_range() -> None:
+    cdf = (*(n / 200 for n in range(200)), 1.0000000002)
     day = 86400
     posts = [
-        numbers(1, "numeric", SampleMetaculusScale(low=0, high=200, open_upper=True, unit="km"), values=crowd),
+        numbers(1, "numeric", SampleMetaculusScale(low=0, high=200, open_upper=True, unit="km"), values=cdf),
         numbers(2, "numeric", SampleMetaculusScale(low=1, high=100, zero=0, cells=200)),
         numbers(3, "discrete", SampleMetaculusScale(low=-0.5, high=3.5, cells=4)),
         numbers(4, "date", SampleMetaculusScale(low=0, high=400 * day, open_lower=True)),
@@ -309,8 +309,8 @@ def test_numbers_whole_numbers_and_dates_come_with_their_range() -> None:
     assert (when.question.range.dates, when.question.subtype, few.question.subtype) == (True, "date", "numeric")
     assert [(t.id, t.label) for t in when.question.targets][1] == (f">{200 * day}", "after 1970-07-20")
     assert "1970-01-01 to 1971-02-05; it may end up earlier, but not later." in when.question.background
-    for one in (km, when):
-        assert from_json(to_json(one.question), Question) == one.question
+    for listed in (km, when):
+        assert from_json(to_json(listed.question), Question) == listed.question
 
 
 def test_groups_about_numbers_and_conditional_pairs_are_several_questions() -> None:
@@ -322,16 +322,16 @@ def test_groups_about_numbers_and_conditional_pairs_are_several_questions() -> N
     group = metaculus_post_body(6, "How many?", *parts)
     no, yes = (SampleMetaculusQuestion(id=n, title="?", centers=(n / 100,)) for n in (71, 72))
     pair = metaculus_conditional_body(7, "Does it rain?", "Does it flood?", yes, no)
-    found, ledger = metaculus.listing(server(group, pair))
-    assert [event.question.id for event in found] == [
+    listed, ledger = metaculus.listing(server(group, pair))
+    assert [event.question.id for event in listed] == [
         "metaculus/6#61",
         "metaculus/6#62",
         "metaculus/7#72",
         "metaculus/7#71",
     ]
-    assert (found[1].question.text, found[1].question.criteria) == ("How many? (62)", "Resolves as reported.")
+    assert (listed[1].question.text, listed[1].question.criteria) == ("How many? (62)", "Resolves as reported.")
     assert ledger.notes() == ()
-    wet = found[2].question
+    wet = listed[2].question
     assert wet.text == "If “Does it rain?” resolves yes: Does it flood?"
     assert "counts only if “Does it rain?” resolves yes" in wet.criteria
     assert wet.targets[0].snapshot.last_price == 0.72
@@ -360,7 +360,7 @@ def test_the_community_prediction_is_read_by_the_method_that_the_question_names(
     post["question"]["aggregations"]["recency_weighted"] = empty
     assert metaculus.event(server(post), "20925").question.targets[0].snapshot.last_price == 0.3
     assert metaculus.prices(server(post), "20925", CUTOFF)
-    # Questions that name no method, as old ones, and answers without the method that is named.
+    # Old questions that name no method, and responses without the named method.
     for named in (None, "single_aggregation"):
         post["question"]["default_aggregation_method"] = named
         assert metaculus.event(server(post), "20925").question.targets[0].snapshot.last_price == 0.3
@@ -368,45 +368,45 @@ def test_the_community_prediction_is_read_by_the_method_that_the_question_names(
     assert metaculus.event(server(post), "20925").question.targets[0].snapshot is None
 
 
-def test_what_holds_no_question_is_skipped_with_the_reason() -> None:
-    broken = metaculus_post_body(1, "?", SampleMetaculusQuestion(id=1, title="?", kind="numeric"))
+def test_posts_without_a_supported_question_are_skipped_with_the_reason() -> None:
+    malformed = metaculus_post_body(1, "?", SampleMetaculusQuestion(id=1, title="?", kind="numeric"))
     strange = metaculus_post_body(2, "?", SampleMetaculusQuestion(id=2, title="?", kind="ranking"))
     pair = {"id": 5, "title": "?", "status": "open", "conditional": {"question_yes": {}, "question_no": {}}}
     words = {"id": 6, "title": "?", "status": "open", "notebook": {"markdown": "words"}}
-    found, ledger = metaculus.listing(server(broken, strange, pair, words, WAR))
-    assert [event.question.id for event in found] == ["metaculus/20925"]
+    listed, ledger = metaculus.listing(server(malformed, strange, pair, words, WAR))
+    assert [event.question.id for event in listed] == ["metaculus/20925"]
     assert [(s.id, s.reason, s.kind) for s in ledger.skipped] == [
         ("1", "metaculus event 1: field results[0].question.scaling.range_min is missing", "malformed"),
-        ("2", "a question of type ranking is none that we know", "unsupported"),
+        ("2", "a question of type ranking is not supported", "unsupported"),
         ("5", "metaculus event 5: field results[2].conditional.condition is missing", "malformed"),
         ("6", "a notebook has no question", "unsupported"),
     ]
 
 
-def test_hidden_predictions_stay_hidden() -> None:
+def test_hidden_predictions_are_not_listed() -> None:
     secret = SampleMetaculusQuestion(id=1, title="?", centers=(0.9,), revealed="2026-11-05T00:00:00Z")
-    (found,), _ = metaculus.listing(server(metaculus_post_body(1, "?", secret)))
-    assert found.question.targets[0].snapshot is None
+    (listed,), _ = metaculus.listing(server(metaculus_post_body(1, "?", secret)))
+    assert listed.question.targets[0].snapshot is None
     old = SampleMetaculusQuestion(id=1, title="?", centers=(0.7, 0.3), revealed="2026-10-05T00:00:00Z")
     assert metaculus.event(server(metaculus_post_body(1, "?", old)), "1").question.targets[0].snapshot.last_price == 0.3
     withheld = SampleMetaculusQuestion(id=1, title="?")
     assert metaculus.event(server(metaculus_post_body(1, "?", withheld)), "1").question.targets[0].snapshot is None
 
 
-def test_pages_tournaments_and_the_window() -> None:
+def test_a_listing_sends_pages_tournaments_and_the_window() -> None:
     many = [
         metaculus_post_body(n, f"{n}?", SampleMetaculusQuestion(id=n, title="?", centers=(0.5,))) for n in range(1, 131)
     ]
-    found, ledger = metaculus.listing(
+    listed, ledger = metaculus.listing(
         server(*many), limit=1000, tournaments=("minibench", "33121"), closes_after="2026-12-01"
     )
-    assert (len(found), ledger.pages, ledger.complete) == (130, 2, True)
+    assert (len(listed), ledger.pages, ledger.complete) == (130, 2, True)
     assert [request.query["offset"] for request in metaculus.server.requests] == ["0", "100"]
     assert "tournaments=minibench&tournaments=33121" in metaculus.server.requests[0].target
     assert metaculus.server.requests[0].query["scheduled_resolve_time__gte"] == "2026-12-01T00:00:00+00:00"
 
 
-def test_refusals() -> None:
+def test_refused_tokens_missing_posts_and_backtests_raise() -> None:
     with pytest.raises(SourceError, match="none was given"):
         metaculus.event(server(), "20925", key="")
     assert not metaculus.server.requests
@@ -415,7 +415,7 @@ def test_refusals() -> None:
     assert "canary-wrong" not in str(wrong.value)
     with pytest.raises(SourceError, match="403"):
         metaculus.event(server(forbidden=frozenset({"20925"})), "20925")
-    with pytest.raises(SourceError, match="metaculus post 7 is not there"):
+    with pytest.raises(SourceError, match="metaculus post 7 does not exist"):
         metaculus.event(server(), "7")
     with pytest.raises(LiveOnly):
         metaculus.event(server(), "20925", AsOf(at=NOW.at))
@@ -434,14 +434,14 @@ def test_refusals() -> None:
         ("results.0.question.resolution_criteria", "drop", "question.resolution_criteria is missing"),
     ],
 )
-def test_drift_names_platform_event_and_field(path: str, change: Any, reason: str) -> None:
-    found, ledger = metaculus.listing(server(trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),))))
-    assert [event.question.id for event in found] == ["metaculus/301"]
+def test_an_error_about_a_changed_field_names_platform_event_and_field(path: str, change: Any, reason: str) -> None:
+    listed, ledger = metaculus.listing(server(trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),))))
+    assert [event.question.id for event in listed] == ["metaculus/301"]
     assert ledger.skipped[0].reason.startswith("metaculus event 20925: field ")
     assert reason in ledger.skipped[0].reason
 
 
-def test_wrong_pages() -> None:
+def test_malformed_pages_raise() -> None:
     for path in ("results", "next"):
         with pytest.raises(MalformedPayload, match=f"metaculus list: field {path} is missing"):
             metaculus.listing(server(trouble=MarketFaults(drifts=(FieldDrift(path=path),))))
@@ -465,7 +465,7 @@ def binary(id: int, resolution: str | None, **fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("takes_ids", [True, False])
-def test_yes_or_no_and_neither(takes_ids: bool) -> None:
+def test_questions_resolve_to_yes_no_or_neither(takes_ids: bool) -> None:
     posts = [
         binary(1, "yes"),
         binary(2, "no"),
@@ -479,20 +479,20 @@ def test_yes_or_no_and_neither(takes_ids: bool) -> None:
     ]
     questions = [asked(f"metaculus/{n}") for n in [*range(1, 10), 77]]
     metaculus.settle(settled_server(*posts, takes_ids=takes_ids), questions)
-    assert {one.question_id: (one.outcome, one.payoff) for one in metaculus.settled} == {
+    assert {resolution.question_id: (resolution.outcome, resolution.payoff) for resolution in metaculus.settled} == {
         "metaculus/1": (1, None),
         "metaculus/2": (0, None),
         "metaculus/3": (None, None),
         "metaculus/4": (None, None),
     }
-    assert {one.resolved_at for one in metaculus.settled} == {instant("2026-12-11")}
+    assert {resolution.resolved_at for resolution in metaculus.settled} == {instant("2026-12-11")}
     assert metaculus.reasons == {
         "7": "its resolution is not shown to this account",
-        "8": "a number decides nothing about 'yes'",
+        "8": "a number does not decide 'yes'",
         "9": "metaculus market 9: field results[8].question.resolution is not yes, no, ambiguous or annulled",
-        "77": "the platform knows no such market",
+        "77": "the platform has no such market",
     }
-    # One list, and the post it does not know by itself.
+    # One list, and one request for the post that is missing from it.
     assert [request.path for request in metaculus.server.requests] == ["/api/posts/", "/api/posts/77/"]
     assert metaculus.server.requests[0].target.count("ids=") == 10
 
@@ -513,11 +513,11 @@ def test_numbers_and_dates_decide_thresholds(kind: str, resolution: str, outcome
     post = numbers(1, kind, SampleMetaculusScale(low=0, high=200, open_upper=True, open_lower=True))
     (listed,), _ = metaculus.listing(server(post))
     post["question"] |= {"status": "resolved", "resolution": resolution}
-    found = metaculus.settle(settled_server(post), [listed.question])
-    assert [found[target.id].outcome for target in listed.question.targets] == outcomes
+    resolutions = metaculus.settle(settled_server(post), [listed.question])
+    assert [resolutions[target.id].outcome for target in listed.question.targets] == outcomes
 
 
-def test_choices_and_groups() -> None:
+def test_choices_and_groups_resolve_by_option_and_question() -> None:
     chosen = SampleMetaculusQuestion(
         id=5,
         title="?",
@@ -527,10 +527,10 @@ def test_choices_and_groups() -> None:
         resolution="Bob",
         **OVER,
     )
-    found = metaculus.settle(
+    resolutions = metaculus.settle(
         settled_server(metaculus_post_body(1, "?", chosen)), [asked("metaculus/1", "Ann", "Bob", "Cat", "Zoe")]
     )
-    assert {label: one.outcome for label, one in found.items()} == {"Ann": 0, "Bob": 1, "Cat": 0}
+    assert {label: resolution.outcome for label, resolution in resolutions.items()} == {"Ann": 0, "Bob": 1, "Cat": 0}
     assert metaculus.reasons == {"1#Zoe": "the question has no option 'Zoe'"}
     group = metaculus_post_body(
         2,
@@ -538,17 +538,17 @@ def test_choices_and_groups() -> None:
         SampleMetaculusQuestion(id=21, title="?", label="a", resolution="yes", **OVER),
         SampleMetaculusQuestion(id=22, title="?", label="b"),
     )
-    found = metaculus.settle(settled_server(group), [asked("metaculus/2", "21", "22", "99")])
-    assert {label: one.outcome for label, one in found.items()} == {"21": 1}
-    assert metaculus.reasons == {"2#99": "the post holds no question 99"}
+    resolutions = metaculus.settle(settled_server(group), [asked("metaculus/2", "21", "22", "99")])
+    assert {label: resolution.outcome for label, resolution in resolutions.items()} == {"21": 1}
+    assert metaculus.reasons == {"2#99": "the post has no question 99"}
     assert metaculus.settle(settled_server(group), [asked("metaculus/2")]) == {}
-    assert metaculus.reasons == {"2": "the post holds no question of its own"}
+    assert metaculus.reasons == {"2": "the post has no question of its own"}
 
 
-def test_refusals_drift_and_outages() -> None:
+def test_refused_and_changed_results_are_reported_and_outages_raise() -> None:
     questions = [asked("metaculus/1"), asked("metaculus/2")]
-    found = metaculus.settle(settled_server(binary(1, "yes"), forbidden=frozenset({"2"})), questions)
-    assert found["yes"].provenance == "https://www.metaculus.com/questions/1/"
+    resolutions = metaculus.settle(settled_server(binary(1, "yes"), forbidden=frozenset({"2"})), questions)
+    assert resolutions["yes"].provenance == "https://www.metaculus.com/questions/1/"
     assert metaculus.reasons == {"2": "this account may not read the post"}
     trouble = MarketFaults(drifts=(FieldDrift(path="results.0.question.status", change="rename"),))
     assert metaculus.settle(settled_server(binary(1, "yes"), trouble=trouble), questions[:1]) == {}

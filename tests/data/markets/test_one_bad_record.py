@@ -1,4 +1,4 @@
-"""One record of a list that cannot be read is skipped, named and counted, whatever stands in it; the rest is read."""
+"""One malformed record of a list is skipped, named and counted; the rest is read."""
 
 import asyncio
 import json
@@ -19,24 +19,22 @@ from fakes.samples import (
     polymarket_event_body,
     polymarket_tokens,
 )
-from foretell.data import AsyncHttpClient, HttpLimits
-from foretell.data.markets import ListingFilter, MarketRef, SkippedEntry
-from foretell.outgoing import Answer, FunctionTransport, HttpRequest
-from foretell.practice import PracticeService, ServerRequest
-from foretell.practice.markets import (
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.markets.listing import ListingFilter, SkippedEntry
+from foretell.data.markets.market import MarketRef
+from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
+from foretell.practice.markets.kalshi import (
     KalshiCatalogue,
-    ManifoldCatalogue,
-    PolymarketCatalogue,
     PracticeKalshi,
-    PracticeManifold,
-    PracticePolymarket,
     SampleKalshiBook,
     SampleKalshiEvent,
     SampleKalshiMarket,
-    SampleManifoldBet,
     kalshi_event_body,
 )
-from foretell.questions import AsOf, instant
+from foretell.practice.markets.manifold import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
+from foretell.practice.markets.polymarket import PolymarketCatalogue, PracticePolymarket
+from foretell.practice.server import PracticeService, ServerRequest
+from foretell.questions.as_of import AsOf, instant
 
 HOST = "https://market.example"
 ONCE = HttpLimits(attempts=1)
@@ -114,7 +112,7 @@ def places(value: Body) -> Iterator[tuple[Body, Any]]:
 
 
 def spoil(record: Body, place: int, rubbish: Any) -> None:
-    """Put rubbish into one place of a record, or leave the place out."""
+    """Replace or remove one value of a record."""
     container, key = list(places(record))[place % len(list(places(record)))]
     if rubbish == "x" and isinstance(container, dict):
         del container[key]
@@ -123,15 +121,15 @@ def spoil(record: Body, place: int, rubbish: Any) -> None:
 
 
 def connected(platform: str, service: PracticeService, records: Callable[[str, Body], Body], *rubbish: Any) -> Any:
-    """The platform's client, to which one record of each answer that has some is spoilt."""
+    """Return the platform's client; one record of each response with records is malformed."""
 
     def handle(request: HttpRequest) -> Answer:
         pairs: dict[str, str] = {}
         for name, value in request.url.query.items():
             pairs[name] = f"{pairs[name]},{value}" if name in pairs else value
         path = request.url.path.removeprefix("/trade-api/v2")
-        status, found = service.get(ServerRequest(method="GET", path=path, target=path, query=pairs, headers={}))
-        body = json.loads(json.dumps(found))
+        status, answer = service.get(ServerRequest(method="GET", path=path, target=path, query=pairs, headers={}))
+        body = json.loads(json.dumps(answer))
         if status == 200 and (record := records(path, body)) is not None:
             spoil(record, *rubbish)
         return respond(status, content=json.dumps(body).encode())
@@ -141,7 +139,7 @@ def connected(platform: str, service: PracticeService, records: Callable[[str, B
 
 
 def bare(path: str, body: Body) -> Body:
-    """The second record of a list, wherever the platform puts it; None for all other answers."""
+    """Return the second record of a list, wherever the platform puts it; None for other responses."""
     if path.endswith(("/bets", "/search-markets")):
         return body[1]
     if isinstance(body, list):
@@ -155,49 +153,49 @@ def bare(path: str, body: Body) -> Body:
 
 
 @pytest.mark.parametrize("platform", list(PLATFORMS))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(place=st.integers(0, 10**4), rubbish=RUBBISH)
-def test_of_a_history(platform: str, place: int, rubbish: Any) -> None:
+def test_one_malformed_record_of_a_price_history_is_skipped(platform: str, place: int, rubbish: Any) -> None:
     make, market, _ = PLATFORMS[platform]
-    told: list[SkippedEntry] = []
+    skipped: list[SkippedEntry] = []
     service = make()
-    source = READERS[platform][2](connected(platform, service, bare, place, rubbish), tell=told.append)
+    source = READERS[platform][2](connected(platform, service, bare, place, rubbish), tell=skipped.append)
     points = asyncio.run(source.prices(MarketRef(platform=platform, id=market), PAST, 12))
     whole = READERS[platform][2](connected(platform, service, lambda path, body: None, 0, None))
     good = asyncio.run(whole.prices(MarketRef(platform=platform, id=market), PAST, 12))
     assert len(good) >= COUNT
     assert len(points) >= len(good) - 2
-    assert all(one.platform == platform and "entries could not be read" in one.reason for one in told)
+    assert all(entry.platform == platform and "entries could not be read" in entry.reason for entry in skipped)
 
 
 @pytest.mark.parametrize("platform", list(PLATFORMS))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(place=st.integers(0, 10**4), rubbish=RUBBISH)
-def test_of_a_catalogue(platform: str, place: int, rubbish: Any) -> None:
+def test_one_malformed_record_of_a_catalogue_is_skipped(platform: str, place: int, rubbish: Any) -> None:
     service = PLATFORMS[platform][0]()
     source = READERS[platform][0](connected(platform, service, bare, place, rubbish))
     listing = source.events(ListingFilter(as_of=NOW))
-    found = {event.question.id for event in asyncio.run(listing.all())}
+    ids = {event.question.id for event in asyncio.run(listing.all())}
     whole = READERS[platform][0](connected(platform, service, lambda path, body: None, 0, None))
     good = {event.question.id for event in asyncio.run(whole.events(ListingFilter(as_of=NOW)).all())}
     assert len(good) == COUNT
-    missing = good - found
+    missing = good - ids
     assert len(missing) <= 1
     counted = len(listing.ledger.skipped) + sum(listing.ledger.left_out.values())
-    assert counted == len(missing) or found - good or not missing
+    assert counted == len(missing) or ids - good or not missing
 
 
 @pytest.mark.parametrize("platform", list(PLATFORMS))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(place=st.integers(0, 10**4), rubbish=RUBBISH)
-def test_of_results(platform: str, place: int, rubbish: Any) -> None:
+def test_one_malformed_record_of_results_is_skipped(platform: str, place: int, rubbish: Any) -> None:
     make, _, targets = PLATFORMS[platform]
 
     def one_market(path: str, body: Body) -> Body:
         return body if path.endswith("/market/done000001") else None if platform == "manifold" else bare(path, body)
 
-    told: list[SkippedEntry] = []
-    source = READERS[platform][1](connected(platform, make(), one_market, place, rubbish), tell=told.append)
+    skipped: list[SkippedEntry] = []
+    source = READERS[platform][1](connected(platform, make(), one_market, place, rubbish), tell=skipped.append)
     results = asyncio.run(source.settlements([asked(id, target) for id, target in targets]))
-    assert len([one for one in results if one.outcome == 1]) >= COUNT - 1
-    assert source.skipped == told
+    assert len([resolution for resolution in results if resolution.outcome == 1]) >= COUNT - 1
+    assert source.skipped == skipped

@@ -1,4 +1,4 @@
-"""Polymarket: prices of two services, events of the catalogue, and how they came out."""
+"""Polymarket: prices of two services, events of the catalogue, and results."""
 
 import json
 from collections.abc import Callable
@@ -13,11 +13,13 @@ from fakes.faults import FieldDrift, MarketFaults, busy, cut_off, failing
 from fakes.market_reader import CANARY, NOW, Reader, asked, edited
 from fakes.markets import FakePolymarket, PolymarketListing
 from fakes.samples import SamplePolymarketEvent, SamplePolymarketMarket, polymarket_event_body
-from foretell.data import MalformedPayload, SourceError
-from foretell.data.markets import LiveOnly, MarketRef, PricesUnavailable, market_ref
-from foretell.practice import json_response
-from foretell.practice.markets import PolymarketCatalogue
-from foretell.questions import AsOf, instant
+from foretell.data.http import SourceError
+from foretell.data.markets.listing import LiveOnly
+from foretell.data.markets.market import MarketRef, PricesUnavailable, market_ref
+from foretell.data.payload import MalformedPayload
+from foretell.practice.markets.polymarket import PolymarketCatalogue
+from foretell.practice.server import json_response
+from foretell.questions.as_of import AsOf, instant
 
 polymarket = Reader("polymarket")
 
@@ -53,22 +55,24 @@ def fake(trades: Any = TRADES, *, closed: bool = False, **options: Any) -> FakeP
 
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize("nested", [False, True])
-def test_yes_wherever_it_stands_in_the_list(closed: bool, nested: bool) -> None:
+def test_the_price_of_yes_is_found_at_any_position_in_the_list(closed: bool, nested: bool) -> None:
     server = fake(closed=closed, nested=nested, canary=CANARY).server()
     points = polymarket.prices(server, CONDITION, CUTOFF)
-    # The trade of 17:00 counts as known when its bucket is over.
+    # The trade of 17:00 is known when its bucket is over.
     assert (points[-1].at, points[-1].p) == (instant("2026-02-10T18:00:00Z"), 0.40)
     assert points[0].p == 0.25
-    asked = [one.query.get("closed") for one in polymarket.server.requests if one.path == "/gamma/markets"]
-    assert asked == (["false", "true"] if closed else ["false"])
+    closed_params = [
+        request.query.get("closed") for request in polymarket.server.requests if request.path == "/gamma/markets"
+    ]
+    assert closed_params == (["false", "true"] if closed else ["false"])
 
 
 def test_a_bucket_still_open_at_the_cutoff_is_not_read() -> None:
-    """The fake stamps buckets with their beginning: that of 18:00 holds the price of 19:00."""
+    """The fake stamps buckets with their start: the one of 18:00 has the price of 19:00."""
     assert max(p.p for p in polymarket.prices(fake(careless=True), CONDITION, CUTOFF)) == 0.40
 
 
-def test_other_outcomes_slugs_and_unknown_markets() -> None:
+def test_prices_are_found_by_outcome_and_slug_and_unknown_markets_raise() -> None:
     assert polymarket.prices(fake(), f"{CONDITION}#no", CUTOFF)[-1].p == pytest.approx(0.60)
     assert polymarket.prices(fake(), "slug:will-it", CUTOFF)[-1].p == 0.40
     with pytest.raises(PricesUnavailable, match="lists no market 0xdead"):
@@ -83,39 +87,41 @@ def test_windows_are_short_and_pages_are_followed() -> None:
     points = polymarket.prices(fake(many, page=50), CONDITION, CUTOFF)
     whole = polymarket.prices(fake(many), CONDITION, CUTOFF)
     assert points == whole
-    *windows, standing = [one.query for one in polymarket.server.requests if one.path == "/data/v2/prices-history"]
+    *windows, at_cutoff = [
+        request.query for request in polymarket.server.requests if request.path == "/data/v2/prices-history"
+    ]
     assert len(windows) == 5
-    assert standing == {"token_id": YES, "as_of": str(second("2026-02-10T18:30:00Z"))}
-    assert all(int(one["end"]) - int(one["start"]) <= 15 * 86400 for one in windows)
+    assert at_cutoff == {"token_id": YES, "as_of": str(second("2026-02-10T18:30:00Z"))}
+    assert all(int(window["end"]) - int(window["start"]) <= 15 * 86400 for window in windows)
     assert int(windows[-1]["end"]) == second("2026-02-10T18:30:00Z") + 1
 
 
-def test_a_quiet_market_has_the_price_that_still_stands() -> None:
+def test_a_market_without_recent_trades_has_its_last_price() -> None:
     points = polymarket.prices(fake(TRADES[:1], canary=CANARY), CONDITION, CUTOFF)
     assert [(p.at, p.p) for p in points] == [(instant("2025-10-01"), 0.05)]
     assert polymarket.server.requests[-1].query["as_of"] == str(second("2026-02-10T18:30:00Z"))
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_without_the_data_service_half_days_from_the_order_book(closed: bool) -> None:
+def test_without_the_data_service_half_daily_prices_come_from_the_order_book(closed: bool) -> None:
     server = fake(data_service=False, closed=closed, canary=CANARY, careless=True).server()
     points = polymarket.prices(server, CONDITION, CUTOFF)
     assert [p.p for p in points[-2:]] == [0.25, 0.40]
-    windows = [one.query for one in polymarket.server.requests if one.path == "/clob/prices-history"]
-    assert all(int(one["endTs"]) - int(one["startTs"]) <= 14 * 86400 for one in windows)
-    assert {one["fidelity"] for one in windows} == {"720"}
+    windows = [request.query for request in polymarket.server.requests if request.path == "/clob/prices-history"]
+    assert all(int(window["endTs"]) - int(window["startTs"]) <= 14 * 86400 for window in windows)
+    assert {window["fidelity"] for window in windows} == {"720"}
 
 
-def test_an_outage_of_the_data_service_is_survived() -> None:
+def test_prices_come_from_the_order_book_if_the_data_service_is_down() -> None:
     same = edited(lambda body: None)
     assert polymarket.prices(fake(), CONDITION, CUTOFF, faults=[same, *[failing()] * 3])[-1].p in (0.25, 0.40)
-    assert any(one.path == "/clob/prices-history" for one in polymarket.server.requests)
+    assert any(request.path == "/clob/prices-history" for request in polymarket.server.requests)
     with pytest.raises(SourceError, match="500"):
         polymarket.prices(fake(), CONDITION, CUTOFF, faults=[same, *[failing()] * 6])
     assert polymarket.prices(fake(), CONDITION, CUTOFF, faults=[busy(), same, busy()])[-1].p == 0.40
 
 
-def test_before_the_first_trade() -> None:
+def test_before_the_first_trade_there_are_no_prices() -> None:
     with pytest.raises(PricesUnavailable, match="shows no price"):
         polymarket.prices(fake(), CONDITION, AsOf.day("2025-09-01"))
 
@@ -125,11 +131,11 @@ def test_before_the_first_trade() -> None:
     [
         (lambda body: body[0].pop("outcomes"), r"\[0\]\.outcomes is missing"),
         (lambda body: body[0].pop("clobTokenIds"), "clobTokenIds is missing"),
-        (lambda body: body[0].update(outcomes="[Yes"), "outcomes is not JSON inside a text"),
+        (lambda body: body[0].update(outcomes="[Yes"), "outcomes is not JSON inside a string"),
         (lambda body: body[0].update(clobTokenIds='["1"]'), "clobTokenIds is not as long as outcomes"),
     ],
 )
-def test_a_changed_catalogue_names_the_field(change: Callable[[Any], None], field: str) -> None:
+def test_an_error_about_a_changed_catalogue_names_the_field(change: Callable[[Any], None], field: str) -> None:
     with pytest.raises(SourceError, match=field) as caught:
         polymarket.prices(fake(canary=CANARY), CONDITION, CUTOFF, faults=[edited(change)])
     assert CANARY not in str(caught.value)
@@ -143,17 +149,17 @@ def test_a_changed_catalogue_names_the_field(change: Callable[[Any], None], fiel
         (lambda body: body["data"][0].update(price=40), "price is not a probability"),
     ],
 )
-def test_one_bad_price_is_counted_and_spares_the_rest(change: Callable[[Any], None], field: str) -> None:
+def test_one_unreadable_price_is_reported_and_the_rest_is_read(change: Callable[[Any], None], field: str) -> None:
     same = edited(lambda body: None)
     busy_market = tuple((second("2025-12-13") + 86_400 * i, 0.5) for i in range(30))
     points = polymarket.prices(fake(busy_market), CONDITION, CUTOFF, faults=[same, edited(change)])
     assert len(points) == 29
-    (told,) = polymarket.skipped
-    assert told.reason.startswith("1 of 32 entries could not be read; polymarket")
-    assert field in told.reason
+    (skipped,) = polymarket.skipped
+    assert skipped.reason.startswith("1 of 32 entries could not be read; polymarket")
+    assert field in skipped.reason
 
 
-def test_a_changed_history_is_told_and_not_papered_over() -> None:
+def test_a_changed_history_raises_instead_of_using_the_order_book() -> None:
     same = edited(lambda body: None)
     busy_market = tuple((second("2025-12-13") + 86_400 * i, 0.5) for i in range(30))
 
@@ -168,14 +174,14 @@ def test_a_changed_history_is_told_and_not_papered_over() -> None:
         polymarket.prices(fake(busy_market), CONDITION, CUTOFF, faults=[same, *[edited(spoil)] * 5])
 
 
-def test_the_price_that_stood_at_the_cutoff_is_asked_for() -> None:
-    """The bucket of 18:00 is still open at 18:30, but what stood at that moment can be asked for."""
-    late = ((second("2026-02-10T15:00:00Z"), 0.2), (second("2026-02-10T18:10:00Z"), 0.3))
-    points = polymarket.prices(fake(late), CONDITION, CUTOFF)
+def test_the_price_at_the_cutoff_itself_is_requested() -> None:
+    """The bucket of 18:00 is still open at 18:30, but the price at that time can be requested."""
+    trades = ((second("2026-02-10T15:00:00Z"), 0.2), (second("2026-02-10T18:10:00Z"), 0.3))
+    points = polymarket.prices(fake(trades), CONDITION, CUTOFF)
     assert (points[-1].at, points[-1].p) == (instant("2026-02-10T18:10:00Z"), 0.3)
 
 
-def test_a_new_catalogue_envelope_is_understood() -> None:
+def test_a_catalogue_list_inside_an_object_is_read() -> None:
     server = fake().server()
     catalogue = fake()
 
@@ -186,7 +192,7 @@ def test_a_new_catalogue_envelope_is_understood() -> None:
     assert polymarket.prices(server, CONDITION, CUTOFF)[-1].p == 0.40
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     trades=st.lists(
         st.tuples(st.integers(0, 90 * 24 * 60), st.integers(0, 100)), max_size=12, unique_by=lambda t: t[0]
@@ -194,13 +200,15 @@ def test_a_new_catalogue_envelope_is_understood() -> None:
     minutes=st.integers(0, 90 * 24 * 60),
     data_service=st.booleans(),
 )
-def test_the_future_changes_nothing(trades: list[tuple[int, int]], minutes: int, data_service: bool) -> None:
+def test_trades_after_the_cutoff_do_not_change_prices(
+    trades: list[tuple[int, int]], minutes: int, data_service: bool
+) -> None:
     start = second("2026-01-01")
     all_trades = tuple((start + 60 * at, p / 100) for at, p in sorted(trades))
     end = start + 60 * minutes + 30
     cutoff = AsOf(at=instant("2026-01-01").fromtimestamp(end, instant("2026-01-01").tzinfo))
     answers = []
-    for known in (all_trades, tuple(one for one in all_trades if one[0] <= end)):
+    for known in (all_trades, tuple(trade for trade in all_trades if trade[0] <= end)):
         server = fake(known, data_service=data_service, careless=known is all_trades and not data_service).server()
         try:
             answers.append(polymarket.prices(server, CONDITION, cutoff))
@@ -244,7 +252,7 @@ def server(*groups: SamplePolymarketEvent, **options: Any) -> Any:
     return FakePolymarket({}, **options).having(catalogue, trouble).server()
 
 
-def test_a_group_of_which_one_comes_true() -> None:
+def test_a_negative_risk_event_has_exactly_one_winner() -> None:
     (race, _), ledger = polymarket.listing(server())
     question, (ann, bob) = race.question, race.question.targets
     assert (question.id, question.text, question.exclusivity) == (
@@ -270,14 +278,14 @@ def test_a_group_of_which_one_comes_true() -> None:
     assert ledger.notes() == ()
 
 
-def test_named_outcomes() -> None:
+def test_an_event_with_named_outcomes_has_them_as_targets() -> None:
     (_, game), _ = polymarket.listing(server())
     lions, bears = game.question.targets
     assert (lions.id, bears.id, game.question.exclusivity) == (f"{C}#Lions", f"{C}#Bears", "exactly one")
     assert lions.snapshot is not None
     assert bears.snapshot is not None
     assert (lions.snapshot.yes_ask, bears.snapshot.yes_ask, bears.snapshot.yes_bid) == (0.4, 0.7, 0.6)
-    # Without a last trade the price the catalogue shows.
+    # Without a last trade, the price is that of the catalogue.
     assert lions.snapshot.last_price == 0.5
     spread = SamplePolymarketMarket(condition=A, question="Spread: Lions (-3.5)", outcomes=("Lions", "Bears"))
     many = SamplePolymarketEvent(id="3", title="Lions vs. Bears", markets=(*GAME.markets, spread))
@@ -290,7 +298,7 @@ def test_named_outcomes() -> None:
     assert both.recurrence == "lions vs. bears"
 
 
-def test_targets_lead_to_prices() -> None:
+def test_targets_refer_to_markets_with_prices() -> None:
     (race, game), _ = polymarket.listing(server())
     refs = [market_ref(event.question, target) for event in (race, game) for target in event.question.targets]
     assert refs == [MarketRef(platform="polymarket", id=id) for id in (A, B, f"{C}#Lions", f"{C}#Bears")]
@@ -300,24 +308,24 @@ def test_targets_lead_to_prices() -> None:
     assert single.question.exclusivity == "independent"
 
 
-def test_pages_with_cursors_and_on_older_servers_with_offsets() -> None:
+def test_pages_are_read_by_cursor_or_on_older_servers_by_offset() -> None:
     many = [
         SamplePolymarketEvent(
             id=str(n), title=f"{n}?", markets=(SamplePolymarketMarket(condition=f"0x{n:064x}", question=f"{n}?"),)
         )
         for n in range(120)
     ]
-    found, ledger = polymarket.listing(server(*many), limit=1000)
-    assert ([event.question.id for event in found], ledger.pages) == ([f"polymarket/{n}" for n in range(120)], 3)
-    asked = [(request.path, request.query.get("after_cursor")) for request in polymarket.server.requests]
-    assert asked == [("/gamma/events/keyset", cursor) for cursor in (None, "c50", "c100")]
+    listed, ledger = polymarket.listing(server(*many), limit=1000)
+    assert ([event.question.id for event in listed], ledger.pages) == ([f"polymarket/{n}" for n in range(120)], 3)
+    requests = [(request.path, request.query.get("after_cursor")) for request in polymarket.server.requests]
+    assert requests == [("/gamma/events/keyset", cursor) for cursor in (None, "c50", "c100")]
     assert {request.query["closed"] for request in polymarket.server.requests} == {"false"}
     older, _ = polymarket.listing(server(*many, cursors=False), limit=1000)
-    assert older == found
+    assert older == listed
     assert [request.query.get("offset") for request in polymarket.server.requests] == [None, "0", "50", "100"]
 
 
-def test_a_cursor_that_is_not_heeded_is_no_endless_walk() -> None:
+def test_a_server_that_ignores_the_cursor_raises() -> None:
     many = [SamplePolymarketEvent(id=str(n), title="?", markets=RACE.markets) for n in range(70)]
     fake = FakePolymarket({}).having(PolymarketCatalogue(map(polymarket_event_body, many)))
     heeded = fake.catalogue.answer
@@ -326,11 +334,11 @@ def test_a_cursor_that_is_not_heeded_is_no_endless_walk() -> None:
         polymarket.listing(fake.server(), limit=1000)
 
 
-def test_the_window_is_asked_for() -> None:
-    found, _ = polymarket.listing(server(), closes_after="2026-12-01", closes_before="2026-12-31", status="resolved")
+def test_the_window_is_sent_to_the_server() -> None:
+    listed, _ = polymarket.listing(server(), closes_after="2026-12-01", closes_before="2026-12-31", status="resolved")
     query = polymarket.server.requests[0].query
     assert (query["end_date_min"], query["end_date_max"]) == ("2026-12-01T00:00:00Z", "2026-12-31T00:00:00Z")
-    assert (found, query["closed"]) == ([], "true")
+    assert (listed, query["closed"]) == ([], "true")
     assert [event.category for event in polymarket.listing(server(), category="elections")[0]] == ["Politics"]
 
 
@@ -344,22 +352,22 @@ def test_the_window_is_asked_for() -> None:
         ({"accepting": False}, "at most one"),
     ],
 )
-def test_what_is_over_is_no_target(bob: dict[str, Any], exclusivity: str) -> None:
+def test_finished_markets_are_not_targets(bob: dict[str, Any], exclusivity: str) -> None:
     over = SamplePolymarketMarket(condition=B, question="Will Bob win?", label="Bob", **bob)
     third = SamplePolymarketMarket(condition=C, question="Will Cat win?", label="Cat")
     group = SamplePolymarketEvent(id="5", title="Who?", negative_risk=True, markets=(RACE.markets[0], over, third))
-    (found,), _ = polymarket.listing(server(group))
-    assert ([target.label for target in found.question.targets], found.finished) == (["Ann", "Cat"], (B,))
-    assert found.question.exclusivity == exclusivity
+    (listed,), _ = polymarket.listing(server(group))
+    assert ([target.label for target in listed.question.targets], listed.finished) == (["Ann", "Cat"], (B,))
+    assert listed.question.exclusivity == exclusivity
 
 
-def test_places_kept_for_names_to_come() -> None:
+def test_placeholder_markets_of_augmented_events_are_not_targets() -> None:
     place = SamplePolymarketMarket(condition=C, question="Will Person A win?", label="Person A", active=False)
-    kept = SamplePolymarketEvent(
+    growing = SamplePolymarketEvent(
         id="6", title="Who?", negative_risk=True, augmented=True, markets=(*RACE.markets, place)
     )
     plain = SamplePolymarketEvent(id="7", title="Who?", negative_risk=True, markets=(*RACE.markets, place))
-    (augmented, whole), _ = polymarket.listing(server(kept, plain))
+    (augmented, whole), _ = polymarket.listing(server(growing, plain))
     assert ([t.label for t in augmented.question.targets], augmented.question.exclusivity) == (
         ["Ann", "Bob"],
         "at most one",
@@ -367,20 +375,20 @@ def test_places_kept_for_names_to_come() -> None:
     assert [t.label for t in whole.question.targets] == ["Ann", "Bob", "Person A"]
 
 
-def test_one_event_by_number_or_slug() -> None:
+def test_one_event_is_read_by_number_or_slug() -> None:
     assert polymarket.event(server(), "101") == polymarket.event(server(), "slug:event-101")
     assert [request.path for request in polymarket.server.requests] == ["/gamma/events/slug/event-101"]
     done = SamplePolymarketMarket(condition=A, question="Done?", closed=True, prices=("1", "0"), stage="resolved")
     assert polymarket.event(server(SamplePolymarketEvent(id="8", title="?", markets=(done,))), "8").status == "resolved"
-    with pytest.raises(SourceError, match="polymarket event 999 is not there"):
+    with pytest.raises(SourceError, match="polymarket event 999 does not exist"):
         polymarket.event(server(), "999")
-    with pytest.raises(SourceError, match="polymarket event 9 cannot be asked: it has no market"):
+    with pytest.raises(SourceError, match="polymarket event 9 cannot be used: it has no market"):
         polymarket.event(server(SamplePolymarketEvent(id="9", title="?", markets=())), "9")
     with pytest.raises(LiveOnly):
         polymarket.event(server(), "101", AsOf(at=NOW.at))
 
 
-def test_lists_that_are_no_text_and_books_without_orders() -> None:
+def test_lists_that_are_not_strings_and_books_without_orders_are_read() -> None:
     body = polymarket_event_body(
         SamplePolymarketEvent(
             id="1", title="?", markets=(SamplePolymarketMarket(condition=A, question="?", bid=0, ask=1, prices=None),)
@@ -407,31 +415,31 @@ def test_lists_that_are_no_text_and_books_without_orders() -> None:
         ("events.0.markets.0.question", "drop", "question is missing"),
     ],
 )
-def test_drift_names_platform_event_and_field(path: str, change: Any, reason: str) -> None:
-    found, ledger = polymarket.listing(server(trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),))))
-    assert [event.question.id for event in found] == ["polymarket/202"]
+def test_an_error_about_a_changed_field_names_platform_event_and_field(path: str, change: Any, reason: str) -> None:
+    listed, ledger = polymarket.listing(server(trouble=MarketFaults(drifts=(FieldDrift(path=path, change=change),))))
+    assert [event.question.id for event in listed] == ["polymarket/202"]
     (skipped,) = ledger.skipped
     assert skipped.reason.startswith("polymarket event 101: field ")
     assert reason in skipped.reason
 
 
-def test_nobody_telling_whether_a_group_is_exclusive_is_noted() -> None:
-    """Events of old do not say it: then nothing is claimed, and nothing is divided by the sum."""
+def test_an_event_that_does_not_state_exclusivity_is_noted() -> None:
+    """Old events do not state it, so the markets count as independent and prices are not normalised."""
     silent = SamplePolymarketEvent(id="11", title="?", negative_risk=None, markets=RACE.markets)
-    found, ledger = polymarket.listing(server(silent, GAME))
-    assert [event.question.exclusivity for event in found] == ["independent", "exactly one"]
+    listed, ledger = polymarket.listing(server(silent, GAME))
+    assert [event.question.exclusivity for event in listed] == ["independent", "exactly one"]
     assert ledger.notes() == ("1 × event of several markets that does not say whether they exclude each other",)
 
 
-def test_a_growing_list_of_names_is_whole_only_with_its_other() -> None:
+def test_a_list_that_may_grow_is_exhaustive_only_with_the_market_other() -> None:
     other = SamplePolymarketMarket(condition=C, question="Someone else?", label="Other", other=True)
     group = {"title": "Who?", "negative_risk": True, "augmented": True}
     with_other = SamplePolymarketEvent(id="12", markets=(*RACE.markets, other), **group)
     without = SamplePolymarketEvent(id="13", markets=RACE.markets, **group)
     asleep = SamplePolymarketEvent(id="14", markets=(*RACE.markets, replace(other, active=False)), **group)
     gone = SamplePolymarketEvent(id="15", markets=(*RACE.markets, replace(other, active=False, archived=True)), **group)
-    found, _ = polymarket.listing(server(with_other, without, asleep, gone))
-    assert [(len(event.question.targets), event.question.exclusivity) for event in found] == [
+    listed, _ = polymarket.listing(server(with_other, without, asleep, gone))
+    assert [(len(event.question.targets), event.question.exclusivity) for event in listed] == [
         (3, "exactly one"),
         (2, "at most one"),
         (2, "at most one"),
@@ -439,7 +447,7 @@ def test_a_growing_list_of_names_is_whole_only_with_its_other() -> None:
     ]
 
 
-def test_three_outcomes_prices_lost_and_wrong_lists() -> None:
+def test_markets_with_three_outcomes_or_malformed_lists_are_skipped() -> None:
     def spoilt(**fields: Any) -> Any:
         body = polymarket_event_body(RACE)
         body["markets"][0].update(fields)
@@ -448,7 +456,7 @@ def test_three_outcomes_prices_lost_and_wrong_lists() -> None:
     cases = (
         ({"outcomes": '["A", "B", "C"]', "outcomePrices": '["0", "0", "1"]'}, "a market has 3 outcomes, not two"),
         ({"outcomePrices": '["0.5"]'}, "outcomePrices is not as long as outcomes"),
-        ({"outcomes": "[Yes"}, "outcomes is not JSON inside a text"),
+        ({"outcomes": "[Yes"}, "outcomes is not JSON inside a string"),
     )
     for fields, reason in cases:
         assert reason in polymarket.listing(spoilt(**fields))[1].skipped[0].reason
@@ -461,7 +469,7 @@ def test_three_outcomes_prices_lost_and_wrong_lists() -> None:
     )
 
 
-def test_wrong_pages_and_outages() -> None:
+def test_malformed_pages_and_outages_raise() -> None:
     with pytest.raises(MalformedPayload, match="polymarket list: field events is missing"):
         polymarket.listing(server(trouble=MarketFaults(drifts=(FieldDrift(path="events"),))))
     with pytest.raises(SourceError, match="503"):
@@ -510,10 +518,13 @@ def targets() -> list[str]:
 
 
 @pytest.mark.parametrize("cursors", [True, False])
-def test_what_a_share_was_worth(cursors: bool) -> None:
-    found = polymarket.settle(settled_server(cursors=cursors), [asked("polymarket/1", *targets())])
+def test_outcomes_and_payoffs_follow_from_what_a_share_was_worth(cursors: bool) -> None:
+    resolutions = polymarket.settle(settled_server(cursors=cursors), [asked("polymarket/1", *targets())])
     names = {id: name for name, id in ID.items()}
-    assert {names[id.partition("#")[0]] + id[66:]: (one.outcome, one.payoff) for id, one in found.items()} == {
+    assert {
+        names[id.partition("#")[0]] + id[66:]: (resolution.outcome, resolution.payoff)
+        for id, resolution in resolutions.items()
+    } == {
         "yes": (1, None),
         "no": (0, None),
         "flipped": (1, None),
@@ -522,50 +533,54 @@ def test_what_a_share_was_worth(cursors: bool) -> None:
         "named#Lions": (0, None),
         "named#bears": (1, None),
         "unsaid": (0, None),
-        # Nothing for both sides is no verdict; fractions of an old scalar market are what it paid.
+        # Zero for both sides is not a result; fractions of an old scalar market are payoffs.
         "legacy": (None, None),
         "nothing": (None, None),
         "number": (None, 0.584),
-        # The catalogue is silent and the oracle has decided.
+        # The catalogue has no result, but the oracle has decided.
         "oracle": (0, None),
         "tie": (None, 0.5),
     }
-    assert found[ID["yes"]].resolved_at == instant("2026-12-11T10:00:00Z")
-    assert ID["yes"] in found[ID["yes"]].provenance
+    assert resolutions[ID["yes"]].resolved_at == instant("2026-12-11T10:00:00Z")
+    assert ID["yes"] in resolutions[ID["yes"]].provenance
     assert not polymarket.skipped
-    lists = [one for one in polymarket.server.requests if one.path.startswith("/gamma")]
+    lists = [request for request in polymarket.server.requests if request.path.startswith("/gamma")]
     assert all(request.query["closed"] == "true" for request in lists)
-    (resolutions,) = [one.query for one in polymarket.server.requests if one.path == "/data/v2/resolutions"]
+    (resolutions,) = [request.query for request in polymarket.server.requests if request.path == "/data/v2/resolutions"]
     assert sorted(names[id] for id in resolutions["condition_id"].split(",")) == sorted(
         ("last", "split", "legacy", "blank", "oracle", "tie")
     )
-    books = [names[one.path.rpartition("/")[2]] for one in polymarket.server.requests if "/clob/markets/" in one.path]
+    books = [
+        names[request.path.rpartition("/")[2]]
+        for request in polymarket.server.requests
+        if "/clob/markets/" in request.path
+    ]
     assert sorted(books) == ["blank", "last", "legacy", "split"]
 
 
-def test_newer_markets_tell_their_state_by_another_word() -> None:
+def test_newer_markets_state_their_resolution_in_another_field() -> None:
     question = asked("polymarket/1", ID["split"], ID["unsaid"])
 
     def saying(word: str) -> Any:
         return edited(lambda body: [market.update(resolutionStatus=word) for market in body["markets"]])
 
     for word, settled in (("resolved", {ID["split"]: (None, 0.5), ID["unsaid"]: (0, None)}), ("active", {})):
-        found = polymarket.settle(settled_server(), [question], faults=[saying(word)])
-        assert {id: (one.outcome, one.payoff) for id, one in found.items()} == settled
+        resolutions = polymarket.settle(settled_server(), [question], faults=[saying(word)])
+        assert {id: (resolution.outcome, resolution.payoff) for id, resolution in resolutions.items()} == settled
 
 
-def test_trouble_with_the_second_sources_keeps_nothing_else_from_being_read() -> None:
+def test_failures_of_fallback_services_do_not_affect_other_results() -> None:
     question = asked("polymarket/1", *(ID[name] for name in ("yes", "oracle", "tie")))
     for place, read in (("/data/v2/resolutions", 1), ("/clob/markets", 3)):
-        found = polymarket.settle(settled_server(trouble=MarketFaults(down=(place,))), [question])
-        assert len(found) == read
-        assert any("503" in one.reason for one in polymarket.skipped) == (read == 1)
+        resolutions = polymarket.settle(settled_server(trouble=MarketFaults(down=(place,))), [question])
+        assert len(resolutions) == read
+        assert any("503" in entry.reason for entry in polymarket.skipped) == (read == 1)
     wrong = MarketFaults(drifts=(FieldDrift(path="data.0.status"),))
     assert len(polymarket.settle(settled_server(trouble=wrong), [question])) == 2
     assert "data[0].status is missing" in polymarket.reasons["resolutions"]
 
 
-def test_questions_asked_by_condition_or_by_address() -> None:
+def test_results_are_found_by_condition_id_or_address() -> None:
     slug = f"market-{ID['no'][-6:]}"
     by_address = replace(asked("mine/1"), url=f"https://polymarket.com/market/{slug}")
     assert polymarket.settle(settled_server(), [by_address])["yes"].outcome == 0
@@ -574,7 +589,7 @@ def test_questions_asked_by_condition_or_by_address() -> None:
     assert polymarket.reasons == {f"{ID['yes']}#Draw": "the market has no outcome 'Draw'"}
 
 
-def test_many_in_few_requests() -> None:
+def test_results_of_many_markets_take_few_requests() -> None:
     many = tuple(
         SamplePolymarketMarket(condition=f"0x{n:064x}", question="?", prices=("1", "0"), closed=True)
         for n in range(120)
@@ -586,7 +601,7 @@ def test_many_in_few_requests() -> None:
     assert len(polymarket.server.requests) == 5
 
 
-def test_one_bad_market_wrong_pages_and_outages() -> None:
+def test_one_unreadable_result_is_skipped_and_malformed_pages_raise() -> None:
     question = asked("polymarket/1", ID["yes"], ID["no"])
     trouble = MarketFaults(drifts=(FieldDrift(path="markets.0.outcomePrices"),))
     assert list(polymarket.settle(settled_server(trouble=trouble), [question])) == [ID["no"]]

@@ -1,4 +1,4 @@
-"""Prophet Arena: events, and how they came out."""
+"""Prophet Arena: events and results."""
 
 from typing import Any
 
@@ -8,9 +8,11 @@ from fakes.faults import FieldDrift, MarketFaults, busy, failing
 from fakes.market_reader import KEY, NOW, Reader, asked
 from fakes.markets import FakeProphetArena
 from fakes.samples import prophet_arena_body, weekly_event_body, weekly_release_body
-from foretell.data import AsyncHttpClient, MalformedPayload, SourceError
-from foretell.data.markets import ListingFilter, LiveOnly, ProphetArenaClient, ProphetArenaWeekly, ProphetArenaWindows
-from foretell.questions import AsOf, instant
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.markets.listing import ListingFilter, LiveOnly
+from foretell.data.markets.prophet_arena import ProphetArenaClient, ProphetArenaWeekly, ProphetArenaWindows
+from foretell.data.payload import MalformedPayload
+from foretell.questions.as_of import AsOf, instant
 
 arena = Reader("prophet_arena")
 RACE = prophet_arena_body("race", "Who wins?", {"Ann": None, "Bob B.": None}, crowd={"Ann": 0.35, "Bob B.": 0.6})
@@ -27,16 +29,16 @@ SETTLED = prophet_arena_body(
 
 
 def fake(*events: Any, trouble: MarketFaults | None = None, key: str = KEY) -> FakeProphetArena:
-    made = FakeProphetArena(events or (RACE, OTHER), key=key, page=2)
-    made.faults = trouble or made.faults
-    return made
+    arena_fake = FakeProphetArena(events or (RACE, OTHER), key=key, page=2)
+    arena_fake.faults = trouble or arena_fake.faults
+    return arena_fake
 
 
 def drift(path: str) -> MarketFaults:
     return MarketFaults(drifts=(FieldDrift(path=path),))
 
 
-def test_an_event_with_its_crowd() -> None:
+def test_an_event_has_the_market_prices_of_its_outcomes() -> None:
     (race, other), ledger = arena.listing(fake())
     question = race.question
     assert (question.id, question.source, question.exclusivity) == (
@@ -51,27 +53,27 @@ def test_an_event_with_its_crowd() -> None:
     assert arena.event(fake(), "race") == race
 
 
-def test_pages() -> None:
+def test_all_pages_are_read() -> None:
     many = [prophet_arena_body(f"e{n}", "?", {"A": None}) for n in range(5)]
-    found, ledger = arena.listing(fake(*many), category="politics")
-    assert (len(found), ledger.pages) == (5, 3)
+    listed, ledger = arena.listing(fake(*many), category="politics")
+    assert (len(listed), ledger.pages) == (5, 3)
     assert [request.query.get("cursor") for request in arena.server.requests] == [None, "2", "4"]
     assert {request.query["category"] for request in arena.server.requests} == {"politics"}
 
 
-def test_refusals_and_drift() -> None:
+def test_refusals_and_changed_fields_are_reported() -> None:
     with pytest.raises(LiveOnly):
         arena.event(fake(), "race", AsOf(at=NOW.at))
     for events, slug, problem in (
-        (fake(), "nope", "prophet_arena event nope is not there"),
-        (fake(EMPTY), "empty", "cannot be asked: it has no outcome"),
+        (fake(), "nope", "prophet_arena event nope does not exist"),
+        (fake(EMPTY), "empty", "cannot be used: it has no outcome"),
         (fake(key="another"), "race", "401"),
     ):
         with pytest.raises(SourceError, match=problem):
             arena.event(events, slug)
     for path in ("title", "outcomes", "close_at"):
-        found, ledger = arena.listing(fake(trouble=drift(f"data.0.{path}")))
-        assert [event.question.id for event in found] == ["prophet_arena/other"]
+        listed, ledger = arena.listing(fake(trouble=drift(f"data.0.{path}")))
+        assert [event.question.id for event in listed] == ["prophet_arena/other"]
         assert ledger.skipped[0].reason == f"prophet_arena event race: field data[0].{path} is missing"
     with pytest.raises(MalformedPayload, match="prophet_arena list: field data is missing"):
         arena.listing(fake(trouble=drift("data")))
@@ -79,16 +81,16 @@ def test_refusals_and_drift() -> None:
     assert KEY not in repr(ProphetArenaClient(http=AsyncHttpClient(), key=KEY))
 
 
-def test_yes_no_void_and_open() -> None:
+def test_outcomes_resolve_to_yes_no_or_void() -> None:
     names = ("ann", "Bob", "Cat", "Dee", "Eve", "Fay", "Zoe")
     questions = [asked("prophet_arena/over", *names), asked("prophet_arena/nope"), asked("kalshi/KX-1")]
-    found = arena.settle(fake(SETTLED), questions)
-    assert {name: one.outcome for name, one in found.items()} == {"ann": 1, "Bob": 0, "Cat": None}
-    assert found["ann"].resolved_at == instant("2026-12-11")
+    resolutions = arena.settle(fake(SETTLED), questions)
+    assert {name: resolution.outcome for name, resolution in resolutions.items()} == {"ann": 1, "Bob": 0, "Cat": None}
+    assert resolutions["ann"].resolved_at == instant("2026-12-11")
     assert arena.reasons == {
         "over#Fay": "prophet_arena market over#Fay: field outcomes[5].resolution is not yes, no or void",
         "over#Zoe": "the event has no outcome 'Zoe'",
-        "nope#yes": "the platform knows no such market",
+        "nope#yes": "the platform has no such market",
     }
     spoilt = fake(SETTLED, trouble=drift("outcomes.0.name"))
     assert arena.settle(spoilt, [asked("prophet_arena/over", "Ann", "Bob")]) == {}
@@ -97,7 +99,7 @@ def test_yes_no_void_and_open() -> None:
         arena.settle(fake(SETTLED), questions, faults=[failing()] * 3)
 
 
-def test_a_week_with_one_deadline_and_rules_for_each_outcome() -> None:
+def test_a_weekly_release_has_one_deadline_and_rules_for_each_outcome() -> None:
     yes_no = {"Yes": "If so.", "No": "If so."}
     tiers = {"5": "More than 5.", "10": "More than 10."}
     settled = weekly_event_body("old", "KX-OLD", "Done?", yes_no)
@@ -107,40 +109,40 @@ def test_a_week_with_one_deadline_and_rules_for_each_outcome() -> None:
         weekly_event_body("snow", "KX-SNOW", "Snow?", tiers),
     )
     release = weekly_release_body("2026-11-01", "2026-11-07T23:59:00-05:00", *questions, settled)
-    made = FakeProphetArena([], key=KEY, release=release)
+    arena_fake = FakeProphetArena([], key=KEY, release=release)
 
     async def read(client: ProphetArenaClient) -> Any:
         listing = ProphetArenaWeekly(client).events(ListingFilter(as_of=NOW))
-        found = await listing.all()
-        one = await ProphetArenaWeekly(client, "2026-11-01").event("kx-snow", NOW)
-        late = AsOf(at="2026-11-09", mode="live")
-        return found, one, await ProphetArenaWeekly(client).event("rate", late), listing.ledger
+        listed = await listing.all()
+        event = await ProphetArenaWeekly(client, "2026-11-01").event("kx-snow", NOW)
+        closed = AsOf(at="2026-11-09", mode="live")
+        return listed, event, await ProphetArenaWeekly(client).event("rate", closed), listing.ledger
 
-    (rate, snow), one, late, ledger = arena.run(made, read)
+    (rate, snow), named, closed, ledger = arena.run(arena_fake, read)
     assert (rate.question.id, rate.question.criteria, rate.question.exclusivity) == (
         "prophet_arena/rate",
         "If so.",
         "exactly one",
     )
-    assert (snow.question.criteria, one) == ("5: More than 5.\n10: More than 10.", snow)
+    assert (snow.question.criteria, named) == ("5: More than 5.\n10: More than 10.", snow)
     assert (rate.closes_at, rate.question.targets[0].resolves_at) == (
         instant("2026-11-08T04:59:00Z"),
         instant("2027-01-01"),
     )
-    assert (late.status, ledger.notes()) == ("closed", ("1 × left out: resolved, not open",))
+    assert (closed.status, ledger.notes()) == ("closed", ("1 × left out: resolved, not open",))
 
 
-def test_rounds_that_are_open_and_unanswered() -> None:
-    made = fake(RACE, OTHER)
+def test_windows_list_open_rounds_that_an_agent_has_not_answered() -> None:
+    arena_fake = fake(RACE, OTHER)
 
     async def read(client: ProphetArenaClient) -> Any:
         everything = await ProphetArenaWindows(client).events(ListingFilter(as_of=NOW)).all()
-        made.forecasts.append({"agent": "me", "event": "race"})
+        arena_fake.forecasts.append({"agent": "me", "event": "race"})
         listing = ProphetArenaWindows(client, "me").events(ListingFilter(as_of=NOW))
         return everything, await listing.all(), await ProphetArenaWindows(client).event("race", NOW), listing.ledger
 
-    both, left, one, ledger = arena.run(made, read)
+    both, left, named, ledger = arena.run(arena_fake, read)
     assert [event.question.id for event in both] == ["prophet_arena/race", "prophet_arena/other"]
-    assert ([event.question.id for event in left], one) == (["prophet_arena/other"], both[0])
-    assert [target.snapshot.last_price for target in one.question.targets] == [0.35, 0.6]
-    assert (one.question.criteria, ledger.notes()) == ("As reported.", ())
+    assert ([event.question.id for event in left], named) == (["prophet_arena/other"], both[0])
+    assert [target.snapshot.last_price for target in named.question.targets] == [0.35, 0.6]
+    assert (named.question.criteria, ledger.notes()) == ("As reported.", ())

@@ -1,4 +1,4 @@
-"""From questions to markets, also on the real sets."""
+"""Finding the market of a question, also in real question sets."""
 
 import json
 from pathlib import Path
@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from foretell.data.datasets import read_rounds
-from foretell.data.markets import MarketRef, market_ref
+from foretell.data.datasets.forecastbench import read_rounds
 from foretell.data.markets.kalshi import TICKER
-from foretell.questions import Question, Target
+from foretell.data.markets.market import MarketRef, market_ref
+from foretell.questions.question import Question, Target
 
 HEX = "0x" + "5c" * 32
 
 
-def asked(**fields: Any) -> Question:
-    given: dict[str, Any] = {
+def question_with(**fields: Any) -> Question:
+    defaults: dict[str, Any] = {
         "id": "mine",
         "source": "own",
         "text": "?",
         "due": "2026-01-01",
         "targets": (Target(id="yes"),),
     }
-    return Question(**{**given, **fields})
+    return Question(**{**defaults, **fields})
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def asked(**fields: Any) -> Question:
         ("kalshi", "KXAAAGASD-26MAY13-4.520"),
     ],
 )
-def test_by_source_and_id(source: str, own: str) -> None:
+def test_a_market_is_found_by_source_and_id(source: str, own: str) -> None:
     for question_id in (own, f"{source}/{own}"):
-        assert market_ref(asked(id=question_id, source=source)) == MarketRef(platform=source, id=own)
+        assert market_ref(question_with(id=question_id, source=source)) == MarketRef(platform=source, id=own)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_by_source_and_id(source: str, own: str) -> None:
         ("https://kalshi.com/markets/kxfed/fed-funds/kxfed-26mar-t4.25", "kalshi", "KXFED-26MAR-T4.25"),
     ],
 )
-def test_by_address(url: str, platform: str, market: str) -> None:
-    assert market_ref(asked(url=url)) == MarketRef(platform=platform, id=market)
+def test_a_market_is_found_by_its_address(url: str, platform: str, market: str) -> None:
+    assert market_ref(question_with(url=url)) == MarketRef(platform=platform, id=market)
 
 
 @pytest.mark.parametrize(
@@ -68,16 +68,16 @@ def test_by_address(url: str, platform: str, market: str) -> None:
         {"source": "metaculus", "id": "metaculus/1", "kind": "dataset"},
     ],
 )
-def test_no_market(fields: dict[str, Any]) -> None:
-    assert market_ref(asked(**fields)) is None
+def test_other_questions_have_no_market(fields: dict[str, Any]) -> None:
+    assert market_ref(question_with(**fields)) is None
 
 
-def test_several_targets_need_one_to_be_named() -> None:
+def test_with_several_targets_the_target_must_be_named() -> None:
     ann, bob = Target(id="ann"), Target(id="bob")
-    question = asked(id="manifold/OT9THV4AtcSgnFQPHh1c", source="manifold", targets=(ann, bob))
+    question = question_with(id="manifold/OT9THV4AtcSgnFQPHh1c", source="manifold", targets=(ann, bob))
     assert market_ref(question) is None
     assert market_ref(question, bob) == MarketRef(platform="manifold", id="OT9THV4AtcSgnFQPHh1c#bob")
-    event = asked(
+    event = question_with(
         id="kalshi/KXFED-26MAR",
         source="kalshi",
         targets=(Target(id="KXFED-26MAR-T4.25"), Target(id="KXFED-26MAR-T4.50")),
@@ -86,7 +86,7 @@ def test_several_targets_need_one_to_be_named() -> None:
 
 
 @pytest.mark.shared_data
-def test_every_real_question_of_the_four_markets_is_found(shared_data: Path) -> None:
+def test_the_market_of_every_real_question_is_found(shared_data: Path) -> None:
     questions = read_rounds(shared_data / "forecastbench").questions
     by_source: dict[str, list[MarketRef | None]] = {}
     for question in questions:
@@ -98,7 +98,7 @@ def test_every_real_question_of_the_four_markets_is_found(shared_data: Path) -> 
 
 
 @pytest.mark.shared_data
-def test_real_kalshi_tickers_look_as_expected(shared_data: Path) -> None:
+def test_real_kalshi_tickers_match_the_pattern(shared_data: Path) -> None:
     events = json.loads((shared_data / "kalshi" / "events_old_schema.json").read_text())
     lines = (shared_data / "kalshi" / "resolved_markets.jsonl").read_text().splitlines()
     tickers = [market["ticker"] for event in events for market in event["markets"]]

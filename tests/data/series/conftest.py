@@ -1,4 +1,4 @@
-"""Web series asked over real sockets."""
+"""Web series over real sockets."""
 
 import asyncio
 import json
@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 
 from fakes.faults import ServerFault, inject
-from foretell.data import AsyncHttpClient, HttpLimits
-from foretell.data.series import FetchedSeries, WebSeries
-from foretell.outgoing import Connections
-from foretell.practice import PracticeServer
-from foretell.questions import AsOf, SeriesRef
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.series.series import FetchedSeries, WebSeries
+from foretell.outgoing.client import Connections
+from foretell.practice.server import PracticeServer
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import SeriesRef
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0)
 Make = Callable[[AsyncHttpClient, str], WebSeries]
 
 
 class Asked:
-    """Runs a source against a fake server and remembers what was requested."""
+    """Runs a source against a fake server and records the requests."""
 
     def __init__(self) -> None:
         self.server = PracticeServer()
@@ -51,7 +52,7 @@ def ask() -> Asked:
 
 @pytest.fixture(scope="session")
 def edited() -> Callable[[Callable[[Any], None]], ServerFault]:
-    """A fault that changes the JSON of an answer."""
+    """Return a fault that changes the JSON of a response."""
 
     def fault(change: Callable[[Any], None]) -> ServerFault:
         def spoil(good: Any) -> Any:

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.faults import ServerFault, failing
-from foretell.data import AsyncHttpClient, ServiceConfig, SourceError
-from foretell.data.series import LAGS, DbnomicsSeries, SeriesUnavailable
-from foretell.practice import PracticeDbnomics, SampleDbnomicsSeries
-from foretell.questions import AsOf
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.series.dbnomics import LAGS, DbnomicsSeries
+from foretell.data.series.series import SeriesUnavailable
+from foretell.data.service import ServiceConfig
+from foretell.practice.series import PracticeDbnomics, SampleDbnomicsSeries
+from foretell.questions.as_of import AsOf
 
 ABBEVILLE = "meteofrance/TEMPERATURE/celsius.07005.D"
 DAILY = SampleDbnomicsSeries(
@@ -40,7 +42,7 @@ def last_day(result: Any) -> str:
     return str(result.series.days[-1])
 
 
-def test_days_values_gaps_and_provenance(ask: Any) -> None:
+def test_a_series_has_days_values_and_provenance_and_skips_gaps(ask: Any) -> None:
     result = fetched(ask, AsOf.day("2026-01-06"))
     assert result.series.days.astype(str).tolist() == ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-05"]
     assert result.series.values.tolist() == [0.0, 0.25, 0.5, 1.0]
@@ -63,7 +65,7 @@ def test_a_month_is_known_after_its_end_and_not_at_its_beginning(ask: Any) -> No
     assert last_day(fetched(ask, AsOf.day("2025-06-30"), periods=MONTHLY, lag_days=0)) == "2025-06-01"
 
 
-def test_an_unknown_frequency_gets_the_slowest_rule(ask: Any) -> None:
+def test_an_unknown_frequency_gets_the_longest_lag(ask: Any) -> None:
     for frequency in (None, "now and then"):
         periods = SampleDbnomicsSeries(values=MONTHLY.values, frequency=frequency)
         with pytest.raises(SeriesUnavailable, match="nothing of"):
@@ -71,12 +73,12 @@ def test_an_unknown_frequency_gets_the_slowest_rule(ask: Any) -> None:
         assert last_day(fetched(ask, AsOf.day("2026-07-01"), periods=periods)) == "2025-01-01"
 
 
-def test_live_takes_what_is_there(ask: Any) -> None:
+def test_live_returns_all_values(ask: Any) -> None:
     result = fetched(ask, AsOf.day("2026-01-10", mode="live"))
     assert (last_day(result), result.revised) == ("2026-01-10", False)
 
 
-def test_no_such_series(ask: Any, edited: Callable[..., ServerFault]) -> None:
+def test_an_unknown_series_is_unavailable(ask: Any, edited: Callable[..., ServerFault]) -> None:
     with pytest.raises(SeriesUnavailable, match="no series 'a/b/c'"):
         fetched(ask, AsOf.day("2026-01-10"), series_id="a/b/c")
     with pytest.raises(SeriesUnavailable, match="no series"):
@@ -88,14 +90,14 @@ def test_a_negative_lag_is_refused() -> None:
         DbnomicsSeries(ServiceConfig(http=AsyncHttpClient()), lag_days=-1)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     day=st.dates(date(2025, 12, 1), date(2026, 3, 1)),
     hour=st.integers(0, 23),
     lag=st.one_of(st.none(), st.integers(0, 9)),
     frequency=st.sampled_from([*LAGS, None]),
 )
-def test_nothing_after_the_cutoff_comes_out(
+def test_no_value_after_the_cutoff_is_returned(
     ask: Any, day: date, hour: int, lag: int | None, frequency: str | None
 ) -> None:
     cutoff = AsOf(at=AsOf.day(day).at.replace(hour=hour))
@@ -105,7 +107,7 @@ def test_nothing_after_the_cutoff_comes_out(
     except SeriesUnavailable:
         return
     wait = timedelta(days=LAGS["daily"] if lag is None else lag)
-    assert all(cutoff.admits_day(one + wait) for one in series.days.tolist())
+    assert all(cutoff.admits_day(day + wait) for day in series.days.tolist())
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,7 @@ def test_nothing_after_the_cutoff_comes_out(
         (lambda body: body["series"]["docs"][0]["value"].pop(), "value is not as long as period_start_day"),
     ],
 )
-def test_a_changed_answer_names_the_field(
+def test_an_error_about_a_changed_response_names_the_field(
     ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     with pytest.raises(SourceError, match=field):
@@ -129,7 +131,7 @@ def test_a_changed_answer_names_the_field(
     ("column", "rubbish", "problem"),
     [("value", "warm", "value[0] is not a finite number"), ("period_start_day", "2026", "start_day[0] is not a date")],
 )
-def test_one_bad_row_costs_only_itself_and_is_named(
+def test_one_unreadable_row_is_left_out_and_noted(
     ask: Any, edited: Callable[..., ServerFault], column: str, rubbish: str, problem: str
 ) -> None:
     fault = edited(lambda body: body["series"]["docs"][0][column].__setitem__(0, rubbish))
@@ -138,6 +140,6 @@ def test_one_bad_row_costs_only_itself_and_is_named(
     assert problem in spoilt.notes[0]
 
 
-def test_a_dead_server_is_given_up(ask: Any) -> None:
+def test_a_server_that_keeps_failing_raises_source_error(ask: Any) -> None:
     with pytest.raises(SourceError, match="502"):
         fetched(ask, AsOf.day("2026-01-10"), faults=[failing(502)] * 3)

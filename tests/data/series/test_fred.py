@@ -1,4 +1,4 @@
-"""FRED by vintages: what was known then, not what is known now."""
+"""FRED by vintages: values as known at the cutoff, not as known now."""
 
 import traceback
 from collections.abc import Callable
@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from fakes.faults import ServerFault, busy, failing, garbled
 from fakes.markets import FakeFred
-from foretell.data import AsyncHttpClient, MalformedPayload, ServiceConfig, SourceError
-from foretell.data.series import FetchedSeries, FredSeries, SeriesUnavailable
-from foretell.data.series.fred import last_vintage
-from foretell.practice import SampleFredSeries, SampleFredValue
-from foretell.questions import AsOf
+from foretell.data.http import AsyncHttpClient, SourceError
+from foretell.data.payload import MalformedPayload
+from foretell.data.series.fred import FredSeries, last_vintage
+from foretell.data.series.series import FetchedSeries, SeriesUnavailable
+from foretell.data.service import ServiceConfig
+from foretell.practice.series import SampleFredSeries, SampleFredValue
+from foretell.questions.as_of import AsOf
 
 KEY = "canary-key-0123456789abcdef"
 TODAY = date(2026, 11, 1)
@@ -52,7 +54,7 @@ def shown(fetched: FetchedSeries) -> dict[str, float]:
     return dict(zip(fetched.series.days.astype(str).tolist(), fetched.series.values.tolist(), strict=True))
 
 
-def test_the_first_figure_then_the_corrected_one(ask: Any) -> None:
+def test_a_backtest_sees_the_figure_of_its_vintage_before_and_after_a_correction(ask: Any) -> None:
     before = ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"))
     after = ask(fake().server(), make(), "UNRATE", AsOf.day("2024-02-01"))
     assert shown(before) == {"2023-07-01": 3.5, "2023-08-01": 3.8}
@@ -60,7 +62,7 @@ def test_the_first_figure_then_the_corrected_one(ask: Any) -> None:
     assert (before.vintage, before.revised) == (date(2023, 9, 30), False)
 
 
-def test_the_request_names_one_vintage_and_nothing_later(ask: Any) -> None:
+def test_a_backtest_requests_one_vintage_and_no_later_day(ask: Any) -> None:
     ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"))
     (request,) = ask.server.requests
     assert request.path == "/fred/series/observations"
@@ -71,11 +73,11 @@ def test_the_request_names_one_vintage_and_nothing_later(ask: Any) -> None:
 @pytest.mark.parametrize(
     ("at", "vintage"), [("2025-03-10T23:59:59Z", "2025-03-09"), ("2025-03-10T03:00:00Z", "2025-03-08")]
 )
-def test_days_are_those_of_st_louis(at: str, vintage: str) -> None:
+def test_vintage_days_end_in_us_central_time(at: str, vintage: str) -> None:
     assert last_vintage(AsOf(at=at)).isoformat() == vintage
 
 
-def test_a_release_of_the_same_day_is_unknown(ask: Any) -> None:
+def test_a_release_on_the_day_of_the_cutoff_is_unknown(ask: Any) -> None:
     assert list(shown(ask(fake().server(), make(), "UNRATE", AsOf.day("2023-09-01")))) == ["2023-07-01"]
 
 
@@ -84,13 +86,13 @@ def test_without_vintages_a_backtest_is_refused(ask: Any) -> None:
         ask(fake().server(), make(), "SP500", AsOf.day("2025-01-20"))
 
 
-def test_revised_figures_only_on_request_and_marked(ask: Any) -> None:
+def test_revised_figures_are_read_only_on_request_and_marked(ask: Any) -> None:
     fetched = ask(fake().server(), make(allow_revised=True), "SP500", AsOf.day("2025-01-20"))
     assert (fetched.vintage, fetched.revised) == (None, True)
     assert list(shown(fetched))[-1] == "2025-01-19"
 
 
-def test_a_misspelt_id_is_told_from_a_missing_vintage(ask: Any) -> None:
+def test_a_misspelt_id_is_distinguished_from_a_missing_vintage(ask: Any) -> None:
     for source in (make(), make(allow_revised=True)):
         with pytest.raises(SeriesUnavailable, match="no series 'UNRTE'"):
             ask(fake().server(), source, "UNRTE", AsOf.day("2025-01-20"))
@@ -103,20 +105,20 @@ def test_live_reads_the_current_figures(ask: Any) -> None:
     assert "realtime_start" not in ask.server.requests[0].query
 
 
-def test_long_series_come_in_pages(ask: Any) -> None:
+def test_a_long_series_is_read_in_pages(ask: Any) -> None:
     fetched = ask(fake(page=7).server(), make(), "DAILY", AsOf.day("2025-03-01"))
     assert shown(fetched) == {(date(2025, 1, 1) + timedelta(days=i)).isoformat(): float(i) for i in range(40)}
     assert len(ask.server.requests) == 6
 
 
-def test_another_vintage_than_asked_for_is_an_error(ask: Any) -> None:
+def test_a_response_with_another_vintage_raises(ask: Any) -> None:
     with pytest.raises(MalformedPayload, match=r"field realtime_start is not the vintage asked for \(2023-09-30\)"):
         ask(fake(careless=True).server(), make(), "UNRATE", AsOf.day("2023-10-01"))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(offset=st.integers(-3, 60), hour=st.integers(0, 23), revised=st.booleans())
-def test_nothing_after_the_cutoff_comes_out(ask: Any, offset: int, hour: int, revised: bool) -> None:
+def test_no_value_after_the_cutoff_is_returned(ask: Any, offset: int, hour: int, revised: bool) -> None:
     at = AsOf.day(date(2025, 1, 1) + timedelta(days=offset)).at.replace(hour=hour)
     cutoff, server = AsOf(at=at), fake(careless=revised)
     try:
@@ -134,7 +136,7 @@ def test_nothing_after_the_cutoff_comes_out(ask: Any, offset: int, hour: int, re
         (lambda body: body.pop("realtime_end"), "realtime_end is missing"),
     ],
 )
-def test_a_changed_answer_names_the_field(
+def test_an_error_about_a_changed_response_names_the_field(
     ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     with pytest.raises(SourceError, match=f"field {field}"):
@@ -150,32 +152,32 @@ def test_a_changed_answer_names_the_field(
         (lambda row: row.update(realtime_end="soon"), "observations[0].realtime_end is not a date"),
     ],
 )
-def test_one_bad_row_costs_only_itself_and_is_named(
+def test_one_unreadable_row_is_left_out_and_noted(
     ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], problem: str
 ) -> None:
     fault = edited(lambda body: change(body["observations"][0]))
-    whole, spoilt = (ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), one) for one in ([], [fault]))
+    whole, spoilt = (ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), faults) for faults in ([], [fault]))
     assert spoilt.series.days.tolist() == whole.series.days.tolist()[1:]
     assert problem in spoilt.notes[0]
     assert whole.notes == ()
 
 
-def test_unknown_fields_do_not_matter(ask: Any, edited: Callable[..., ServerFault]) -> None:
+def test_unknown_fields_are_ignored(ask: Any, edited: Callable[..., ServerFault]) -> None:
     news = edited(lambda body: (body.update(news=1), body["observations"][0].update(extra={"a": 1})))
     assert shown(ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [news]))["2023-08-01"] == 3.8
 
 
-def test_half_an_answer_is_an_error(ask: Any) -> None:
+def test_a_truncated_response_raises(ask: Any) -> None:
     with pytest.raises(MalformedPayload, match="not JSON"):
         ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [garbled()])
 
 
-def test_a_busy_server_is_asked_again(ask: Any) -> None:
+def test_a_busy_server_is_retried(ask: Any) -> None:
     fetched = ask(fake().server(), make(), "UNRATE", AsOf.day("2023-10-01"), [busy(), failing(503)])
     assert shown(fetched)["2023-08-01"] == 3.8
 
 
-def test_the_key_shows_nowhere(ask: Any) -> None:
+def test_the_key_appears_in_no_error_or_repr(ask: Any) -> None:
     wrong = "canary-wrong-key"
     with pytest.raises(SourceError) as refused:
         ask(fake().server(), make(key=wrong), "UNRATE", AsOf.day("2023-10-01"))

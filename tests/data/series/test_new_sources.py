@@ -1,9 +1,10 @@
-"""Weather, conflict events, tables of Wikipedia, first figures and series of one's own: as known at the cutoff."""
+"""Weather, conflict events, tables of Wikipedia, first figures and the user's own series, as known at the cutoff."""
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +13,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.faults import inject
-from foretell.data import AsyncHttpClient, HttpLimits, ServiceAccess, ServiceConfig, SourceError
-from foretell.data.series import (
-    AcledSeries,
-    FetchedSeries,
-    FredSeries,
-    OpenMeteoSeries,
-    OwnSeries,
-    SeriesByProvider,
-    SeriesUnavailable,
-    WebSeries,
-    WikipediaSeries,
-)
-from foretell.data.series.open_meteo import ARCHIVE_LAG
-from foretell.data.series.wikipedia import read_table_id, table_number
+from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
+from foretell.data.series.acled import AcledSeries
+from foretell.data.series.fred import FredSeries
+from foretell.data.series.local import OwnSeries
+from foretell.data.series.open_meteo import ARCHIVE_LAG, OpenMeteoSeries
+from foretell.data.series.series import FetchedSeries, SeriesByProvider, SeriesUnavailable, WebSeries
+from foretell.data.series.wikipedia import WikipediaSeries, read_table_id, table_number
+from foretell.data.service import ServiceConfig
+from foretell.data.service_limits import ServiceAccess
 from foretell.data.wikipedia import article_tables
-from foretell.practice import (
+from foretell.practice.series import (
     PracticeAcled,
     PracticeFred,
     PracticeOpenMeteo,
-    PracticeServer,
     SampleConflictEvent,
     SampleFredSeries,
     SampleFredValue,
-    json_response,
-    small_world,
-    wikipedia_server,
 )
-from foretell.questions import AsOf, Question, SeriesRef, Target, instant
-from foretell.tools import FenceRules, FetchSeries, FetchWeather, ToolFailed, about_weather
+from foretell.practice.server import PracticeServer, json_response
+from foretell.practice.web import small_world, wikipedia_server
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, SeriesRef, Target
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.series import FetchSeries, FetchWeather, about_weather
+from foretell.tools.tool import ToolFailed
 
 QUICK = HttpLimits(attempts=1, total_seconds=5.0)
 TODAY = date(2026, 6, 30)
@@ -49,11 +46,11 @@ KEY = "me@example.org:canary-password"
 
 
 def degrees(day: date) -> float:
-    """Every day its own number, so that any later one would show."""
+    """Return a different number for every day, so that values of later days are recognised."""
     return float(day.toordinal() - date(2026, 1, 1).toordinal())
 
 
-def asked(
+def use_source(
     plugin: Callable[[ServiceConfig], WebSeries],
     server: PracticeServer,
     id: str,
@@ -79,34 +76,39 @@ def weather(hours: float = 0.0) -> PracticeServer:
     return PracticeOpenMeteo(degrees, today=TODAY, offset=timedelta(hours=hours)).server()
 
 
-def test_observations_count_when_the_archive_had_them() -> None:
-    then = shown(asked(OpenMeteoSeries, weather(), f"observed/{OSLO}/temperature_2m_max", AsOf.day("2026-05-20")))
+def test_observations_are_known_after_the_delay_of_the_archive() -> None:
+    then = shown(use_source(OpenMeteoSeries, weather(), f"observed/{OSLO}/temperature_2m_max", AsOf.day("2026-05-20")))
     assert max(then) == "2026-05-14"
     assert then["2026-05-14"] == degrees(date(2026, 5, 14))
-    live = shown(asked(OpenMeteoSeries, weather(), f"observed/{OSLO}/precipitation_sum", AsOf.day(TODAY, "live")))
+    live = shown(use_source(OpenMeteoSeries, weather(), f"observed/{OSLO}/precipitation_sum", AsOf.day(TODAY, "live")))
     assert max(live) == "2026-06-25"
 
 
 def test_a_forecast_is_dated_by_the_day_it_was_made() -> None:
     cutoff = AsOf.day("2026-05-20")
-    found = shown(asked(OpenMeteoSeries, weather(), f"forecast3/{OSLO}/temperature_2m_max", cutoff))
-    # The last run that was out by the cutoff is that of the day before.
-    assert max(found) == "2026-05-19"
-    assert found["2026-05-19"] == degrees(date(2026, 5, 22)) + 0.3
-    far_west = shown(asked(OpenMeteoSeries, weather(-10), f"forecast3/{OSLO}/temperature_2m_max", cutoff))
-    far_east = shown(asked(OpenMeteoSeries, weather(+10), f"forecast3/{OSLO}/temperature_2m_max", cutoff))
+    forecasts = shown(use_source(OpenMeteoSeries, weather(), f"forecast3/{OSLO}/temperature_2m_max", cutoff))
+    # The last run published by the cutoff is that of the day before.
+    assert max(forecasts) == "2026-05-19"
+    assert forecasts["2026-05-19"] == degrees(date(2026, 5, 22)) + 0.3
+    far_west = shown(use_source(OpenMeteoSeries, weather(-10), f"forecast3/{OSLO}/temperature_2m_max", cutoff))
+    far_east = shown(use_source(OpenMeteoSeries, weather(+10), f"forecast3/{OSLO}/temperature_2m_max", cutoff))
     assert (max(far_west), max(far_east)) == ("2026-05-19", "2026-05-20")
-    total = shown(asked(OpenMeteoSeries, weather(), f"forecast1/{OSLO}/precipitation_sum", cutoff))
+    total = shown(use_source(OpenMeteoSeries, weather(), f"forecast1/{OSLO}/precipitation_sum", cutoff))
     assert total["2026-05-10"] == pytest.approx(24 * (degrees(date(2026, 5, 11)) + 0.1))
 
 
 @pytest.mark.parametrize(("mode", "first", "last"), [("backtest", 0.2, 0.7), ("live", 0.1, 0.7)])
-def test_what_was_forecast_for_the_days_ahead(mode: Any, first: float, last: float) -> None:
+def test_forecasts_known_at_the_cutoff_are_listed_for_the_days_after_it(mode: Any, first: float, last: float) -> None:
     as_of = AsOf.day("2026-05-20") if mode == "backtest" else AsOf.day(TODAY, "live")
-    (line,) = asked(
-        OpenMeteoSeries, weather(), f"observed/{OSLO}/temperature_2m_max", as_of, lambda s, r: s.ahead(r, as_of)
-    )
+    today = partial(OpenMeteoSeries, clock=lambda: instant(TODAY))
+    (line,) = use_source(today, weather(), f"observed/{OSLO}/temperature_2m_max", as_of, lambda s, r: s.ahead(r, as_of))
     day = as_of.at.date()
+    # The newest forecasts as series are dated by the cutoff's day. A day later, a live cutoff is that of a backtest.
+    newest = shown(use_source(today, weather(), f"ahead6/{OSLO}/temperature_2m_max", as_of))
+    assert newest == {str(day): pytest.approx(degrees(day + timedelta(days=6)) + (0.6 if mode == "live" else 0.7))}
+    late = partial(OpenMeteoSeries, clock=lambda: instant(TODAY) + timedelta(days=2))
+    over = shown(use_source(late, weather(), f"ahead6/{OSLO}/temperature_2m_max", as_of))
+    assert over == {str(day): pytest.approx(degrees(day + timedelta(days=6)) + 0.7)}
     assert f"{degrees(day + timedelta(days=1)) + first:.4g} for {day + timedelta(days=1)}" in line
     assert line.endswith(f"for {day + timedelta(days=7 if mode == 'live' else 6)}")
     assert line.count(" for ") == (7 if mode == "live" else 6)
@@ -116,16 +118,16 @@ def test_what_was_forecast_for_the_days_ahead(mode: Any, first: float, last: flo
 @pytest.mark.parametrize(
     "id", ["observed/1/x_max", "observed/95,10/t_max", "forecast9/1,1/t_max", "t", f"observed/{OSLO}/code"]
 )
-def test_what_names_no_weather_is_told(id: str) -> None:
+def test_an_invalid_weather_id_is_unavailable(id: str) -> None:
     with pytest.raises(SeriesUnavailable, match="names no weather"):
-        asked(OpenMeteoSeries, weather(), id, AsOf.day(TODAY))
+        use_source(OpenMeteoSeries, weather(), id, AsOf.day(TODAY))
 
 
-def test_a_refusal_of_the_weather_service_is_told() -> None:
+def test_the_error_quotes_the_refusal_of_the_weather_service() -> None:
     server = weather()
     inject(server, lambda _: json_response({"error": True, "reason": "Data corrupted at path"}, 400))
     with pytest.raises(SeriesUnavailable, match="Data corrupted"):
-        asked(OpenMeteoSeries, server, f"observed/{OSLO}/t_max", AsOf.day(TODAY))
+        use_source(OpenMeteoSeries, server, f"observed/{OSLO}/t_max", AsOf.day(TODAY))
 
 
 def event(n: int, day: str, changed: str, **more: Any) -> SampleConflictEvent:
@@ -144,10 +146,10 @@ DELETED = {"IRQ7": datetime(2026, 6, 1, tzinfo=UTC), "IRQ8": datetime(2026, 1, 1
 
 
 def conflict(as_of: AsOf, id: str = "Iraq/Protests", password: str = "canary-password") -> FetchedSeries:
-    return asked(AcledSeries, PracticeAcled(EVENTS, password=password, deleted=DELETED).server(), id, as_of)
+    return use_source(AcledSeries, PracticeAcled(EVENTS, password=password, deleted=DELETED).server(), id, as_of)
 
 
-def test_only_rows_that_stood_unchanged_since_the_cutoff_are_counted() -> None:
+def test_conflict_rows_changed_after_the_cutoff_are_not_counted() -> None:
     then = conflict(AsOf.day("2026-05-10"))
     assert shown(then) == {"2026-05-01": 1.0, "2026-05-02": 0.0, "2026-05-03": 1.0}
     assert then.notes == ("3 rows changed since, 1 rows of all countries deleted since",)
@@ -157,7 +159,7 @@ def test_only_rows_that_stood_unchanged_since_the_cutoff_are_counted() -> None:
     assert shown(conflict(AsOf.day("2026-05-10"), "Iraq/Protests/2 days")) == {"2026-05-02": 1.0, "2026-05-03": 1.0}
 
 
-def test_without_the_right_password_or_events_there_is_no_series() -> None:
+def test_a_wrong_password_or_no_events_makes_a_conflict_series_unavailable() -> None:
     with pytest.raises(SourceError) as refused:
         conflict(AsOf.day("2026-05-10"), password="another")
     assert "canary-password" not in str(refused.value)
@@ -166,9 +168,9 @@ def test_without_the_right_password_or_events_there_is_no_series() -> None:
             conflict(AsOf.day("2026-05-10"), id)
 
 
-def test_a_rating_of_a_table_month_by_month() -> None:
+def test_a_number_of_a_wikipedia_table_is_read_month_by_month() -> None:
     def rated(id: str, as_of: AsOf) -> dict[str, float]:
-        return shown(asked(WikipediaSeries, wikipedia_server(small_world()), id, as_of))
+        return shown(use_source(WikipediaSeries, wikipedia_server(small_world()), id, as_of))
 
     ada = rated("Practice rankings/Ada Berg/Rating", AsOf.day("2026-07-01"))
     assert list(ada.items())[-2:] == [("2026-06-01", 2801.0), ("2026-07-01", 2799.0)]
@@ -179,7 +181,7 @@ def test_a_rating_of_a_table_month_by_month() -> None:
             rated(id, AsOf.day("2026-07-01"))
 
 
-def test_tables_with_spans_marks_and_nested_ones() -> None:
+def test_tables_with_spans_markup_and_nested_tables_are_parsed() -> None:
     (table,) = article_tables(
         "== Women ==\n{| class=wikitable\n|+ Records\n! scope=col | Event\n! colspan=2 | Time <ref>x</ref>\n! Name\n"
         "|-\n"
@@ -200,8 +202,8 @@ def test_tables_with_spans_marks_and_nested_ones() -> None:
 
 
 @given(st.text(alphabet="{|}!-+\n ab=[]'\"23rowspan", max_size=200))
-@settings(deadline=None, max_examples=60)
-def test_any_wikitext_has_tables_or_none(source: str) -> None:
+@settings(max_examples=60)
+def test_parsing_tables_of_any_wikitext_does_not_fail(source: str) -> None:
     for table in article_tables("{|\n! a\n" + source + "\n|}"):
         assert all(len(row) == len(table.columns) for row in table.rows)
 
@@ -215,22 +217,22 @@ FIRST = SampleFredSeries(
 )
 
 
-def test_figures_as_first_published_and_the_release_calendar() -> None:
+def test_fred_returns_first_published_figures_and_the_release_calendar() -> None:
     def fred() -> PracticeServer:
         return PracticeFred({"UNRATE": FIRST}, key=KEY, today=TODAY).server()
 
     cutoff = AsOf.day("2026-06-10")
-    assert shown(asked(FredSeries, fred(), "UNRATE/initial", cutoff)) == {"2026-03-01": 4.0, "2026-04-01": 5.0}
-    assert shown(asked(FredSeries, fred(), "UNRATE/initial", AsOf.day("2026-05-05"))) == {"2026-03-01": 4.0}
-    (then,) = asked(FredSeries, fred(), "UNRATE", cutoff, lambda source, ref: source.ahead(ref, cutoff))
+    assert shown(use_source(FredSeries, fred(), "UNRATE/initial", cutoff)) == {"2026-03-01": 4.0, "2026-04-01": 5.0}
+    assert shown(use_source(FredSeries, fred(), "UNRATE/initial", AsOf.day("2026-05-05"))) == {"2026-03-01": 4.0}
+    (then,) = use_source(FredSeries, fred(), "UNRATE", cutoff, lambda source, ref: source.ahead(ref, cutoff))
     assert "2026-06-09, 2026-06-08, 2026-06-05" in then
     assert "2026-06-10" not in then
     live = AsOf.day(TODAY, "live")
-    lines = asked(FredSeries, fred(), "UNRATE", live, lambda source, ref: source.ahead(ref, live))
+    lines = use_source(FredSeries, fred(), "UNRATE", live, lambda source, ref: source.ahead(ref, live))
     assert lines[1].startswith("next releases scheduled for 2026-07-01, 2026-07-02")
 
 
-def test_own_series_are_cut_at_the_cutoff(tmp_path: Path) -> None:
+def test_series_of_the_user_end_at_the_cutoff(tmp_path: Path) -> None:
     (tmp_path / "sales.csv").write_text("date,value\n2026-01-01,1\n2026-02-01,2\n2026-03-01,3\n")
 
     async def run(id: str, as_of: AsOf, path: Path = tmp_path) -> list[float]:
@@ -256,10 +258,12 @@ LATE_NEWS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["observed", "forecast1", "forecast7", "acled", "wikipedia", "first figures"])
-@settings(deadline=None, max_examples=4)
+@pytest.mark.parametrize(
+    "name", ["observed", "forecast1", "forecast7", "ahead0", "ahead6", "acled", "wikipedia", "first figures"]
+)
+@settings(max_examples=4)
 @given(offset=st.integers(0, 60), hour=st.integers(0, 23), zone=st.integers(-11, 13))
-def test_nothing_after_the_cutoff_comes_out(name: str, offset: int, hour: int, zone: int) -> None:
+def test_no_value_after_the_cutoff_is_returned(name: str, offset: int, hour: int, zone: int) -> None:
     cutoff = AsOf(at=datetime(2026, 4, 20, hour, tzinfo=UTC) + timedelta(days=offset))
     fred = PracticeFred({"UNRATE": FIRST}, key=KEY, today=TODAY)
     sources: dict[str, tuple[Any, PracticeServer, str]] = {
@@ -269,25 +273,29 @@ def test_nothing_after_the_cutoff_comes_out(name: str, offset: int, hour: int, z
     }
     plugin, server, id = sources.get(name, (OpenMeteoSeries, weather(zone), f"{name}/{OSLO}/temperature_2m_max"))
     try:
-        found = shown(asked(plugin, server, id, cutoff))
+        values = shown(use_source(plugin, server, id, cutoff))
     except SeriesUnavailable:
         return
-    assert all(cutoff.admits_day(date.fromisoformat(day)) for day in found)
+    assert all(cutoff.admits_day(date.fromisoformat(day)) for day in values)
     if name == "observed":
-        assert all(cutoff.admits_day(date.fromisoformat(day) + timedelta(days=ARCHIVE_LAG - 1)) for day in found)
+        assert all(cutoff.admits_day(date.fromisoformat(day) + timedelta(days=ARCHIVE_LAG - 1)) for day in values)
+    if name.startswith("ahead"):
+        ((day, value),) = values.items()
+        lead = round(10 * (value - degrees(date.fromisoformat(day) + timedelta(days=int(name[-1])))))
+        assert lead >= int(name[-1]) - 1, "it was made before the cutoff, which may be in the day after its own"
     if name.startswith("forecast"):
         lead = int(name[-1])
         assert all(
             value == pytest.approx(degrees(date.fromisoformat(day) + timedelta(days=lead)) + lead / 10)
-            for day, value in found.items()
+            for day, value in values.items()
         )
     if name == "acled":
-        assert sum(found.values()) == sum(cutoff.admits(one.changed) for one in LATE_NEWS)
+        assert sum(values.values()) == sum(cutoff.admits(news.changed) for news in LATE_NEWS)
     if name == "wikipedia":
-        assert (2822.0 in found.values()) == (cutoff.at >= instant("2026-09-02"))
+        assert (2822.0 in values.values()) == (cutoff.at >= instant("2026-09-02"))
 
 
-def test_an_agent_is_shown_what_was_known_of_the_days_ahead() -> None:
+def test_an_agent_sees_forecasts_known_at_the_cutoff() -> None:
     async def run() -> str:
         async with weather() as server, AsyncHttpClient(limits=QUICK) as http:
             weather_source = OpenMeteoSeries(ServiceConfig(http=http, address=server.url))
@@ -298,7 +306,7 @@ def test_an_agent_is_shown_what_was_known_of_the_days_ahead() -> None:
             as_of = AsOf.day("2026-05-20")
             tool = FetchSeries(question=question, source=SeriesByProvider({"open_meteo": weather_source}))
             (item,) = (await tool.use({}, as_of)).items
-            admitted = FenceRules(as_of=as_of, question=question).admit(item, "fetch_series")
+            admitted = LeakageRules(as_of=as_of, question=question).admit(item, "fetch_series")
             return getattr(admitted, "text", "refused")
 
     text = asyncio.run(run())
@@ -306,7 +314,7 @@ def test_an_agent_is_shown_what_was_known_of_the_days_ahead() -> None:
     assert text.splitlines()[-1] == "2026-05-14, 133"
 
 
-def test_an_agent_asks_for_the_weather_of_a_place() -> None:
+def test_an_agent_can_request_the_weather_of_a_place() -> None:
     question = Question(
         id="KXHIGHNY", source="kalshi", text="Highest temperature in NYC on May 22?", due=instant("2026-05-20")
     )
@@ -319,7 +327,7 @@ def test_an_agent_asks_for_the_weather_of_a_place() -> None:
             source = SeriesByProvider({"open_meteo": OpenMeteoSeries(ServiceConfig(http=http, address=server.url))})
             as_of = AsOf.day("2026-05-20")
             (item,) = (await FetchWeather(source=source).use(arguments, as_of)).items
-            return getattr(FenceRules(as_of=as_of, question=question).admit(item, "fetch_series"), "text", "refused")
+            return getattr(LeakageRules(as_of=as_of, question=question).admit(item, "fetch_series"), "text", "refused")
 
     text = asyncio.run(run(place="40.78, -73.97", quantity="temperature_2m_max"))
     assert text.startswith("unit: °C\nforecasts of temperature_2m_max known by then: 140.2 for 2026-05-21")

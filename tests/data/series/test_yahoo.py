@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fakes.faults import ServerFault, busy, failing
-from foretell.data import ServiceConfig, SourceError
-from foretell.data.series import SeriesUnavailable, YahooSeries
-from foretell.practice import PracticeYahoo, SampleShare, SampleShareSplit
-from foretell.questions import AsOf
+from foretell.data.http import SourceError
+from foretell.data.series.series import SeriesUnavailable
+from foretell.data.series.yahoo import YahooSeries
+from foretell.data.service import ServiceConfig
+from foretell.practice.series import PracticeYahoo, SampleShare, SampleShareSplit
+from foretell.questions.as_of import AsOf
 
 NEW_YORK = ZoneInfo("America/New_York")
 
@@ -31,7 +33,7 @@ def shown(series: Any) -> dict[str, float]:
     return {day: round(value, 6) for day, value in zip(series.days.astype(str).tolist(), series.values, strict=True)}
 
 
-# A four-for-one on 3 June, a one-for-ten on 1 September: prices as people really paid them.
+# A four-for-one split on 3 June and a one-for-ten split on 1 September, with the prices actually paid.
 PAID = {"2024-05-30": 400.0, "2024-05-31": 404.0, "2024-06-03": 102.0, "2024-08-30": 90.0, "2024-09-03": 910.0}
 SPLITS = (
     SampleShareSplit(at=opening("2024-06-03"), numerator=4, denominator=1),
@@ -46,16 +48,16 @@ def fetched(
     return ask(PracticeYahoo({"ACME": share, "BNY": share}).server(), make, ticker, as_of, faults).series
 
 
-def test_before_any_split_the_prices_are_those_that_were_paid(ask: Any) -> None:
+def test_closes_before_any_split_are_the_prices_paid_then(ask: Any) -> None:
     assert shown(fetched(ask, SHARE, AsOf.day("2024-06-01"))) == {"2024-05-30": 400.0, "2024-05-31": 404.0}
 
 
-def test_splits_up_to_the_cutoff_leave_no_jump_and_later_ones_no_trace(ask: Any) -> None:
+def test_splits_up_to_the_cutoff_are_adjusted_for_and_later_ones_undone(ask: Any) -> None:
     series = fetched(ask, SHARE, AsOf.day("2024-08-31"))
     assert shown(series) == {"2024-05-30": 100.0, "2024-05-31": 101.0, "2024-06-03": 102.0, "2024-08-30": 90.0}
 
 
-def test_after_all_splits_everything_is_on_the_newest_basis(ask: Any) -> None:
+def test_after_all_splits_closes_are_on_the_newest_share_basis(ask: Any) -> None:
     assert shown(fetched(ask, SHARE, AsOf.day("2024-12-01")))["2024-05-30"] == 1000.0
 
 
@@ -67,7 +69,7 @@ def test_the_request_reaches_past_the_cutoff_to_learn_of_later_splits(ask: Any) 
     assert (request.query["interval"], request.query["events"]) == ("1d", "div,splits")
 
 
-def test_a_renamed_share_is_asked_for_by_its_present_name(ask: Any) -> None:
+def test_a_renamed_share_is_requested_under_its_present_symbol(ask: Any) -> None:
     assert len(fetched(ask, SHARE, AsOf.day("2024-12-01"), ticker="BK")) == 5
     assert ask.server.requests[0].path.endswith("/BNY")
 
@@ -80,7 +82,7 @@ def test_a_renamed_share_is_asked_for_by_its_present_name(ask: Any) -> None:
         ("America/New_York", 9, "2024-07-15T13:00:00+00:00"),
     ],
 )
-def test_a_session_belongs_to_its_exchange_s_day(ask: Any, zone: str, hour: int, stamp: str) -> None:
+def test_a_session_is_dated_in_the_time_zone_of_its_exchange(ask: Any, zone: str, hour: int, stamp: str) -> None:
     at = datetime.fromisoformat(stamp)
     day = "2024-01-15" if "-01-" in stamp else "2024-07-15"
     assert opening(day, zone, hour, 0) == at
@@ -94,18 +96,20 @@ def test_an_unknown_zone_falls_back_to_the_offset(ask: Any) -> None:
 
 
 @pytest.mark.parametrize(("at", "known"), [("2024-05-31T21:00:00Z", 1), ("2024-05-31T23:59:59.999999Z", 2)])
-def test_the_day_of_the_cutoff_counts_when_it_is_over(ask: Any, at: str, known: int) -> None:
+def test_the_day_of_the_cutoff_is_known_once_its_session_is_over(ask: Any, at: str, known: int) -> None:
     assert len(fetched(ask, SHARE, AsOf(at=at))) == known
 
 
 def test_a_session_that_runs_into_the_next_day_is_not_known_at_midnight(ask: Any) -> None:
-    late = SampleShare(sessions=((opening("2024-05-30"), 1.0), (opening("2024-05-31"), 2.0)), hours=timedelta(hours=20))
-    assert len(fetched(ask, late, AsOf.day("2024-05-31"))) == 1
-    unknown = SampleShare(sessions=late.sessions, hours=None)
+    share = SampleShare(
+        sessions=((opening("2024-05-30"), 1.0), (opening("2024-05-31"), 2.0)), hours=timedelta(hours=20)
+    )
+    assert len(fetched(ask, share, AsOf.day("2024-05-31"))) == 1
+    unknown = SampleShare(sessions=share.sessions, hours=None)
     assert len(fetched(ask, unknown, AsOf.day("2024-05-31"))) == 1
 
 
-def test_a_lost_close_is_taken_from_the_last_trade_of_that_day_only(ask: Any) -> None:
+def test_a_missing_close_is_taken_only_from_the_last_trade_of_that_day(ask: Any) -> None:
     sessions = ((opening("2024-05-30"), None), (opening("2024-05-31"), None))
     quote = (opening("2024-05-31") + timedelta(hours=6.5), 7.0)
     series = fetched(ask, SampleShare(sessions=sessions, quote=quote), AsOf.day("2024-05-31"))
@@ -114,7 +118,7 @@ def test_a_lost_close_is_taken_from_the_last_trade_of_that_day_only(ask: Any) ->
         fetched(ask, SampleShare(sessions=sessions), AsOf.day("2024-05-31"))
 
 
-def test_no_such_ticker_and_no_prices(ask: Any, edited: Callable[..., ServerFault]) -> None:
+def test_an_unknown_ticker_or_one_without_prices_is_unavailable(ask: Any, edited: Callable[..., ServerFault]) -> None:
     with pytest.raises(SeriesUnavailable, match="no ticker 'NOPE'"):
         fetched(ask, SHARE, AsOf.day("2024-06-01"), ticker="NOPE")
     with pytest.raises(SeriesUnavailable, match="no prices of 'ACME'"):
@@ -123,7 +127,7 @@ def test_no_such_ticker_and_no_prices(ask: Any, edited: Callable[..., ServerFaul
         fetched(ask, SampleShare(sessions=()), AsOf.day("2024-06-01"))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     day=st.dates(date(2024, 5, 1), date(2024, 12, 1)),
     hour=st.integers(0, 23),
@@ -131,8 +135,10 @@ def test_no_such_ticker_and_no_prices(ask: Any, edited: Callable[..., ServerFaul
         st.dates(date(2024, 5, 1), date(2025, 6, 1)), st.tuples(st.integers(1, 20), st.integers(1, 20)), max_size=4
     ),
 )
-def test_the_future_changes_nothing(ask: Any, day: date, hour: int, splits: dict[date, tuple[int, int]]) -> None:
-    """What comes out is the same with and without all sessions and splits after the cutoff."""
+def test_data_after_the_cutoff_does_not_change_the_series(
+    ask: Any, day: date, hour: int, splits: dict[date, tuple[int, int]]
+) -> None:
+    """The series is the same with and without all sessions and splits after the cutoff."""
     cutoff = AsOf(at=AsOf.day(day).at.replace(hour=hour))
     all_splits = tuple(
         SampleShareSplit(at=opening(d.isoformat()), numerator=n, denominator=m) for d, (n, m) in splits.items()
@@ -141,8 +147,8 @@ def test_the_future_changes_nothing(ask: Any, day: date, hour: int, splits: dict
     sessions = tuple((opening(d.isoformat()), 50.0 + i) for i, d in enumerate(days))
     whole = SampleShare(sessions=sessions, splits=all_splits)
     past = SampleShare(
-        sessions=tuple(one for one in sessions if cutoff.admits(one[0])),
-        splits=tuple(one for one in all_splits if cutoff.admits(one.at)),
+        sessions=tuple(session for session in sessions if cutoff.admits(session[0])),
+        splits=tuple(split for split in all_splits if cutoff.admits(split.at)),
     )
     try:
         then = shown(fetched(ask, past, cutoff))
@@ -153,7 +159,7 @@ def test_the_future_changes_nothing(ask: Any, day: date, hour: int, splits: dict
     except SeriesUnavailable:
         now = {}
     assert now == pytest.approx(then)
-    assert all(cutoff.admits_day(date.fromisoformat(one)) for one in now)
+    assert all(cutoff.admits_day(date.fromisoformat(day)) for day in now)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +180,7 @@ def test_the_future_changes_nothing(ask: Any, day: date, hour: int, splits: dict
         (lambda body: body["chart"]["result"][0]["meta"].update(exchangeTimezoneName="?", gmtoffset=1e9), "gmtoffset"),
     ],
 )
-def test_a_changed_answer_names_the_field(
+def test_an_error_about_a_changed_response_names_the_field(
     ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], field: str
 ) -> None:
     with pytest.raises(SourceError, match=field):
@@ -191,7 +197,7 @@ def test_a_changed_answer_names_the_field(
         ),
     ],
 )
-def test_one_bad_row_costs_only_itself_and_is_named(
+def test_one_unreadable_row_is_left_out_and_noted(
     ask: Any, edited: Callable[..., ServerFault], change: Callable[[Any], None], problem: str
 ) -> None:
     fault = edited(lambda body: change(body["chart"]["result"][0]))
@@ -205,7 +211,7 @@ def _first_split(body: Any) -> dict[str, Any]:
     return next(iter(body["chart"]["result"][0]["events"]["splits"].values()))
 
 
-def test_a_busy_server_is_asked_again_and_a_dead_one_given_up(ask: Any) -> None:
+def test_a_busy_server_is_retried_and_one_that_keeps_failing_raises(ask: Any) -> None:
     assert len(fetched(ask, SHARE, AsOf.day("2024-12-01"), [busy(), busy()])) == 5
     with pytest.raises(SourceError, match="500"):
         fetched(ask, SHARE, AsOf.day("2024-12-01"), [failing()] * 3)

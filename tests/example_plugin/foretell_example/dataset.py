@@ -1,11 +1,13 @@
 """A data set: `example_set`, or `example_set:N` for N questions."""
 
-from foretell.data.datasets import DatasetRequest, QuestionSet
-from foretell.questions import Question, Resolution, Target
+from foretell.data.datasets.dataset import DatasetRequest
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
 
 
 def example_set(request: DatasetRequest) -> QuestionSet:
-    """Questions that all come true."""
+    """Return questions that all come true."""
     questions = tuple(
         Question(
             id=f"example/{n}", source="example", text=f"Will {n} happen?", due="2025-01-05", targets=(Target(id="yes"),)

@@ -1,15 +1,16 @@
-"""A way to judge the leaves of a tree."""
+"""A grounder, which estimates the leaves of a tree."""
 
 from typing import Any
 
-from foretell.forecasters.tree import Grounding, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
+from foretell.forecasters.tree.proposition import Grounding
 
 
 class ExampleGrounder:
-    """Finds every claim as likely as not."""
+    """Gives every claim a probability of 0.5."""
 
     name = "example_grounder"
 
     async def ground(self, leaf: Leaf, context: Any) -> GroundingResult:
-        """Probability, report and sources."""
+        """Return probability, report and sources."""
         return GroundingResult(p=0.5, grounding=Grounding(grounder=self.name, report="nothing is known"))

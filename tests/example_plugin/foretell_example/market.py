@@ -5,19 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from foretell.data import Payload, ServiceConfig
-from foretell.data.markets import (
-    CataloguePage,
-    ListedEvent,
-    ListingFilter,
-    ListingReport,
-    Market,
-    MarketEvents,
-    MarketRef,
-    PricePoint,
-    daily_history,
-)
-from foretell.questions import AsOf, Question, Target
+from foretell.data.markets.listing import CataloguePage, ListedEvent, ListingFilter, ListingReport, MarketEvents
+from foretell.data.markets.market import Market, MarketRef, PricePoint, daily_history
+from foretell.data.payload import Payload
+from foretell.data.service import ServiceConfig
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import Question, Target
 
 LISTED: list[dict[str, Any]] = [{"id": "m1", "title": "Will it rain?", "result": "yes"}]
 
@@ -29,12 +22,12 @@ class Client:
     config: ServiceConfig
 
     async def rows(self) -> list[Payload]:
-        """What the platform lists."""
+        """Return what the platform lists."""
         return [Payload(value=row, url="https://example-market.test/api") for row in LISTED]
 
 
 class Events(MarketEvents):
-    """What is listed now."""
+    """The events that are listed now."""
 
     platform = "example_market"
 
@@ -42,15 +35,15 @@ class Events(MarketEvents):
         self.client = client
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
-        """The only page."""
+        """Return the only page."""
         return CataloguePage(rows=await self.client.rows())
 
     async def fetch(self, id: str) -> Payload:
-        """One row by its id."""
+        """Return one row by its id."""
         return next(row for row in await self.client.rows() if row.need("id").text() == id)
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
-        """One row as an event."""
+        """Return a row as an event."""
         question = Question(
             id=f"example_market/{row.need('id').text()}",
             source="example_market",
@@ -64,13 +57,13 @@ class Events(MarketEvents):
 
 @dataclass(frozen=True)
 class Prices:
-    """What a market cost."""
+    """Past prices of a market."""
 
     client: Client
     platform = "example_market"
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
-        """One price, of the first of January."""
+        """Return one price, of 1 January."""
         return daily_history(ref, [PricePoint(at=datetime(2025, 1, 1, tzinfo=UTC), p=0.25)], as_of, days)
 
 

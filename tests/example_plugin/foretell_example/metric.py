@@ -1,4 +1,4 @@
-"""A metric: here the Brier score under a name of its own."""
+"""A metric: here the Brier score under another name."""
 
 from dataclasses import replace
 

@@ -1,6 +1,8 @@
 """A model provider."""
 
-from foretell.models import Provider, ProviderConfig, Reply, Request, TokenCount, TokenPrice
+from foretell.models.model import Reply, Request, TokenCount
+from foretell.models.provider import Provider, ProviderConfig
+from foretell.models.token_price import TokenPrice
 
 
 class Shouting:
@@ -10,12 +12,12 @@ class Shouting:
         self._key = config.key
 
     async def complete(self, request: Request) -> Reply:
-        """One request, one reply."""
+        """Answer a request."""
         text = request.messages[-1].text.upper()
         return Reply(text=text, model=request.model, tokens=TokenCount(input=100, output=10))
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing, because nothing is open."""
 
 
 PROVIDER = Provider(

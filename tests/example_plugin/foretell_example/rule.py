@@ -1,4 +1,4 @@
-"""A way to join the children of a claim: here a built-in rule under a name of its own."""
+"""A synthesis rule, which combines the children of a claim: here a built-in rule under another name."""
 
 from dataclasses import replace
 

@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime
 
-from foretell.data import ServiceConfig
-from foretell.data.search import SearchHit
-from foretell.questions import AsOf
+from foretell.data.search.engine import SearchHit
+from foretell.data.service import ServiceConfig
+from foretell.questions.as_of import AsOf
 
 
 class ExampleNews:
-    """Finds the query itself; a real engine would ask `config.http`."""
+    """Returns the query itself; a real engine would use `config.http`."""
 
     name = "example_news"
     filters_dates = True
@@ -19,7 +19,7 @@ class ExampleNews:
         self._address = config.address or "https://news.example.org"
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
-        """At most `limit` results that were published by the cutoff."""
+        """Return at most `limit` results that were published by the cutoff."""
         published = datetime(2025, 1, 1, tzinfo=UTC)
         hit = SearchHit(url=f"{self._address}/1", title=query, snippet="news", published=published)
         return [hit][:limit] if as_of.admits(published) else []

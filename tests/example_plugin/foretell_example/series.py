@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from foretell.data import ServiceConfig
-from foretell.data.series import Series
-from foretell.questions import AsOf, SeriesRef
+from foretell.data.series.series import Series
+from foretell.data.service import ServiceConfig
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import SeriesRef
 
 
 class ExampleSeries:
@@ -16,6 +17,6 @@ class ExampleSeries:
         self._http = config.http
 
     async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Series:
-        """The series as known at the cutoff."""
+        """Return the series as known at the cutoff."""
         days = np.datetime64("2025-01-01") + np.arange(10)
         return Series(id=ref.id, days=days, values=np.arange(10.0)).until(as_of)

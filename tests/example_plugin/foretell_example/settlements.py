@@ -1,9 +1,10 @@
-"""How the market's questions came out: apart, so that whoever forecasts never loads it."""
+"""Outcomes of the market's questions. They are in a module of their own, so that forecasters never load them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foretell.questions import Question, Resolution
+from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
 from foretell_example.market import Client
 
 
@@ -15,7 +16,7 @@ class Settlements:
     platform = "example_market"
 
     async def settlements(self, questions: Sequence[Question]) -> list[Resolution]:
-        """Those that are known."""
+        """Return the known outcomes."""
         results = {row.need("id").text(): row.need("result").text() for row in await self.client.rows()}
         return [
             Resolution(

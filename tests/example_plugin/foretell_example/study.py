@@ -1,7 +1,7 @@
 """A study."""
 
-from foretell.report import StudyResult
-from foretell.studies import StudyOptions
+from foretell.report.study_result import StudyResult
+from foretell.studies.inputs import StudyOptions
 
 
 def study(inputs: object, options: StudyOptions) -> StudyResult:

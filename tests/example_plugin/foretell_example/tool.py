@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from foretell.data import ServiceConfig
-from foretell.models import ToolSpec
-from foretell.questions import AsOf
-from foretell.tools import SourceItem, ToolMaterial, required_text
+from foretell.data.service import ServiceConfig
+from foretell.models.model import ToolSpec
+from foretell.questions.as_of import AsOf
+from foretell.tools.tool import SourceItem, ToolMaterial, required_text
 
 
 class ExampleTool:
-    """Looks a word up. What it returns is dated, or the fence would drop it in a backtest."""
+    """Looks a word up. Its results have dates, because the leakage filter drops undated ones in a backtest."""
 
     spec = ToolSpec(
         name="example_tool",
@@ -23,7 +23,7 @@ class ExampleTool:
         self._http = config.http
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
-        """The material found as of the cutoff."""
+        """Return the material as of the cutoff."""
         word = required_text(arguments, "word")
         stamp = datetime(2020, 1, 1, tzinfo=UTC)
         item = SourceItem(

@@ -1,4 +1,4 @@
-"""A desk for one agent: a question, a scripted model, a fenced toolbox over canned results, and a list of events."""
+"""A harness for one agent: a question, a scripted model, a toolbox with fixed results, and a list of events."""
 
 import asyncio
 import json
@@ -8,12 +8,19 @@ from typing import Any
 
 import pytest
 
-from foretell.forecasters import Context, Models, attempt
-from foretell.forecasters.agent import BeliefAgent
-from foretell.models import Model, ModelRoles, Reply, Request, TokenCount, ToolCall, ToolSpec
-from foretell.models.providers import ScriptedModel
-from foretell.questions import AsOf, Failure, Forecast, Question, Target, TraceEvent, instant
-from foretell.tools import Excerpt, FencedTools, FenceRules, LeakVerdict, SourceItem, Tool, ToolMaterial
+from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.forecasters.forecaster import Context, Models, attempt
+from foretell.models.model import Model, Reply, Request, TokenCount, ToolCall, ToolSpec
+from foretell.models.names import ModelRoles
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import TraceEvent
+from foretell.tools.content_filter import Excerpt, LeakVerdict
+from foretell.tools.leakage_filter import FilteredTools
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.tool import SourceItem, Tool, ToolMaterial
 
 DUE = "2025-10-26"
 
@@ -31,8 +38,8 @@ SEARCH = ToolSpec(
 
 
 @dataclass
-class CannedSearch:
-    """Finds two old articles and one from the future, whatever is asked."""
+class FixedSearch:
+    """Returns two old articles and one from after the cutoff for every query."""
 
     queries: list[str] = field(default_factory=list)
     spec: ToolSpec = SEARCH
@@ -55,7 +62,7 @@ class CannedSearch:
 
 
 class KeepAll:
-    """A content filter that sees no leak."""
+    """A content filter that keeps everything."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
         return [LeakVerdict(word="KEEP", reason="")] * len(excerpts)
@@ -74,39 +81,39 @@ def ask_for(question: str = "q") -> Question:
 
 
 @dataclass
-class Desk:
-    """Runs an agent against a script and keeps everything that happened."""
+class AgentHarness:
+    """Runs an agent against a scripted model and records events, toolboxes and requests."""
 
     question: Question = field(default_factory=ask_for)
     agent: BeliefAgent = field(default_factory=BeliefAgent)
     tools: Sequence[Tool] = ()
     events: list[TraceEvent] = field(default_factory=list)
-    toolboxes: list[FencedTools] = field(default_factory=list)
+    toolboxes: list[FilteredTools] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
     model: Model | None = None
 
     def context(self, model: Model) -> Context:
         self.model = model
-        cast = ModelRoles(agent="scripted:x")
+        roles = ModelRoles(agent="scripted:x")
         as_of = self.question.as_of
         return Context(
             as_of=as_of,
-            models=Models(roles=cast, model=model),
+            models=Models(roles=roles, model=model),
             tools=self._toolbox,
             emit=self.events.append,
             **self.extra,
         )
 
-    def _toolbox(self, question: Question, context: Context) -> FencedTools:
-        fence = FenceRules(as_of=context.as_of, question=question, emit=context.emit)
-        self.toolboxes.append(FencedTools.around(self.tools or [CannedSearch()], fence, KeepAll()))
+    def _toolbox(self, question: Question, context: Context) -> FilteredTools:
+        rules = LeakageRules(as_of=context.as_of, question=question, emit=context.emit)
+        self.toolboxes.append(FilteredTools.around(self.tools or [FixedSearch()], rules, KeepAll()))
         return self.toolboxes[-1]
 
     def run(self, script: Any) -> Forecast | Failure:
         model = script if hasattr(script, "complete") else ScriptedModel(script)
         return asyncio.run(attempt(self.agent, self.question, self.context(model)))
 
-    def with_agent(self, **changes: Any) -> "Desk":
+    def with_agent(self, **changes: Any) -> "AgentHarness":
         return replace(self, agent=replace(self.agent, **changes), events=[], toolboxes=[])
 
     @property
@@ -119,35 +126,35 @@ class Desk:
 
 
 def call(name: str, arguments: Any, *, belief: Any = None, text: str = "") -> Reply:
-    """A reply that calls one tool."""
+    """Return a reply that calls one tool."""
     if isinstance(arguments, Mapping) and belief is not None:
         arguments = {"updated_belief": belief, **arguments}
-    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    calls = (ToolCall(id="c1", name=name, arguments=written),)
+    text_arguments = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    calls = (ToolCall(id="c1", name=name, arguments=text_arguments),)
     return Reply(text=text, calls=calls, finish="tool", tokens=TokenCount(input=100, output=20))
 
 
 def belief(p: Any, **more: Any) -> dict[str, Any]:
-    """An updated_belief with everything in it."""
-    usual = {"reason": "so", "evidence_for": [], "evidence_against": [], "retract": [], "open_questions": []}
-    return {**usual, "confidence": "medium", "p": p, **more}
+    """Return an `updated_belief` with all fields."""
+    defaults = {"reason": "so", "evidence_for": [], "evidence_against": [], "retract": [], "open_questions": []}
+    return {**defaults, "confidence": "medium", "p": p, **more}
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def harness() -> AgentHarness:
+    return AgentHarness()
 
 
 @pytest.fixture
-def new_desk() -> Callable[..., Desk]:
-    return Desk
+def new_harness() -> Callable[..., AgentHarness]:
+    return AgentHarness
 
 
 @pytest.fixture
-def say() -> Callable[..., Reply]:
+def call_tool() -> Callable[..., Reply]:
     return call
 
 
 @pytest.fixture
-def think() -> Callable[..., dict[str, Any]]:
+def make_belief() -> Callable[..., dict[str, Any]]:
     return belief

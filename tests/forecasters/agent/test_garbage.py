@@ -1,4 +1,4 @@
-"""Whatever a model returns, a trial ends within its limits in a forecast for every target, or in a failure."""
+"""For any model output, a trial ends within its limits with a forecast for every target, or with a failure."""
 
 import json
 from math import isfinite
@@ -7,9 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.agent import VARIANTS, AgentSettings, BeliefAgent
-from foretell.models import BudgetExceeded, ModelError, Reply, ToolCall
-from foretell.questions import Failure, Forecast, ModelCalled, Question, Target
+from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.forecasters.agent.settings import VARIANTS, AgentSettings
+from foretell.models.model import BudgetExceeded, ModelError, Reply, ToolCall
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import ModelCalled
 
 BINARY = Question(id="b", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
 DATES = Question(id="d", source="own", text="?", due="2025-10-26", targets=(Target(id="a b"), Target(id="c")))
@@ -44,7 +47,7 @@ values = st.recursive(
     max_leaves=15,
 )
 objects = st.dictionaries(keys, values, max_size=6)
-written = st.one_of(
+texts = st.one_of(
     st.text(max_size=60),
     st.builds(json.dumps, values),
     st.builds(json.dumps, objects),
@@ -52,27 +55,27 @@ written = st.one_of(
     st.sampled_from(["", "[" * 5000, "{" * 5000, '{"a":' * 2000, "9" * 5000, '{"p": NaN}', '{"p": 1e999}', "\x00"]),
 )
 calls = st.builds(
-    ToolCall, id=st.text(max_size=3), name=st.sampled_from(["submit", "web_search", "", "x" * 300]), arguments=written
+    ToolCall, id=st.text(max_size=3), name=st.sampled_from(["submit", "web_search", "", "x" * 300]), arguments=texts
 )
 replies = st.builds(
     Reply,
-    text=written,
+    text=texts,
     calls=st.lists(calls, max_size=3).map(tuple),
     finish=st.sampled_from(["stop", "tool", "length", "refusal"]),
 )
 lines = st.one_of(replies, replies, replies, st.sampled_from([ModelError("down"), BudgetExceeded("spent")]))
 
 
-class Babble:
-    """Says the given lines over and over."""
+class RepeatingModel:
+    """Repeats the given replies and errors."""
 
     def __init__(self, script):
         self.script = script
-        self.asked = 0
+        self.calls = 0
 
     async def complete(self, request):
-        self.asked += 1
-        line = self.script[(self.asked - 1) % len(self.script)]
+        self.calls += 1
+        line = self.script[(self.calls - 1) % len(self.script)]
         if isinstance(line, Exception):
             raise line
         return line
@@ -81,17 +84,15 @@ class Babble:
 @pytest.mark.parametrize("variant", list(VARIANTS))
 @pytest.mark.parametrize("question", [BINARY, DATES, OPTIONS, NUMBER], ids=lambda question: question.id)
 @given(script=st.lists(lines, min_size=1, max_size=4), reply_format=st.sampled_from(["tools", "schema"]))
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
-def test_garbage_ends_in_a_forecast_or_a_failure(new_desk, variant, question, script, reply_format):
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_invalid_output_ends_in_a_forecast_or_a_failure(new_harness, variant, question, script, reply_format):
     limits = AgentSettings(steps=3, retries=1, reply_format=reply_format)
-    desk = new_desk(question=question, agent=BeliefAgent(variant=VARIANTS[variant], settings=limits))
-    model = Babble(script)
-    answer = desk.run(model)
+    harness = new_harness(question=question, agent=BeliefAgent(variant=VARIANTS[variant], settings=limits))
+    model = RepeatingModel(script)
+    answer = harness.run(model)
     assert isinstance(answer, Forecast | Failure)
-    assert model.asked <= 3 * 2 + 1
-    assert len(desk.of(ModelCalled)) <= model.asked
+    assert model.calls <= 3 * 2 + 1
+    assert len(harness.of(ModelCalled)) <= model.calls
     if isinstance(answer, Forecast):
         assert set(answer.p) == {target.id for target in question.targets}
         assert all(isfinite(p) and 0 <= p <= 1 for p in answer.p.values())
@@ -99,4 +100,4 @@ def test_garbage_ends_in_a_forecast_or_a_failure(new_desk, variant, question, sc
             assert sum(answer.p.values()) == pytest.approx(1)
         else:
             assert all(0.05 <= p <= 0.95 for p in answer.p.values())
-    json.dumps([vars(event) for event in desk.events], allow_nan=False).encode()
+    json.dumps([vars(event) for event in harness.events], allow_nan=False).encode()

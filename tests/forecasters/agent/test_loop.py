@@ -1,4 +1,4 @@
-"""The loop: a whole research run, and every way in which a model can fail to do its part."""
+"""The loop: a complete research run, and all kinds of model failures."""
 
 import asyncio
 import json
@@ -6,66 +6,50 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from foretell.forecasters.agent import (
-    FULL,
-    NOBELIEF,
-    AgentSettings,
-    AgentToolset,
-    AgentTrial,
-    AnswerFormat,
-    Clamp,
-    StopReason,
-    starting_belief,
-)
-from foretell.models import (
+from foretell.forecasters.agent.actions import AgentToolset
+from foretell.forecasters.agent.answer_format import AnswerFormat
+from foretell.forecasters.agent.belief import starting_belief
+from foretell.forecasters.agent.loop import AgentTrial, StopReason
+from foretell.forecasters.agent.settings import FULL, NO_BELIEF, AgentSettings
+from foretell.forecasters.combine.clamp import Clamp
+from foretell.models.budget import Budget, BudgetedModel
+from foretell.models.model import (
     AssistantMessage,
-    Budget,
-    BudgetedModel,
     BudgetExceeded,
     ContextTooLong,
     ModelError,
-    PriceList,
     Reply,
     Request,
     TokenCount,
-    TokenPrice,
     ToolCall,
     ToolResult,
     ToolSpec,
     UserMessage,
 )
-from foretell.models.providers import ScriptedModel
-from foretell.questions import (
-    BeliefRevised,
-    Failed,
-    Failure,
-    Forecast,
-    ForecastMade,
-    LeakBlocked,
-    ModelCalled,
-    Question,
-    Snapshot,
-    Target,
-    ToolUsed,
-)
+from foretell.models.prices import PriceList
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.token_price import TokenPrice
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, LeakBlocked, ModelCalled, ToolUsed
 
 
-def search(say, think, p, query="strait", **more):
-    return say("web_search", {"query": query}, belief=think(p, **more))
+def search(call_tool, make_belief, p, query="strait", **more):
+    return call_tool("web_search", {"query": query}, belief=make_belief(p, **more))
 
 
-def submit(say, think, p, **more):
-    return say("submit", {"p": p, "reason": "done"}, belief=think(p, **more))
+def submit(call_tool, make_belief, p, **more):
+    return call_tool("submit", {"p": p, "reason": "done"}, belief=make_belief(p, **more))
 
 
-def test_a_full_research_run_with_cited_evidence(desk, say, think):
+def test_research_run_gives_a_forecast_with_cited_evidence(harness, call_tool, make_belief):
     first = {"claim": "Talks began in October.", "source_id": "search_1_result_2"}
     against = {"claim": "Mines are not cleared.", "source_id": "search_2_result_1"}
-    forecast = desk.run(
+    forecast = harness.run(
         [
-            search(say, think, 0.4),
-            search(say, think, 0.6, "talks", evidence_for=[first]),
-            submit(say, think, 0.55, evidence_against=[against]),
+            search(call_tool, make_belief, 0.4),
+            search(call_tool, make_belief, 0.6, "talks", evidence_for=[first]),
+            submit(call_tool, make_belief, 0.55, evidence_against=[against]),
         ]
     )
     assert isinstance(forecast, Forecast)
@@ -74,57 +58,82 @@ def test_a_full_research_run_with_cited_evidence(desk, say, think):
     assert (
         "[search_2_result_1] Article of 2025-10-01 (2025-10-01) https://news.example/2025-10-01" in forecast.rationale
     )
-    assert [event.tool for event in desk.of(ToolUsed)] == ["web_search", "web_search", "submit"]
-    assert len(desk.of(LeakBlocked)) == 2, "the article from after the cutoff, in each search"
-    assert desk.of(ForecastMade) == [ForecastMade(p={"yes": 0.55}, how="submitted")]
-    assert len(desk.of(ModelCalled)) == 3
+    assert [event.tool for event in harness.of(ToolUsed)] == ["web_search", "web_search", "submit"]
+    assert len(harness.of(LeakBlocked)) == 2, "the article from after the cutoff, in each search"
+    assert harness.of(ForecastMade) == [ForecastMade(p={"yes": 0.55}, how="submitted")]
+    assert len(harness.of(ModelCalled)) == 3
     assert forecast.usage.calls == 3
     assert forecast.usage.input_tokens == 300
 
 
-def test_belief_is_dated_by_the_last_result_it_has_read(desk, say, think):
-    desk.run([search(say, think, 0.4), search(say, think, 0.6), submit(say, think, 0.7)])
-    assert [(event.step, event.p["yes"]) for event in desk.of(BeliefRevised)] == [(0, 0.4), (1, 0.6), (2, 0.7)]
+@pytest.mark.parametrize(("reading", "left"), [("guided", [2, 1, 1]), ("brief", [2, 4, 6])])
+def test_only_cited_results_stay_in_the_conversation(harness, call_tool, make_belief, reading, left):
+    cited = {"claim": "Talks began in October.", "source_id": "search_1_result_2"}
+    harness = harness.with_agent(variant=replace(FULL, reading=reading))
+    harness.run(
+        [
+            search(call_tool, make_belief, 0.4),
+            search(call_tool, make_belief, 0.6, "talks", evidence_for=[cited]),
+            search(call_tool, make_belief, 0.6, "mines"),
+            submit(call_tool, make_belief, 0.55),
+        ]
+    )
+    requests = [" ".join(message.text for message in request.messages) for request in harness.model.requests[1:]]
+    assert [text.count("Text of ") for text in requests] == left
 
 
-def test_loop_accepts_only_a_fenced_toolbox(desk):
-    class LooksFenced:
+def test_belief_has_the_step_of_the_last_result_it_uses(harness, call_tool, make_belief):
+    harness.run(
+        [search(call_tool, make_belief, 0.4), search(call_tool, make_belief, 0.6), submit(call_tool, make_belief, 0.7)]
+    )
+    assert [(event.step, event.p["yes"]) for event in harness.of(BeliefRevised)] == [(0, 0.4), (1, 0.6), (2, 0.7)]
+
+
+def test_loop_accepts_only_a_filtered_toolbox(harness):
+    class LooksFiltered:
         def specs(self):
             return ()
 
-    form = AnswerFormat.of(desk.question)
-    with pytest.raises(TypeError, match="only a fenced toolbox"):
+    form = AnswerFormat.of(harness.question)
+    with pytest.raises(TypeError, match="only a filtered toolbox"):
         AgentTrial(
             request=Request(model="scripted:x", messages=()),
-            offer=AgentToolset(form=form, variant=FULL),
+            toolset=AgentToolset(form=form, variant=FULL),
             belief=starting_belief(form),
             model=ScriptedModel([]),
-            toolbox=LooksFenced(),
-            emit=desk.events.append,
+            toolbox=LooksFiltered(),
+            emit=harness.events.append,
         )
 
 
-def test_prefix_stays_the_same_bytes_over_the_steps(desk, say, think):
-    desk.run([search(say, think, 0.4), search(say, think, 0.6), submit(say, think, 0.7)])
-    one, two, three = desk.requests
-    assert two.messages[: len(one.messages)] == one.messages
-    assert three.messages[: len(two.messages)] == two.messages
-    assert one.tools == two.tools == three.tools
-    assert [message.cached for message in one.messages if isinstance(message, UserMessage)] == [True]
+def test_prompt_prefix_and_tools_do_not_change_between_steps(harness, call_tool, make_belief):
+    harness.run(
+        [search(call_tool, make_belief, 0.4), search(call_tool, make_belief, 0.6), submit(call_tool, make_belief, 0.7)]
+    )
+    first, second, third = harness.requests
+    assert second.messages[: len(first.messages)] == first.messages
+    assert third.messages[: len(second.messages)] == second.messages
+    assert first.tools == second.tools == third.tools
+    assert [message.cached for message in first.messages if isinstance(message, UserMessage)] == [True]
 
 
-def test_same_replies_give_the_same_trace(new_desk, say, think):
-    script = [search(say, think, 0.4), Reply(text="hm"), search(say, think, 0.6), submit(say, think, 0.7)]
+def test_same_replies_give_the_same_trace(new_harness, call_tool, make_belief):
+    script = [
+        search(call_tool, make_belief, 0.4),
+        Reply(text="hm"),
+        search(call_tool, make_belief, 0.6),
+        submit(call_tool, make_belief, 0.7),
+    ]
     traces = []
     for _ in range(2):
-        desk = new_desk()
-        desk.run(script)
-        traces.append(repr([(type(event).__name__, asdict(event)) for event in desk.events]).encode())
+        harness = new_harness()
+        harness.run(script)
+        traces.append(repr([(type(event).__name__, asdict(event)) for event in harness.events]).encode())
     assert traces[0] == traces[1]
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "problem"),
     [
         (Reply(text="I will think about it."), "called no tool"),
         (Reply(text=""), "empty"),
@@ -138,115 +147,120 @@ def test_same_replies_give_the_same_trace(new_desk, say, think):
         (Reply(calls=(ToolCall(id="1", name="submit", arguments='{"p": NaN}'),)), "not JSON"),
     ],
 )
-def test_an_unusable_reply_is_asked_for_again_with_what_was_wrong(desk, say, think, bad, told):
-    forecast = desk.run([bad, submit(say, think, 0.3)])
+def test_model_is_asked_again_with_the_problem_after_an_unusable_reply(harness, call_tool, make_belief, bad, problem):
+    forecast = harness.run([bad, submit(call_tool, make_belief, 0.3)])
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.3}
-    assert told in desk.requests[1].messages[-1].text
-    assert desk.requests[0].force is None
-    assert desk.requests[1].force == "*"
-    assert [event.tool for event in desk.of(ToolUsed)] == ["(unusable reply)", "submit"]
+    assert problem in harness.requests[1].messages[-1].text
+    assert harness.requests[0].force is None
+    assert harness.requests[1].force == "*"
+    assert [event.tool for event in harness.of(ToolUsed)] == ["(unusable reply)", "submit"]
 
 
-def test_after_too_many_unusable_replies_the_standing_belief_is_the_answer(desk, say, think):
-    forecast = desk.run([search(say, think, 0.8), *[Reply(text="?")] * 3])
+def test_current_belief_is_the_answer_after_too_many_unusable_replies(harness, call_tool, make_belief):
+    forecast = harness.run([search(call_tool, make_belief, 0.8), *[Reply(text="?")] * 3])
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.8}
-    assert desk.of(ForecastMade)[0].how == StopReason.UNUSABLE.value
-    assert len(desk.requests) == 4
+    assert harness.of(ForecastMade)[0].how == StopReason.UNUSABLE.value
+    assert len(harness.requests) == 4
 
 
-def test_a_probability_in_the_text_is_salvaged(desk):
-    forecast = desk.run([Reply(text="My final answer: 12%")] * 3)
+def test_probability_in_text_is_used_as_the_answer(harness):
+    forecast = harness.run([Reply(text="My final answer: 12%")] * 3)
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.12}
-    assert desk.of(ForecastMade)[0].how == StopReason.SALVAGED.value
+    assert harness.of(ForecastMade)[0].how == StopReason.SALVAGED.value
 
 
-def test_a_model_that_manages_nothing_else_is_asked_for_the_numbers_alone(desk):
-    desk = desk.with_agent(settings=AgentSettings(retries=0))
-    forecast = desk.run([Reply(text="Let me think."), Reply(text='{"percent": 35}')])
+def test_model_without_usable_replies_is_asked_for_the_numbers_alone(harness):
+    harness = harness.with_agent(settings=AgentSettings(retries=0))
+    forecast = harness.run([Reply(text="Let me think."), Reply(text='{"percent": 35}')])
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.35}
-    assert desk.of(ForecastMade)[0].how == StopReason.PLAIN.value
-    plain = desk.requests[-1]
+    assert harness.of(ForecastMade)[0].how == StopReason.PLAIN.value
+    plain = harness.requests[-1]
     assert plain.tools == ()
     assert plain.schema["properties"]["percent"]["type"] == "integer"
-    assert desk.question.criteria in plain.messages[1].text
+    assert "in percent" in plain.messages[-1].text
+    assert harness.question.criteria in plain.messages[1].text
 
 
-def test_what_was_found_is_told_when_the_numbers_alone_are_asked_for(desk, say):
-    desk = desk.with_agent(variant=NOBELIEF, settings=AgentSettings(retries=0))
-    desk.run([say("web_search", {"query": "a"}), Reply(text="hm"), Reply(text='{"percent": 35}')])
-    assert "Text of 2025-10-20" in desk.requests[-1].messages[-1].text
-    assert "Text of 2025-11-05" not in desk.requests[-1].messages[-1].text
+def test_request_for_the_numbers_alone_includes_the_search_results(harness, call_tool):
+    harness = harness.with_agent(variant=NO_BELIEF, settings=AgentSettings(retries=0))
+    harness.run([call_tool("web_search", {"query": "a"}), Reply(text="hm"), Reply(text='{"percent": 35}')])
+    assert "Text of 2025-10-20" in harness.requests[-1].messages[-1].text
+    assert "Text of 2025-11-05" not in harness.requests[-1].messages[-1].text
 
 
-def test_a_reply_cut_off_in_its_lists_has_told_its_number(desk):
-    desk = desk.with_agent(settings=AgentSettings(retries=0, reply_format="schema"))
-    forecast = desk.run(
+def test_number_is_used_from_a_reply_cut_off_after_it(harness):
+    harness = harness.with_agent(settings=AgentSettings(retries=0, reply_format="schema"))
+    forecast = harness.run(
         [Reply(text='{"updated_belief": {"reason": "r", "percent": 30, "evidence_for": [{"cl', finish="length")]
     )
     assert forecast.p == {"yes": 0.3}
-    assert desk.of(ForecastMade)[0].how == StopReason.UNUSABLE.value
+    assert harness.of(ForecastMade)[0].how == StopReason.UNUSABLE.value
 
 
-def test_no_belief_ever_is_a_failure_and_never_one_half(desk):
-    answer = desk.run([Reply(text="No comment.")] * 3)
+def test_trial_without_any_belief_is_a_failure_and_not_one_half(harness):
+    answer = harness.run([Reply(text="No comment.")] * 3)
     assert isinstance(answer, Failure)
     assert "no probability was stated" in answer.error
-    assert len(desk.of(Failed)) == 1
-    assert not desk.of(ForecastMade)
+    assert len(harness.of(Failed)) == 1
+    assert not harness.of(ForecastMade)
 
 
-def test_garbage_with_a_price_ends_at_the_price(desk):
+def test_unusable_replies_with_a_known_price_give_the_price(harness):
     target = Target(id="yes", snapshot=Snapshot(at="2025-10-20", last_price=0.21))
-    desk.question = Question(id="m", source="own", text="?", due="2025-10-26", targets=(target,))
-    forecast = desk.with_agent(variant=FULL.with_signals(crowd=True, prior=False)).run([Reply(text="No.")] * 3)
+    harness.question = Question(id="m", source="own", text="?", due="2025-10-26", targets=(target,))
+    forecast = harness.with_agent(variant=FULL.with_signals(market_price=True, prior=False)).run(
+        [Reply(text="No.")] * 3
+    )
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.21}
 
 
-def test_submit_is_forced_at_the_last_step(desk, say, think):
-    desk = desk.with_agent(settings=AgentSettings(steps=3))
-    forecast = desk.run([search(say, think, 0.4), search(say, think, 0.5), submit(say, think, 0.6)])
-    assert [request.force for request in desk.requests] == [None, None, "submit"]
+def test_submit_is_forced_at_the_last_step(harness, call_tool, make_belief):
+    harness = harness.with_agent(settings=AgentSettings(steps=3))
+    forecast = harness.run(
+        [search(call_tool, make_belief, 0.4), search(call_tool, make_belief, 0.5), submit(call_tool, make_belief, 0.6)]
+    )
+    assert [request.force for request in harness.requests] == [None, None, "submit"]
     assert forecast.p == {"yes": 0.6}
 
 
-def test_step_limit_returns_the_standing_belief_when_the_model_will_not_submit(desk, say, think):
-    desk = desk.with_agent(settings=AgentSettings(steps=2))
-    forecast = desk.run([search(say, think, 0.4)] + [search(say, think, 0.5)] * 3)
-    assert desk.of(ForecastMade)[0].how == StopReason.STEPS.value
-    assert forecast.p == {"yes": 0.5}, "a belief counts even where its action does not"
+def test_step_limit_gives_the_current_belief_if_the_model_does_not_submit(harness, call_tool, make_belief):
+    harness = harness.with_agent(settings=AgentSettings(steps=2))
+    forecast = harness.run([search(call_tool, make_belief, 0.4)] + [search(call_tool, make_belief, 0.5)] * 3)
+    assert harness.of(ForecastMade)[0].how == StopReason.STEPS.value
+    assert forecast.p == {"yes": 0.5}, "the belief counts although the action is invalid"
 
 
-def test_budget_end_returns_standing_belief(desk, say, think):
-    first = replace(search(say, think, 0.7), tokens=TokenCount(output=1_000_000))
-    inner = ScriptedModel([first, submit(say, think, 0.9)])
+def test_exceeded_budget_gives_the_current_belief(harness, call_tool, make_belief):
+    first = replace(search(call_tool, make_belief, 0.7), tokens=TokenCount(output=1_000_000))
+    inner = ScriptedModel([first, submit(call_tool, make_belief, 0.9)])
     prices = PriceList({"scripted:x": TokenPrice(input=0, output=1)})
     metered = BudgetedModel(inner, prices, Budget("question", dollars=1.0))
-    forecast = desk.run(metered)
+    forecast = harness.run(metered)
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.7}
-    assert desk.of(ForecastMade)[0].how == StopReason.BUDGET.value
+    assert harness.of(ForecastMade)[0].how == StopReason.BUDGET.value
 
 
-def test_budget_spent_inside_a_tool_ends_the_trial_too(desk, say, think):
+def test_budget_exceeded_in_a_tool_gives_the_current_belief(harness, call_tool, make_belief):
     class Summariser:
         spec = ToolSpec(name="web_search", description="", parameters={"properties": {"query": {}}})
 
         async def use(self, arguments, as_of):
             raise BudgetExceeded("nothing left")
 
-    desk.tools = [Summariser()]
-    forecast = desk.run([search(say, think, 0.7)])
+    harness.tools = [Summariser()]
+    forecast = harness.run([search(call_tool, make_belief, 0.7)])
     assert forecast.p == {"yes": 0.7}
-    assert desk.of(ForecastMade)[0].how == StopReason.BUDGET.value
+    assert harness.of(ForecastMade)[0].how == StopReason.BUDGET.value
 
 
-def test_time_limit_returns_the_standing_belief(desk, say, think):
-    replies = iter([search(say, think, 0.65)])
+def test_time_limit_gives_the_current_belief(harness, call_tool, make_belief):
+    replies = iter([search(call_tool, make_belief, 0.65)])
 
     class Slow:
         async def complete(self, request):
@@ -255,129 +269,131 @@ def test_time_limit_returns_the_standing_belief(desk, say, think):
                 await asyncio.sleep(30)
             return reply
 
-    forecast = desk.with_agent(settings=AgentSettings(seconds=0.2)).run(Slow())
+    forecast = harness.with_agent(settings=AgentSettings(seconds=0.2)).run(Slow())
     assert isinstance(forecast, Forecast)
     assert forecast.p == {"yes": 0.65}
 
 
-def test_a_model_that_fails_for_good_leaves_its_belief(desk, say, think):
-    forecast = desk.run([search(say, think, 0.7), ModelError("provider down")])
+def test_failed_model_gives_the_current_belief(harness, call_tool, make_belief):
+    forecast = harness.run([search(call_tool, make_belief, 0.7), ModelError("provider down")])
     assert forecast.p == {"yes": 0.7}
-    assert desk.of(ForecastMade)[0].how == StopReason.MODEL.value
+    assert harness.of(ForecastMade)[0].how == StopReason.MODEL.value
 
 
-def test_a_model_that_never_answered_fails_even_where_a_price_is_known(desk):
+def test_model_that_never_answered_is_a_failure_even_with_a_known_price(harness):
     target = Target(id="yes", snapshot=Snapshot(at="2025-10-20", last_price=0.21))
-    desk.question = Question(id="m", source="own", text="?", due="2025-10-26", targets=(target,))
-    agent = desk.with_agent(variant=FULL.with_signals(crowd=True, prior=False))
+    harness.question = Question(id="m", source="own", text="?", due="2025-10-26", targets=(target,))
+    agent = harness.with_agent(variant=FULL.with_signals(market_price=True, prior=False))
     for error in (ModelError("wrong key"), BudgetExceeded("the budget is spent")):
         answer = agent.run([error])
         assert isinstance(answer, Failure)
         assert str(error) in answer.error
 
 
-def test_clamp_is_one_setting_applied_once(desk, say, think):
-    script = [submit(say, think, 0.999)]
-    assert desk.run(script).p == {"yes": 0.95}
-    assert desk.with_agent(settings=AgentSettings(clamp=Clamp(low=0, high=1))).run(script).p == {"yes": 0.999}
+def test_clamp_setting_bounds_the_forecast(harness, call_tool, make_belief):
+    script = [submit(call_tool, make_belief, 0.999)]
+    assert harness.run(script).p == {"yes": 0.95}
+    assert harness.with_agent(settings=AgentSettings(clamp=Clamp(low=0, high=1))).run(script).p == {"yes": 0.999}
 
 
-def test_only_the_first_of_several_calls_is_run_and_the_model_is_told(desk, say, think):
-    two = search(say, think, 0.4)
+def test_only_the_first_of_several_calls_is_run_and_the_model_is_notified(harness, call_tool, make_belief):
+    two = search(call_tool, make_belief, 0.4)
     two = Reply(calls=(*two.calls, ToolCall(id="c2", name="web_search", arguments='{"query": "b"}')))
-    desk.run([two, submit(say, think, 0.4)])
-    results = [message for message in desk.requests[1].messages if isinstance(message, ToolResult)]
+    harness.run([two, submit(call_tool, make_belief, 0.4)])
+    results = [message for message in harness.requests[1].messages if isinstance(message, ToolResult)]
     assert [result.call_id for result in results] == ["c1", "c2"]
     assert "only web_search was run" in results[0].text
     assert results[1].text == "Not run: one call at a time."
 
 
-def test_a_valid_call_behind_a_bad_one_is_carried_out_and_both_are_answered(desk, say, think):
-    good = search(say, think, 0.4).calls[0]
+def test_valid_call_after_an_invalid_one_is_run_and_both_get_results(harness, call_tool, make_belief):
+    good = search(call_tool, make_belief, 0.4).calls[0]
     bad = ToolCall(id="c0", name="web_search", arguments="query=a")
-    forecast = desk.run([Reply(calls=(bad, good), sealed="thoughts"), submit(say, think, 0.4)])
+    forecast = harness.run([Reply(calls=(bad, good), sealed="thoughts"), submit(call_tool, make_belief, 0.4)])
     assert forecast.ending == "submitted"
-    spoken = next(message for message in desk.requests[1].messages if isinstance(message, AssistantMessage))
-    assert [call.id for call in spoken.calls] == ["c0", good.id]
-    assert json.loads(spoken.calls[0].arguments) == {"unreadable": "query=a"}
-    assert spoken.sealed == "thoughts"
-    results = [message for message in desk.requests[1].messages if isinstance(message, ToolResult)]
+    assistant_message = next(
+        message for message in harness.requests[1].messages if isinstance(message, AssistantMessage)
+    )
+    assert [call.id for call in assistant_message.calls] == ["c0", good.id]
+    assert json.loads(assistant_message.calls[0].arguments) == {"unreadable": "query=a"}
+    assert assistant_message.sealed == "thoughts"
+    results = [message for message in harness.requests[1].messages if isinstance(message, ToolResult)]
     assert [result.call_id for result in results] == ["c0", good.id]
     assert results[0].text.startswith("Not run: the arguments of web_search cannot be used")
 
 
-def test_an_unusable_call_goes_into_the_history_as_a_call_with_its_error(desk, say, think):
+def test_unusable_call_is_in_the_history_as_a_call_with_its_error(harness, call_tool, make_belief):
     bad = Reply(calls=(ToolCall(id="c0", name="nonsense", arguments="{}"),), sealed="thoughts")
-    desk.run([bad, submit(say, think, 0.4)])
-    *_, spoken, result = desk.requests[1].messages
-    assert (spoken.calls[0].id, spoken.sealed) == ("c0", "thoughts")
+    harness.run([bad, submit(call_tool, make_belief, 0.4)])
+    *_, assistant_message, result = harness.requests[1].messages
+    assert (assistant_message.calls[0].id, assistant_message.sealed) == ("c0", "thoughts")
     assert isinstance(result, ToolResult)
     assert "there is no tool 'nonsense'" in result.text
 
 
-def test_how_a_trial_ended_is_a_value(desk, say, think):
-    assert desk.run([submit(say, think, 0.4)]).ending == "submitted"
-    broken = desk.run([search(say, think, 0.3), ModelError("the connection broke")])
-    assert (broken.ending, broken.p, broken.degraded) == ("degraded", {"yes": 0.3}, True)
-    assert "the connection broke" in broken.problem
+def test_ending_of_a_trial_is_recorded(harness, call_tool, make_belief):
+    assert harness.run([submit(call_tool, make_belief, 0.4)]).ending == "submitted"
+    failed = harness.run([search(call_tool, make_belief, 0.3), ModelError("the connection broke")])
+    assert (failed.ending, failed.p, failed.fallback) == ("fallback", {"yes": 0.3}, True)
+    assert "the connection broke" in failed.problem
 
 
-def test_a_call_without_belief_is_carried_out_and_the_model_is_reminded(desk, say, think):
-    forecast = desk.run([say("web_search", {"query": "a"}), submit(say, think, 0.3)])
+def test_call_without_belief_is_run_and_the_model_is_reminded(harness, call_tool, make_belief):
+    forecast = harness.run([call_tool("web_search", {"query": "a"}), submit(call_tool, make_belief, 0.3)])
     assert forecast.p == {"yes": 0.3}
-    assert "updated_belief was missing" in desk.requests[1].messages[-1].text
+    assert "updated_belief was missing" in harness.requests[1].messages[-1].text
 
 
-def test_a_submit_without_number_takes_that_of_its_own_belief(desk, say, think):
-    assert desk.run([say("submit", {"reason": "x"}, belief=think(0.3))]).p == {"yes": 0.3}
+def test_submit_without_number_uses_the_number_of_its_belief(harness, call_tool, make_belief):
+    assert harness.run([call_tool("submit", {"reason": "x"}, belief=make_belief(0.3))]).p == {"yes": 0.3}
 
 
-def test_a_call_written_out_as_text_is_understood(desk, say, think):
+def test_call_written_as_text_is_parsed(harness, call_tool, make_belief):
     text = '```json\n{"name": "web_search", "arguments": {"query": "a", "updated_belief": {"p": 0.2}}}\n```'
-    forecast = desk.run([Reply(text=text), Reply(text='{"tool": "submit", "p": 0.25, "reason": "r"}')])
+    forecast = harness.run([Reply(text=text), Reply(text='{"tool": "submit", "p": 0.25, "reason": "r"}')])
     assert forecast.p == {"yes": 0.25}
-    assert desk.requests[1].messages[-1].text.startswith("Result of web_search")
-    assert desk.of(BeliefRevised)[0].p == {"yes": 0.2}
+    assert harness.requests[1].messages[-1].text.startswith("Result of web_search")
+    assert harness.of(BeliefRevised)[0].p == {"yes": 0.2}
 
 
-def test_models_without_tools_answer_by_schema(desk, think):
-    desk = desk.with_agent(settings=AgentSettings(reply_format="schema", steps=2))
+def test_models_without_tools_answer_with_a_json_schema(harness, make_belief):
+    harness = harness.with_agent(settings=AgentSettings(reply_format="schema", steps=2))
     action = {"tool": "web_search", "query": "strait"}
-    first = json.dumps({"updated_belief": think(0.4), "action": action})
-    last = json.dumps({"updated_belief": think(0.5), "action": {"tool": "submit", "percent": 50, "reason": "r"}})
-    forecast = desk.run([Reply(text=first), Reply(text=last)])
+    first = json.dumps({"updated_belief": make_belief(0.4), "action": action})
+    last = json.dumps({"updated_belief": make_belief(0.5), "action": {"tool": "submit", "percent": 50, "reason": "r"}})
+    forecast = harness.run([Reply(text=first), Reply(text=last)])
     assert forecast.p == {"yes": 0.5}
-    one, two = desk.requests
-    assert one.tools == ()
-    assert one.force is None
-    assert [part["properties"]["tool"]["enum"] for part in one.schema["properties"]["action"]["anyOf"]] == [
+    first_request, second_request = harness.requests
+    assert first_request.tools == ()
+    assert first_request.force is None
+    assert [part["properties"]["tool"]["enum"] for part in first_request.schema["properties"]["action"]["anyOf"]] == [
         ["web_search"],
         ["submit"],
     ]
-    assert two.schema["properties"]["action"]["properties"]["tool"]["enum"] == ["submit"]
-    assert "web_search" in one.messages[0].text
-    assert "whole numbers from 0 to 100" in one.messages[0].text
+    assert second_request.schema["properties"]["action"]["properties"]["tool"]["enum"] == ["submit"]
+    assert "web_search" in first_request.messages[0].text
+    assert "whole numbers from 0 to 100" in first_request.messages[0].text
 
 
-def test_no_belief_variant_fails_rather_than_inventing_a_half(desk, say):
-    answer = desk.with_agent(variant=NOBELIEF, settings=AgentSettings(steps=1)).run([Reply(text="hm")] * 3)
+def test_no_belief_variant_without_an_answer_is_a_failure(harness, call_tool):
+    answer = harness.with_agent(variant=NO_BELIEF, settings=AgentSettings(steps=1)).run([Reply(text="hm")] * 3)
     assert isinstance(answer, Failure)
 
 
-def test_a_model_that_calls_no_tool_when_told_to_is_asked_for_json(desk, say):
+def test_model_that_ignores_a_forced_tool_call_is_asked_for_json(harness, call_tool):
     answer = {"updated_belief": None, "action": {"tool": "submit", "percent": 40, "reason": "r"}}
-    forecast = desk.run([Reply(text="Well."), Reply(text="Hm."), Reply(text=json.dumps(answer))])
+    forecast = harness.run([Reply(text="Well."), Reply(text="Hm."), Reply(text=json.dumps(answer))])
     assert forecast.p == {"yes": 0.4}
     assert forecast.ending == "submitted"
-    free, forced, by_schema = desk.requests
+    free, forced, by_schema = harness.requests
     assert (free.force, forced.force, by_schema.force) == (None, "*", None)
     assert by_schema.schema is not None
     assert not by_schema.tools
-    assert "web_search" in by_schema.messages[-1].text  # It is told of the tools in words.
+    assert "web_search" in by_schema.messages[-1].text  # The prompt describes the tools in words.
 
 
-def test_results_are_cut_shorter_where_the_model_cannot_read_them_all(desk, say, think):
-    class ShortMemory:
+def test_results_are_shortened_if_they_exceed_the_context_of_the_model(harness, call_tool, make_belief):
+    class ShortContext:
         def __init__(self) -> None:
             self.requests = []
 
@@ -386,18 +402,18 @@ def test_results_are_cut_shorter_where_the_model_cannot_read_them_all(desk, say,
             if sum(len(message.text) for message in request.messages[2:]) > 400:
                 raise ContextTooLong("too long")
             if len(request.messages) == 2:
-                return say("web_search", {"query": "q" * 600}, belief=think(0.4))
-            return say("submit", {"p": 0.3, "reason": "r"})
+                return call_tool("web_search", {"query": "q" * 600}, belief=make_belief(0.4))
+            return call_tool("submit", {"p": 0.3, "reason": "r"})
 
-    model = ShortMemory()
-    forecast = desk.run(model)
+    model = ShortContext()
+    forecast = harness.run(model)
     assert (forecast.p, forecast.ending) == ({"yes": 0.3}, "submitted")
     assert "longer than the model can read" in model.requests[-1].messages[-1].text
 
 
-def test_an_opening_that_cannot_be_read_is_a_failure_with_its_reason(desk):
-    class NoMemory:
+def test_first_request_that_exceeds_the_context_is_a_failure_with_the_reason(harness):
+    class NoContext:
         async def complete(self, request):
             raise ContextTooLong("request (900 tokens) exceeds the context size")
 
-    assert "exceeds the context size" in desk.run(NoMemory()).error
+    assert "exceeds the context size" in harness.run(NoContext()).error

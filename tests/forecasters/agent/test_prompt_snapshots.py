@@ -1,6 +1,6 @@
-"""Every prompt as it is sent, in files that a person can read.
+"""Snapshots of all prompts.
 
-After a change of wording, write them anew with `FORETELL_WRITE_SNAPSHOTS=1 pytest` on this file, and read what changed.
+After a change of a prompt, update them with `FORETELL_WRITE_SNAPSHOTS=1 pytest` on this file, and review the diff.
 """
 
 import asyncio
@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from fakes.prompts import ExamplePrompt, example_prompts, example_questions
-from foretell.operations import prompts_of
-from foretell.runs import QuestionsSpec, RunSpec, Settings
+from foretell.runs.prompts import prompts_of
+from foretell.runs.settings import Settings
+from foretell.runs.spec import QuestionsSpec, RunSpec
 
 FOLDER = Path(__file__).with_name("snapshots")
 MOST_TOKENS = 2_000
 """Of a question with its tools, at 3.5 characters each (`models/budget.py`)."""
+MOST_TOKENS_OF_SCOUT = 2_300
+"""The scout has two tools more, and its prompt holds what is known before research."""
 KINDS = tuple(example_questions())
 
 
@@ -26,10 +29,12 @@ def prompts() -> tuple[ExamplePrompt, ...]:
     return asyncio.run(example_prompts())
 
 
-def test_prompts_are_as_they_were_last_read(prompts: tuple[ExamplePrompt, ...]) -> None:
+def test_prompts_match_their_snapshots(prompts: tuple[ExamplePrompt, ...]) -> None:
     texts: dict[str, str] = defaultdict(str)
-    for one in prompts:
-        texts[f"{one.kind}_{one.role}.txt"] += f"===== {one.form}, about {one.tokens:,} tokens =====\n\n{one.text}\n"
+    for prompt in prompts:
+        texts[f"{prompt.kind}_{prompt.role}.txt"] += (
+            f"===== {prompt.form}, about {prompt.tokens:,} tokens =====\n\n{prompt.text}\n"
+        )
     if os.environ.get("FORETELL_WRITE_SNAPSHOTS"):
         FOLDER.mkdir(exist_ok=True)
         for name, text in texts.items():
@@ -39,59 +44,88 @@ def test_prompts_are_as_they_were_last_read(prompts: tuple[ExamplePrompt, ...]) 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_usual_prompt_with_its_tools_is_short(prompts: tuple[ExamplePrompt, ...], kind: str) -> None:
-    assert {one.name: one.tokens for one in prompts if one.kind == kind and one.tokens > MOST_TOKENS} == {}
+def test_prompts_with_tools_are_within_the_token_limit(prompts: tuple[ExamplePrompt, ...], kind: str) -> None:
+    limits = {"scout": MOST_TOKENS_OF_SCOUT}
+    assert {
+        prompt.name: prompt.tokens
+        for prompt in prompts
+        if prompt.kind == kind and prompt.tokens > limits.get(prompt.role, MOST_TOKENS)
+    } == {}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_belief_is_defined_once(prompts: tuple[ExamplePrompt, ...], kind: str) -> None:
-    for one in prompts:
-        if one.kind == kind and one.role == "agent":
-            assert one.text.count('"open_questions":') <= 1, one.name
+def test_belief_schema_occurs_once_per_prompt(prompts: tuple[ExamplePrompt, ...], kind: str) -> None:
+    for prompt in prompts:
+        if prompt.kind == kind and prompt.role in ("agent", "scout"):
+            assert prompt.text.count('"open_questions":') <= 1, prompt.name
 
 
-def test_only_what_is_true_of_a_question_is_said(prompts: tuple[ExamplePrompt, ...]) -> None:
-    for one in prompts:
-        if one.role not in ("agent", "context", "judge"):
+def test_prompts_include_only_statements_that_apply_to_the_question(prompts: tuple[ExamplePrompt, ...]) -> None:
+    for prompt in prompts:
+        if prompt.role not in ("agent", "context", "judge", "scout"):
             continue
-        asked = one.text.partition("----- user -----")[2].partition("----- tool")[0]
-        assert ("market is to close" in asked or "Trading is to end" in asked) <= (one.kind == "market"), one.name
-        assert ("Begin with fetch_wikipedia" in asked) <= (one.kind == "wikipedia"), one.name
-        assert ("sum to 1" in asked) <= (one.kind in ("many", "options", "separate")), one.name
+        user_text = prompt.text.partition("----- user -----")[2].partition("----- tool")[0]
+        assert ("market is to close" in user_text or "Trading is to end" in user_text) <= (prompt.kind == "market"), (
+            prompt.name
+        )
+        assert ("Begin with fetch_wikipedia" in user_text) <= (prompt.kind == "wikipedia"), prompt.name
+        assert ("sum to 1" in user_text) <= (prompt.kind in ("many", "options", "separate")), prompt.name
 
 
-@pytest.mark.parametrize("form", ["full", "nobelief", "zero-shot", "batch", "full by schema"])
-def test_a_number_has_its_day_and_its_unit(prompts: tuple[ExamplePrompt, ...], form: str) -> None:
-    (text,) = [one.text for one in prompts if (one.kind, one.role, one.form) == ("number", "agent", form)]
+@pytest.mark.parametrize("form", ["full", "no-belief", "zero-shot", "batch", "full by schema"])
+def test_numeric_prompts_state_the_day_and_the_unit(prompts: tuple[ExamplePrompt, ...], form: str) -> None:
+    (text,) = [
+        prompt.text for prompt in prompts if (prompt.kind, prompt.role, prompt.form) == ("number", "agent", form)
+    ]
     assert "2026-09-30, in 212 days" in text
     assert "The unit is: seats." in text
 
 
-def test_the_reason_comes_before_the_number(prompts: tuple[ExamplePrompt, ...]) -> None:
-    for one in prompts:
-        shape = one.text.rpartition("----- ")[2]
-        if one.role in ("agent", "context", "judge"):
+def test_reason_comes_before_the_number_in_schemas(prompts: tuple[ExamplePrompt, ...]) -> None:
+    for prompt in prompts:
+        shape = prompt.text.rpartition("----- ")[2]
+        if prompt.role in ("agent", "context", "judge", "scout"):
             first = min(shape.find(f'"{word}"') for word in ("reason", "rationale") if f'"{word}"' in shape)
             fields = ("p", "percent", "quantiles", "probabilities", "answers")
-            assert first < min(shape.find(f'"{word}"') for word in fields if f'"{word}"' in shape), one.name
+            assert first < min(shape.find(f'"{word}"') for word in fields if f'"{word}"' in shape), prompt.name
 
 
 def shown(tmp_path: Path, **fields: Any) -> dict[str, str]:
-    """The prompts of a spec about a question of one's own, by role."""
+    """Return the prompts of a spec about an own question, by role."""
     spec = RunSpec(questions=QuestionsSpec(dataset="own.jsonl"), models={"agent": "openai:x"}, **fields)
-    made = asyncio.run(prompts_of(spec, example_questions()["own"], Settings(home=tmp_path)))
-    assert all(prompt.tokens and prompt.model == "openai:x" for prompt in made)
-    return {prompt.role: prompt.text for prompt in made}
+    prompts = asyncio.run(prompts_of(spec, example_questions()["own"], Settings(home=tmp_path)))
+    assert all(prompt.tokens and prompt.model == "openai:x" for prompt in prompts)
+    return {prompt.role: prompt.text for prompt in prompts}
 
 
-def test_the_prompts_of_a_spec_are_those_of_its_roles_and_tools(tmp_path: Path) -> None:
+def test_prompts_of_a_spec_cover_its_roles_and_tools(tmp_path: Path) -> None:
     live = shown(tmp_path, mode="live", search=("brave",))
     assert list(live) == ["agent", "summariser"]
     assert "----- tool web_search -----" in live["agent"]
     past = shown(tmp_path, mode="backtest", trials=3, combine="judged")
     assert list(past) == ["agent", "filter", "judge"]
     assert "web_search" not in past["agent"]
-    grown = shown(tmp_path, mode="live", forecaster="tree", options={"grounder": "plain"})
-    assert list(grown) == ["analyzer", "grounder", "synthesizer"]
+    grown = shown(tmp_path, mode="live", forecaster="tree", options={"grounder": "plain", "correlations": True})
+    assert list(grown) == ["analyzer", "judge, correlated claims", "grounder", "synthesizer"]
+    chosen = shown(tmp_path, mode="live", forecaster="tree", options={"grounder": "auto"})
+    assert list(chosen)[1:-1] == [
+        *("judge, choice of grounder", "grounder, plain", "grounder, search", "grounder, agent", "grounder, deep"),
+        *("judge, probability of a report", "grounder, notebook"),
+    ]
+    thought = shown(tmp_path, mode="live", forecaster="thoughts", options={"kind": "graph"})
+    assert list(thought) == [
+        *("analyzer, next thoughts", "analyzer, rating of lines", "analyzer, merged thought", "grounder, conclusion"),
+        "grounder",
+    ]
+    gathered = shown(tmp_path, mode="live", forecaster="prompt", search=("brave",))
+    assert list(gathered) == [
+        *("agent", "summariser, searches", "summariser, ranking", "summariser, summaries", "summariser")
+    ]
+    reasoned = shown(tmp_path, mode="live", forecaster="reason")
+    assert list(reasoned) == [
+        *("agent, scout", "analyzer, plan", "grounder, answered leaves", "grounder, open leaf"),
+        *("synthesizer, cases", "synthesizer, reconciliation"),
+    ]
+    assert list(shown(tmp_path, mode="live", forecaster="reason", options={"take_apart": "never"})) == ["agent, scout"]
     assert shown(tmp_path, forecaster="always") == {}
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Projections: never worse on any outcome that can happen, idempotent, exact, and loud about nonsense."""
+"""Projections: never worse on any possible outcome, idempotent, exact, and strict about invalid input."""
 
 from itertools import pairwise, product
 
@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine import at_most_one, exactly_one, falling, implied, logit, rising
+from foretell.forecasters.combine.coherence import at_most_one, exactly_one, falling, implied, rising
+from foretell.forecasters.combine.rows import logit
 from foretell.metrics import chain_gap, exclusivity_score
 
 chances = st.lists(st.floats(0, 1), min_size=2, max_size=7).map(np.array)
@@ -23,11 +24,11 @@ def log_loss(q, y):
 
 
 def steps(n):
-    """All 0/1 vectors that do not fall."""
+    """Return all non-decreasing 0/1 vectors."""
     return [np.r_[np.zeros(k), np.ones(n - k)] for k in range(n + 1)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(chances, st.integers(0, 10_000))
 def test_exclusive_projections_never_raise_the_squared_error(p, seed):
     w = np.random.default_rng(seed).uniform(0.2, 5, len(p))
@@ -45,7 +46,7 @@ def test_exclusive_projections_never_raise_the_squared_error(p, seed):
         np.testing.assert_allclose(at_most_one(capped, weight), capped, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(inner)
 def test_log_projections_never_raise_the_log_loss(p):
     q, line = exactly_one(p, distance="log"), rising(p, distance="log")
@@ -55,7 +56,7 @@ def test_log_projections_never_raise_the_log_loss(p):
     assert all(log_loss(line, y) <= log_loss(p, y) + 1e-9 for y in steps(len(p)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(chances, st.integers(0, 10_000))
 def test_chains_never_raise_the_error_and_end_in_order(p, seed):
     w = np.random.default_rng(seed).uniform(0.2, 5, len(p))
@@ -68,9 +69,9 @@ def test_chains_never_raise_the_error_and_end_in_order(p, seed):
         np.testing.assert_allclose(falling(p[::-1], None if weight is None else w[::-1])[::-1], q, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(chances)
-def test_what_is_coherent_is_not_touched(p):
+def test_coherent_probabilities_are_not_changed(p):
     ordered = np.sort(p)
     assert rising(ordered).tolist() == ordered.tolist()
     assert rising(ordered, distance="log").tolist() == ordered.tolist()
@@ -79,7 +80,7 @@ def test_what_is_coherent_is_not_touched(p):
     assert implied(ordered, list(pairwise(range(len(p))))).tolist() == ordered.tolist()
 
 
-def test_a_chain_of_implications_is_the_chain():
+def test_chain_of_implications_gives_the_isotonic_projection():
     rng = np.random.default_rng(0)
     for distance in ("squared", "log"):
         for _ in range(20):
@@ -88,7 +89,7 @@ def test_a_chain_of_implications_is_the_chain():
             np.testing.assert_allclose(rising(p, distance=distance), line, atol=1e-10)
 
 
-def test_isotonic_regression_of_sklearn_agrees():
+def test_rising_agrees_with_isotonic_regression_of_scikit_learn():
     isotonic = pytest.importorskip("sklearn.isotonic")
     rng = np.random.default_rng(1)
     p, w = rng.uniform(size=60), rng.uniform(0.1, 3, 60)
@@ -96,17 +97,17 @@ def test_isotonic_regression_of_sklearn_agrees():
     np.testing.assert_allclose(rising(p, w), expected, atol=1e-12)
 
 
-def test_worked_by_hand():
+def test_projections_match_values_computed_by_hand():
     assert exactly_one([0.5, 0.3]).tolist() == pytest.approx([0.6, 0.4])
     assert exactly_one([0.0, 0.0]).tolist() == [0.5, 0.5]
     assert exactly_one([0.9, 0.6], [1, 2]).tolist() == pytest.approx([0.9 - 1 / 3, 0.6 - 1 / 6])
     assert exactly_one([0.4], distance="log").tolist() == [1]
     assert rising([0.4, 0.2], [3, 1]).tolist() == pytest.approx([0.35, 0.35])
-    # Two claims that are the same claim share their mean, wherever they stand.
+    # Equivalent claims get their mean, at any position.
     assert falling([0.2, 0.8, 0.4], level=[5, 3, 5]).tolist() == pytest.approx([0.3, 0.8, 0.3])
 
 
-def test_scores_of_consistency_reach_their_best():
+def test_projected_probabilities_have_perfect_consistency_scores():
     p = np.array([0.7, 0.6, 0.2])
     assert exclusivity_score(exactly_one(p), ["e"] * 3) == 1
     assert chain_gap(p) == pytest.approx(0.5)
@@ -116,21 +117,21 @@ def test_scores_of_consistency_reach_their_best():
 PAIRS = [(0, 1), (0, 2), (1, 3), (2, 3), (4, 3), (4, 5)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.floats(0, 1), min_size=6, max_size=6))
 @example([0.9890635220514252, 0.0, 0.0, 0.0, 0.0, 0.0])
 @example([1.0, 1.0, 1.0, 0.0, 1e-13, 0.0])
-def test_implications_never_raise_the_error_on_any_world(values):
+def test_implied_never_raises_the_squared_error_on_any_possible_outcome(values):
     p = np.array(values)
-    worlds = [np.array(y, float) for y in product((0, 1), repeat=6) if all(y[i] <= y[j] for i, j in PAIRS)]
+    possible = [np.array(y, float) for y in product((0, 1), repeat=6) if all(y[i] <= y[j] for i, j in PAIRS)]
     q = implied(p, PAIRS)
     assert ((q >= 0) & (q <= 1)).all()
     assert all(q[i] <= q[j] + 1e-9 for i, j in PAIRS)
-    assert all(squared(q, y) <= squared(p, y) + 1e-9 for y in worlds)
+    assert all(squared(q, y) <= squared(p, y) + 1e-9 for y in possible)
     np.testing.assert_allclose(implied(q, PAIRS), q, atol=1e-8)
 
 
-def test_implications_give_the_nearest_of_many():
+def test_implied_gives_the_nearest_of_many_candidates():
     rng = np.random.default_rng(2)
     others = rng.uniform(size=(200_000, 4))
     pairs = [(0, 1), (2, 1), (2, 3)]
@@ -141,7 +142,7 @@ def test_implications_give_the_nearest_of_many():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: exactly_one([0.5, 1.2]), "outside"),
         (lambda: exactly_one([0.5, 0.5], [1, 0]), "weight"),
@@ -152,6 +153,6 @@ def test_implications_give_the_nearest_of_many():
         (lambda: rising([0.5, 0.4], [1, -1]), "weight"),
     ],
 )
-def test_nonsense_is_refused_in_words(call, told):
-    with pytest.raises(ValueError, match=told):
+def test_invalid_arguments_raise_errors(call, message):
+    with pytest.raises(ValueError, match=message):
         call()

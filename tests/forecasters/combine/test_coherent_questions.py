@@ -1,4 +1,4 @@
-"""What a question's wording says about its targets, and what it must not be read to say."""
+"""Relations between targets that follow from a question's wording, and wordings from which none follows."""
 
 import json
 from dataclasses import replace
@@ -7,27 +7,27 @@ from datetime import date
 import numpy as np
 import pytest
 
-from foretell.data.datasets import read_events_csv
-from foretell.forecasters.combine import coherent, orders
-from foretell.forecasters.combine.claims import read_claim
+from foretell.data.datasets.prophet_arena import read_events_csv
+from foretell.forecasters.combine.claims import orders, read_claim
+from foretell.forecasters.combine.coherence import coherent
 from foretell.metrics import compare_paired
-from foretell.questions import Question, Target
+from foretell.questions.question import Question, Target
 
-ASKED = date(2025, 10, 26)
+ASKED_ON = date(2025, 10, 26)
 
 
 def question(*labels, text="How much?", **more):
     targets = tuple(Target(id=f"t{i}", label=label) for i, label in enumerate(labels))
-    return Question(id="q", source="own", text=text, due=ASKED.isoformat(), targets=targets, **more)
+    return Question(id="q", source="own", text=text, due=ASKED_ON.isoformat(), targets=targets, **more)
 
 
 def line(*labels):
-    """The labels from least to most likely, equal ones together; None where they are not one chain."""
-    claims = {label: claim for label in labels if (claim := read_claim(label, ASKED))}
-    found = orders(claims)
-    if len(found) != 1 or len(found[0].names) != len(labels) or found[0].rule == "nested":
+    """Return the labels from least to most likely, equal ones together; None if they are not one chain."""
+    claims = {label: claim for label in labels if (claim := read_claim(label, ASKED_ON))}
+    found_orders = orders(claims)
+    if len(found_orders) != 1 or len(found_orders[0].names) != len(labels) or found_orders[0].rule == "nested":
         return None
-    chain = found[0]
+    chain = found_orders[0]
     order = np.argsort(chain.level, kind="stable")
     return [chain.names[i] for i in (order[::-1] if all(chain.flipped) else order)]
 
@@ -58,7 +58,7 @@ def line(*labels):
         ["above 5 by 2027", "above 4 by 2027"],
     ],
 )
-def test_labels_that_differ_in_one_strike_or_deadline_are_a_chain(labels):
+def test_labels_that_differ_in_one_strike_or_deadline_are_ordered(labels):
     assert line(*reversed(labels)) == labels
 
 
@@ -87,47 +87,47 @@ def test_labels_that_differ_in_one_strike_or_deadline_are_a_chain(labels):
         ["Detroit", "A's"],
     ],
 )
-def test_anything_else_is_left_alone(labels):
+def test_other_labels_are_not_changed(labels):
     assert line(*labels) is None
     p = {"t0": 0.2, "t1": 0.9}
-    found = coherent(question(*labels), p)
-    assert (found.p, found.rule, found.gap, found.moved) == (p, "unchanged", 0, 0)
+    result = coherent(question(*labels), p)
+    assert (result.p, result.rule, result.gap, result.moved) == (p, "unchanged", 0, 0)
 
 
-def test_both_sides_of_a_strike_stand_in_one_line():
+def test_both_sides_of_a_strike_are_in_one_order():
     q = question("Above 3.1", "3.1 or below", "Below 2.9", "At least 2.9")
-    found = coherent(q, {"t0": 0.5, "t1": 0.7, "t2": 0.6, "t3": 0.2})
+    result = coherent(q, {"t0": 0.5, "t1": 0.7, "t2": 0.6, "t3": 0.2})
     # Chance to be above 3.1: 0.5 and 0.3; to be at least 2.9: 0.4 and 0.2. Both pairs are 0.4 and 0.3, in wrong order.
-    assert found.p == pytest.approx({"t0": 0.35, "t1": 0.65, "t2": 0.65, "t3": 0.35})
-    assert found.rule == "ladder"
-    assert found.gap == pytest.approx(0.3)
-    assert found.moved == pytest.approx(0.15)
+    assert result.p == pytest.approx({"t0": 0.35, "t1": 0.65, "t2": 0.65, "t3": 0.35})
+    assert result.rule == "ladder"
+    assert result.gap == pytest.approx(0.3)
+    assert result.moved == pytest.approx(0.15)
 
 
-def test_two_sides_that_may_both_come_true_are_two_lines():
+def test_two_sides_that_may_both_come_true_are_two_orders():
     q = question("trades above $5 in May", "trades below $5 in May", "trades above $4 in May", "trades below $4 in May")
     p = {"t0": 0.8, "t1": 0.7, "t2": 0.6, "t3": 0.9}
-    found = coherent(q, p)
-    assert found.rules == ("ladder", "ladder")
-    assert found.p == pytest.approx({"t0": 0.7, "t1": 0.8, "t2": 0.7, "t3": 0.8})
-    one = coherent(question("trades above $5 in May", "trades below $5 in May"), {"t0": 0.8, "t1": 0.7})
-    assert one.rule == "unchanged"
+    result = coherent(q, p)
+    assert result.rules == ("ladder", "ladder")
+    assert result.p == pytest.approx({"t0": 0.7, "t1": 0.8, "t2": 0.7, "t3": 0.8})
+    single = coherent(question("trades above $5 in May", "trades below $5 in May"), {"t0": 0.8, "t1": 0.7})
+    assert single.rule == "unchanged"
 
 
 def test_strikes_and_deadlines_together_are_nested():
     q = question("reach $5 by 2027", "reach $6 by 2026", "reach $4 by 2028", "reach $9 by 2028")
     p = {"t0": 0.4, "t1": 0.6, "t2": 0.3, "t3": 0.5}
     for distance in ("squared", "log"):
-        found = coherent(q, p, distance=distance)
-        assert found.rule == "nested"
-        assert found.p["t1"] <= found.p["t0"] + 1e-12
-        assert found.p["t0"] <= found.p["t2"] + 1e-12
-        assert found.p["t3"] <= found.p["t2"] + 1e-12
-    assert found.gap == pytest.approx(0.2)
+        result = coherent(q, p, distance=distance)
+        assert result.rule == "nested"
+        assert result.p["t1"] <= result.p["t0"] + 1e-12
+        assert result.p["t0"] <= result.p["t2"] + 1e-12
+        assert result.p["t3"] <= result.p["t2"] + 1e-12
+    assert result.gap == pytest.approx(0.2)
     assert coherent(q, {"t0": 0.4, "t1": 0.1, "t2": 0.6, "t3": 0.2}).moved == 0
 
 
-def test_exclusive_targets_sum_to_one_and_missing_ones_leave_room():
+def test_exclusive_targets_sum_to_one_or_at_most_one_if_some_are_missing():
     q = question("a", "b", "c", exclusivity="exactly one")
     whole = coherent(q, {"t0": 0.5, "t1": 0.5, "t2": 0.3})
     assert (whole.rule, round(sum(whole.p.values()), 12)) == ("exactly one", 1)
@@ -138,7 +138,7 @@ def test_exclusive_targets_sum_to_one_and_missing_ones_leave_room():
     assert coherent(q, {}).rule == "unchanged"
 
 
-def test_the_questions_own_words_count():
+def test_wording_of_the_question_decides_whether_deadlines_are_ordered():
     labels = ("Before March 2026", "Before June 2026")
     p = {"t0": 0.6, "t1": 0.2}
     assert coherent(question(*labels, text="Will the law pass?"), p).rule == "by date"
@@ -146,7 +146,7 @@ def test_the_questions_own_words_count():
     assert coherent(question(*labels, text="Will they not agree?"), p).rule == "unchanged"
 
 
-def test_horizons_of_a_series_are_not_a_chain_but_deadlines_of_one_event_are():
+def test_deadlines_of_an_event_are_ordered_but_horizons_of_a_series_are_not():
     def horizons(text):
         days = ("2025-11-02", "2025-12-02")
         targets = tuple(Target(id=day, label=text, resolves_at=day) for day in days)
@@ -167,11 +167,11 @@ def test_strikes_of_different_days_are_not_compared():
         Target(id="c", label="above 4", resolves_at="2025-11-02"),
     )
     q = Question(id="q", source="s", text="Level?", due="2025-10-26", targets=targets)
-    found = coherent(q, {"a": 0.2, "b": 0.9, "c": 0.4})
-    assert found.p == pytest.approx({"a": 0.3, "b": 0.9, "c": 0.3})
+    result = coherent(q, {"a": 0.2, "b": 0.9, "c": 0.4})
+    assert result.p == pytest.approx({"a": 0.3, "b": 0.9, "c": 0.3})
 
 
-def test_a_day_without_a_year_is_the_next_one():
+def test_day_without_a_year_is_the_next_one():
     def day(text, asked):
         (slot,) = read_claim(text, asked).slots
         return slot.day
@@ -181,7 +181,7 @@ def test_a_day_without_a_year_is_the_next_one():
     assert day("before April", date(2025, 3, 2)) == date(2025, 4, 1)
 
 
-def test_unknown_targets_and_bad_numbers_are_refused():
+def test_unknown_targets_and_invalid_numbers_raise_errors():
     q = question("above 3", "above 4")
     with pytest.raises(ValueError, match="no target 'other'"):
         coherent(q, {"other": 0.5})
@@ -192,19 +192,19 @@ def test_unknown_targets_and_bad_numbers_are_refused():
 
 
 @pytest.mark.shared_data
-def test_ladders_of_the_arena_get_better(shared_data):
+def test_coherent_ladders_of_prophet_arena_have_lower_error(shared_data):
     """42 events; six of them are ladders, four with prices out of order."""
-    found = read_events_csv(shared_data / "prophet_arena" / "subset_100_half.csv")
-    outcome = {(r.question_id, r.target_id): r.outcome for r in found.resolutions}
+    events_csv = read_events_csv(shared_data / "prophet_arena" / "subset_100_half.csv")
+    outcome = {(r.question_id, r.target_id): r.outcome for r in events_csv.resolutions}
     before, after, event = [], [], []
-    for q in found.questions:
+    for q in events_csv.questions:
         p = {t.id: t.snapshot.price for t in q.targets if t.snapshot and t.snapshot.price is not None}
-        made = coherent(q, p)
-        assert made.rule in ("ladder", "unchanged")
-        if made.rule == "ladder":
+        result = coherent(q, p)
+        assert result.rule in ("ladder", "unchanged")
+        if result.rule == "ladder":
             event += [q.id] * len(p)
             before += [(p[t] - outcome[q.id, t]) ** 2 for t in p]
-            after += [(made.p[t] - outcome[q.id, t]) ** 2 for t in p]
+            after += [(result.p[t] - outcome[q.id, t]) ** 2 for t in p]
     assert (len(set(event)), len(event)) == (6, 188)
     assert np.mean(before) == pytest.approx(0.01949, abs=1e-5)
     assert np.mean(after) == pytest.approx(0.01844, abs=1e-5)
@@ -212,7 +212,7 @@ def test_ladders_of_the_arena_get_better(shared_data):
 
 
 @pytest.mark.shared_data
-def test_every_event_of_the_exchange_gets_no_worse(shared_data):
+def test_coherence_does_not_raise_the_error_of_any_kalshi_event(shared_data):
     """65 Kalshi events with last prices: nine ladders, one set of deadlines, 27 of at most one."""
     rules: dict[str, int] = {}
     for event in json.loads((shared_data / "kalshi" / "events_old_schema.json").read_text()):
@@ -229,9 +229,9 @@ def test_every_event_of_the_exchange_gets_no_worse(shared_data):
         )
         p = {m["ticker"]: m["last_price"] / 100 for m in markets}
         y = {m["ticker"]: float(m["result"] == "yes") for m in markets}
-        made = coherent(q, p)
-        rules[made.rule] = rules.get(made.rule, 0) + 1
-        error = {name: sum((said[t] - y[t]) ** 2 for t in p) for name, said in (("before", p), ("after", made.p))}
+        result = coherent(q, p)
+        rules[result.rule] = rules.get(result.rule, 0) + 1
+        error = {name: sum((values[t] - y[t]) ** 2 for t in p) for name, values in (("before", p), ("after", result.p))}
         assert error["after"] <= error["before"] + 1e-12
     assert rules == {"unchanged": 28, "at most one": 27, "ladder": 9, "by date": 1}
 
@@ -250,24 +250,24 @@ def obeys(order, outcome):
 
 
 @pytest.mark.shared_data
-def test_market_questions_of_real_rounds_are_ordered_rightly_or_not_at_all(shared_data):
-    """Of 2,947 market askings 28 sets differ in a strike or a deadline alone; resolved ones obey the order found."""
+def test_orders_of_real_market_questions_are_obeyed_by_their_outcomes(shared_data):
+    """Of 2,947 market askings, 28 sets differ in a strike or a deadline alone; resolved ones obey the order."""
     import duckdb
 
-    asked = duckdb.sql(
+    rows = duckdb.sql(
         f"""select q.forecast_due_date, q.source || '/' || q.question_id, q.source, q.question, r.outcome
         from '{shared_data}/tables/questions.parquet' q left join '{shared_data}/tables/resolutions.parquet' r
             on r.forecast_due_date = q.forecast_due_date and r.source = q.source and r.question_id = q.question_id
             and r.resolved
         where q.source_type = 'market' order by all"""
     ).fetchall()
-    found, obeyed = 0, 0
-    for day in sorted({row[0] for row in asked}):
-        here = [row for row in asked if row[0] == day]
+    n_orders, n_resolved = 0, 0
+    for day in sorted({row[0] for row in rows}):
+        here = [row for row in rows if row[0] == day]
         claims = {i: claim for d, i, s, t, _ in here if (claim := claim_of(s, t, d))}
-        found += len(orders(claims))
+        n_orders += len(orders(claims))
         outcome = {i: y for _, i, _, _, y in here if y is not None}
         resolved = orders({i: claim for i, claim in claims.items() if i in outcome})
-        obeyed += len(resolved)
+        n_resolved += len(resolved)
         assert all(obeys(order, outcome) for order in resolved), day
-    assert (found, obeyed) == (28, 15)
+    assert (n_orders, n_resolved) == (28, 15)

@@ -1,38 +1,29 @@
-"""Who may learn from what: groups left out, rounds past only, one round judged by another."""
+"""Training and test sets: groups left out, past rounds only, and one round against another."""
 
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine import (
-    GROUPINGS,
-    ChainedMethod,
-    HierarchicalPlatt,
-    Platt,
-    Shrink,
-    TrainingOverlap,
-    across,
-    groups_by,
-    leave_last_out,
-    leave_one_out,
-    rolling,
-)
+from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
+from foretell.forecasters.combine.crossfit import GROUPINGS, across, groups_by, leave_last_out, leave_one_out, rolling
+from foretell.forecasters.combine.rules import ChainedMethod, TrainingOverlap
+from foretell.forecasters.combine.shrink import Shrink
 
 
-def test_groups(make):
+def test_groups_are_numbered_by_sorted_values_of_each_grouping(make):
     examples = make(
         np.full((1, 4), 0.5), [0, 1, 0, 1], question=["b", "a", "b", "b"], day=[0, 0, 0, 7], source=["x", "y", "x", "x"]
     )
-    found = {by: groups_by(examples, by).tolist() for by in GROUPINGS}
-    assert found["event"] == [0, 1, 2, 3]
-    assert found["question"] == found["cluster"] == [1, 0, 1, 1]
-    assert found["asking"] == [1, 0, 1, 2]
-    assert found["due"] == found["resolved_on"] == [0, 0, 0, 1]
-    assert found["source"] == [0, 1, 0, 0]
+    groups = {by: groups_by(examples, by).tolist() for by in GROUPINGS}
+    assert groups["event"] == [0, 1, 2, 3]
+    assert groups["question"] == groups["cluster"] == [1, 0, 1, 1]
+    assert groups["asking"] == [1, 0, 1, 2]
+    assert groups["due"] == groups["resolved_on"] == [0, 0, 0, 1]
+    assert groups["source"] == [0, 1, 0, 0]
     with pytest.raises(ValueError, match="by = 'colour' is not one of event, question"):
         groups_by(examples, "colour")
 
 
-def test_a_question_is_left_out_with_all_its_events(world):
+def test_question_is_left_out_with_all_its_events(world):
     examples = world(80)
     p = leave_one_out(Platt(), examples)
     mine = examples.rows.question == examples.rows.question[3]
@@ -41,7 +32,7 @@ def test_a_question_is_left_out_with_all_its_events(world):
     assert leave_one_out(Platt(), examples, by="event") != pytest.approx(p, abs=1e-6)
 
 
-def test_only_the_last_stage_leaves_out(world):
+def test_leave_last_out_refits_only_the_last_stage(world):
     examples = world(80)
     chain = ChainedMethod(methods=(Shrink(), HierarchicalPlatt()))
     shrunk = examples.rows.with_trials(Shrink().fit(examples).probabilities(examples.rows))
@@ -50,27 +41,27 @@ def test_only_the_last_stage_leaves_out(world):
     assert leave_last_out(ChainedMethod(methods=()), examples) == pytest.approx(examples.rows.raw)
 
 
-def test_rolling_uses_what_was_known_before(make):
+def test_rolling_uses_only_outcomes_known_before_each_round(make):
     examples = make(np.linspace(0.1, 0.9, 6)[None], [0, 1, 0, 1, 0, 1], after=10, day=[0, 0, 10, 10, 11, 30])
-    found = rolling(Platt(), examples)
+    result = rolling(Platt(), examples)
     # Known on day 10 is not known before day 10.
-    assert found.past.tolist() == [0, 0, 0, 0, 2, 5]
-    assert found.p[:4] == pytest.approx(examples.rows.raw[:4])
+    assert result.past.tolist() == [0, 0, 0, 0, 2, 5]
+    assert result.p[:4] == pytest.approx(examples.rows.raw[:4])
     rule = Platt().fit(examples.take(np.arange(2)))
-    assert found.p[4] == pytest.approx(rule.probabilities(examples.rows)[4])
+    assert result.p[4] == pytest.approx(rule.probabilities(examples.rows)[4])
 
 
-def test_rolling_can_start_with_something_else(make):
+def test_rolling_uses_the_fallback_without_a_past(make):
     examples = make([[0.2, 0.3]], [0, 1], price=0.9, day=[0, 1])
     assert rolling(ChainedMethod(), examples, fallback=lambda rows: rows.price).p.tolist() == [0.9, 0.9]
 
 
-def test_an_answer_older_than_its_question_teaches_nobody_about_it(make):
+def test_rolling_ignores_an_answer_known_before_its_question_was_asked(make):
     examples = make([[0.2, 0.3, 0.4]], [0, 1, 1], after=-1, day=[5, 5, 9])
     assert rolling(Platt(), examples).past.tolist() == [0, 0, 2]
 
 
-def test_across_rounds(world):
+def test_rule_of_an_earlier_round_applies_to_a_later_one_but_not_the_reverse(world):
     early, late = world(60, seed=1), world(60, seed=2)
     late.rows.due[:] += np.timedelta64(30, "D")
     late.rows.target[:] = [f"u{i}" for i in range(60)]
@@ -81,14 +72,14 @@ def test_across_rounds(world):
         across(Platt(), late, early, check="time")
 
 
-def test_a_target_in_both_rounds_is_not_learnt_from(make):
+def test_target_in_both_rounds_is_left_out_of_training(make):
     early = make([[0.2, 0.4, 0.6, 0.8]], [0, 1, 0, 1], question=["a", "b", "c", "d"])
     late = make([[0.3]], [1], question=["b"], day=30)
     other = make([[0.2, 0.6, 0.8]], [0, 0, 1], question=["a", "c", "d"])
     assert across(Platt(), early, late) == pytest.approx(Platt().fit(other).probabilities(late.rows))
 
 
-def test_its_own_askings_are_refused(make):
+def test_applying_a_rule_to_its_training_askings_raises_an_error(make):
     examples = make([[0.2, 0.4]], [0, 1], target=["x", "y"], question="a")
     with pytest.raises(TrainingOverlap, match="a@2025-01-05 is among"):
         across(Platt(), examples.take(np.array([0])), examples.take(np.array([1])))

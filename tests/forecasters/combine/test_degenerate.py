@@ -1,24 +1,15 @@
-"""Every method on inputs that leave it little or nothing to learn: finite rules, finite probabilities, NaN only where
-no trial answered, and the documented ones among them."""
+"""Every method on degenerate training data: finite rules and probabilities, and NaN only where no trial answered."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine import (
-    BayesShrink,
-    Beta,
-    ChainedMethod,
-    HierarchicalPlatt,
-    Isotonic,
-    Platt,
-    Shrink,
-    from_json,
-    leave_one_out,
-    rolling,
-    to_json,
-)
+from foretell.forecasters.combine.calibration import Beta, HierarchicalPlatt, Isotonic, Platt
+from foretell.forecasters.combine.crossfit import leave_one_out, rolling
+from foretell.forecasters.combine.rules import ChainedMethod
+from foretell.forecasters.combine.saving import from_json, to_json
+from foretell.forecasters.combine.shrink import BayesShrink, Shrink
 
 METHODS = {
     method.name: method
@@ -51,7 +42,7 @@ CASES = {
     "one trial": {"trials": SOME[:1], "outcome": YES_AND_NO},
     "some trials failed": {"trials": np.where(SOME < 0.5, np.nan, SOME), "outcome": YES_AND_NO},
     "all trials failed": {"trials": np.full((5, 12), np.nan), "outcome": YES_AND_NO},
-    "nothing weighs": {"trials": SOME, "outcome": YES_AND_NO, "weight": 0.0},
+    "all weights zero": {"trials": SOME, "outcome": YES_AND_NO, "weight": 0.0},
     "one row": {"trials": [[0.3]], "outcome": [1]},
     "no rows": {"trials": np.empty((5, 0)), "outcome": []},
 }
@@ -59,12 +50,12 @@ CASES = {
 
 @pytest.fixture(params=CASES)
 def case(request, make):
-    given = dict(CASES[request.param])
-    return make(given.pop("trials"), given.pop("outcome"), **given)
+    fields = dict(CASES[request.param])
+    return make(fields.pop("trials"), fields.pop("outcome"), **fields)
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_probabilities_are_finite_where_a_trial_answered_and_the_rule_can_be_written(method, case, make_rows):
+def test_probabilities_are_finite_where_a_trial_answered_and_rules_can_be_saved(method, case, make_rows):
     fitted = method.fit(case)
     for rows in (case.rows, make_rows([0.0, 0.3, 1.0], source="unseen", price=[np.nan, 0.0, 1.0])):
         p = fitted.probabilities(rows)
@@ -88,26 +79,26 @@ def test_calibration_without_both_outcomes_is_the_identity(name, outcome, make, 
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_what_was_held_out_has_no_say(method, world):
-    """Turning the outcomes of a question round does not move what a rule fitted without it says of it."""
+def test_outcomes_of_a_left_out_question_do_not_change_its_forecasts(method, world):
+    """Flipping the outcomes of a question does not change its probabilities from a rule fitted without it."""
     examples = world(40, seed=5)
     question = examples.rows.question[0]
     mine = examples.rows.question == question
-    turned = replace(examples, outcome=np.where(mine, 1 - examples.outcome, examples.outcome))
-    before, after = leave_one_out(method, examples), leave_one_out(method, turned)
+    flipped = replace(examples, outcome=np.where(mine, 1 - examples.outcome, examples.outcome))
+    before, after = leave_one_out(method, examples), leave_one_out(method, flipped)
     assert after[mine] == pytest.approx(before[mine], abs=1e-8)
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_the_future_has_no_say(method, world):
-    """Turning round every outcome that became known on or after a day does not move what was said by then."""
+def test_later_outcomes_do_not_change_rolling_forecasts(method, world):
+    """Flipping all outcomes that became known on or after a day does not change forecasts up to that day."""
     examples = world(120, seed=6, rounds=6)
     day = np.datetime64("2025-02-16")
     later = examples.known_on >= day
-    turned = replace(examples, outcome=np.where(later, 1 - examples.outcome, examples.outcome))
-    before, after = rolling(method, examples), rolling(method, turned)
-    said = examples.rows.due <= day
-    assert said.any()
-    assert not said.all()
-    assert after.p[said] == pytest.approx(before.p[said], abs=1e-12)
+    flipped = replace(examples, outcome=np.where(later, 1 - examples.outcome, examples.outcome))
+    before, after = rolling(method, examples), rolling(method, flipped)
+    earlier = examples.rows.due <= day
+    assert earlier.any()
+    assert not earlier.all()
+    assert after.p[earlier] == pytest.approx(before.p[earlier], abs=1e-12)
     assert after.past.tolist() == before.past.tolist()

@@ -1,4 +1,4 @@
-"""Ensembles: absent members, weights as documented, selections judged out of time, training askings refused."""
+"""Ensembles: missing answers, documented weights, selection tested on later rounds, training overlap."""
 
 import json
 from dataclasses import asdict, replace
@@ -8,23 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine import (
+from foretell.forecasters.combine.crossfit import gain
+from foretell.forecasters.combine.ensemble import (
     Ensemble,
     EqualWeights,
-    Examples,
     GreedySelection,
     SkillWeights,
-    Training,
-    TrainingOverlap,
-    TrialRows,
-    apply,
-    gain,
     greedy_path,
-    logit,
     side_by_side,
-    sigmoid,
     weighted,
 )
+from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rules import Training, TrainingOverlap, apply
 from foretell.metrics import ResamplingDesign, brier_index_from_sums, compare_paired
 
 ROUNDS = np.array(["2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01"], dtype="M8[D]")
@@ -51,7 +46,7 @@ def rows_of(p, due=None, question=None, target=None):
 
 
 def world(n, *, noise, rounds=4, seed=0):
-    """Members who see the true log-odds with different noise, over rounds two months apart."""
+    """Return examples of members that know the true log-odds with different noise, over rounds two months apart."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(0, 1.5, n)
     outcome = (rng.uniform(size=n) < 1 / (1 + np.exp(-truth))).astype(float)
@@ -69,24 +64,24 @@ def names(examples):
     return tuple(f"m{i}" for i in range(len(examples.rows.trials)))
 
 
-def test_absent_members_leave_their_weight_to_the_others():
+def test_weights_are_renormalised_over_members_with_an_answer():
     p = np.array([[0.2, np.nan, np.nan, 0.3], [0.4, 0.4, np.nan, 0.9], [0.9, 0.9, 0.7, np.nan]])
-    said = weighted(p, np.array([0.5, 0.5, 0.0]), "probability")
-    assert said == pytest.approx([0.3, 0.4, 0.7, 0.6])
+    mean = weighted(p, np.array([0.5, 0.5, 0.0]), "probability")
+    assert mean == pytest.approx([0.3, 0.4, 0.7, 0.6])
     assert np.isnan(weighted(np.full((2, 1), np.nan), np.array([1.0, 0.0]), "logit")).all()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), min_size=1, max_size=5),
     st.sampled_from(["logit", "probability"]),
 )
-def test_an_ensemble_stays_within_its_members(p, space):
+def test_ensemble_is_within_the_range_of_its_members(p, space):
     table = np.array(p)
-    said = replace(EqualWeights(names=tuple(map(str, range(len(p))))).fit(_empty(len(p))), space=space)
-    found = said.probabilities(rows_of(table))
-    assert (found >= table.min(axis=0) - 2e-6).all()
-    assert (found <= table.max(axis=0) + 2e-6).all()
+    ensemble = replace(EqualWeights(names=tuple(map(str, range(len(p))))).fit(_empty(len(p))), space=space)
+    probabilities = ensemble.probabilities(rows_of(table))
+    assert (probabilities >= table.min(axis=0) - 2e-6).all()
+    assert (probabilities <= table.max(axis=0) + 2e-6).all()
 
 
 def _empty(members):
@@ -113,7 +108,7 @@ def test_one_class_and_equal_members_give_finite_weights(method, outcome):
     assert fitted.weights == pytest.approx((1 / 3,) * 3)
 
 
-def test_skill_weights_follow_the_written_formula():
+def test_skill_weights_match_the_documented_formula():
     examples = world(400, noise=[0.2, 1.0, 2.0])
     fitted = SkillWeights(names=names(examples), half_life=1e9).fit(examples)
     p, y = examples.rows.trials, examples.outcome
@@ -126,12 +121,12 @@ def test_skill_weights_follow_the_written_formula():
     assert fitted.weights[0] > fitted.weights[1] > fitted.weights[2]
 
 
-def test_skill_is_not_seen_in_noise():
+def test_skill_weights_of_equal_members_stay_nearly_equal():
     shares = [max(SkillWeights(names=tuple("abcde")).fit(world(60, noise=[1] * 5, seed=s)).weights) for s in range(20)]
     assert np.mean(shares) < 0.35
 
 
-def test_old_rounds_count_less():
+def test_skill_weights_discount_old_rounds():
     examples = world(400, noise=[0.1, 2.0])
     flipped = examples.rows.trials.copy()
     flipped[:, 200:] = flipped[::-1, 200:]
@@ -145,7 +140,7 @@ def test_old_rounds_count_less():
     assert fitted.weights[1] > 0.9
 
 
-def test_greedy_is_the_naive_search():
+def test_greedy_path_matches_a_naive_search():
     examples = world(60, noise=[0.5, 0.8, 1.0, 1.5])
     p, y = examples.rows.trials, examples.outcome
     bag: list[int] = []
@@ -158,21 +153,23 @@ def test_greedy_is_the_naive_search():
     assert once[0] == bag[0]
 
 
-def test_greedy_drops_bad_members_where_later_rounds_agree():
+def test_greedy_selection_drops_bad_members_if_later_rounds_confirm_it():
     examples = world(1200, noise=[0.3, 0.3, 4.0, 4.0, 4.0])
     fitted = GreedySelection(names=names(examples)).fit(examples)
     assert sum(fitted.weights[:2]) == pytest.approx(1)
-    assert "later rounds" in fitted.told
+    assert "later rounds" in fitted.reason
     without = GreedySelection(names=names(examples), replacement=False).fit(examples)
     assert set(without.weights[2:]) == {0.0}
 
 
-def test_greedy_keeps_equal_weights_where_members_are_alike():
-    kept = [GreedySelection(names=tuple("abcdef")).fit(world(80, noise=[1.0] * 6, seed=s)).weights for s in range(12)]
-    assert sum(weights == (1 / 6,) * 6 for weights in kept) >= 9
+def test_greedy_selection_of_similar_members_gives_equal_weights():
+    selections = [
+        GreedySelection(names=tuple("abcdef")).fit(world(80, noise=[1.0] * 6, seed=s)).weights for s in range(12)
+    ]
+    assert sum(weights == (1 / 6,) * 6 for weights in selections) >= 9
 
 
-def test_the_length_is_judged_only_on_rounds_after_what_chose_it(monkeypatch):
+def test_length_of_a_selection_is_tested_only_on_later_rounds(monkeypatch):
     seen = []
 
     def spy(examples, *, steps, replacement):
@@ -185,14 +182,14 @@ def test_the_length_is_judged_only_on_rounds_after_what_chose_it(monkeypatch):
     assert all(known < due for (known, _), due in zip(seen[:3], ROUNDS[1:], strict=True))
 
 
-def test_one_round_is_judged_by_held_out_questions():
+def test_single_round_is_tested_on_held_out_questions():
     examples = world(600, noise=[0.2, 4.0, 4.0], rounds=1)
     fitted = GreedySelection(names=names(examples)).fit(examples)
     assert fitted.weights[0] == 1
-    assert "held-out questions" in fitted.told
+    assert "held-out questions" in fitted.reason
 
 
-def test_a_fitted_ensemble_refuses_what_it_learnt_from():
+def test_applying_an_ensemble_to_training_data_raises_an_error():
     examples = world(40, noise=[0.5, 1.0])
     fitted = SkillWeights(names=names(examples)).fit(examples)
     with pytest.raises(TrainingOverlap, match="q0@2025-01-01"):
@@ -200,13 +197,13 @@ def test_a_fitted_ensemble_refuses_what_it_learnt_from():
     later = rows_of([[0.4], [0.6]], due=ROUNDS[3:] + np.timedelta64(31, "D"), question=["new"])
     assert np.isfinite(apply(fitted, later)).all()
     early = rows_of([[0.4], [0.6]], due=ROUNDS[:1], question=["new"])
-    with pytest.raises(TrainingOverlap, match="learnt from outcomes"):
+    with pytest.raises(TrainingOverlap, match="fitted on outcomes"):
         apply(fitted, early)
     assert np.isfinite(apply(fitted, early, check="ids")).all()
     assert json.loads(json.dumps(asdict(fitted), default=str))["names"] == ["m0", "m1"]
 
 
-def test_equal_weights_refuse_nothing():
+def test_equal_weights_have_no_training_data():
     examples = world(8, noise=[0.5, 1.0])
     assert np.isfinite(apply(EqualWeights(names=names(examples)).fit(examples), examples.rows)).all()
 
@@ -221,7 +218,7 @@ def test_side_by_side_joins_by_asking_and_target():
     assert rows.trials[1] == pytest.approx([0.1, np.nan, 0.9], nan_ok=True)
 
 
-def test_what_cannot_be_is_refused_in_words():
+def test_invalid_members_and_settings_raise_errors():
     rows = rows_of([[0.2], [0.3]])
     with pytest.raises(ValueError, match="2 members, 3 are named"):
         Ensemble(names=("a", "b", "c"), weights=(0.5, 0.5, 0.0)).probabilities(rows)
@@ -235,24 +232,24 @@ def test_what_cannot_be_is_refused_in_words():
         SkillWeights(names=("a",), half_life=0)
     with pytest.raises(ValueError, match="steps"):
         GreedySelection(names=("a",), steps=0)
-    with pytest.raises(ValueError, match="no forecaster"):
+    with pytest.raises(ValueError, match="at least one forecaster"):
         side_by_side({})
     with pytest.raises(ValueError, match="twice"):
         side_by_side({"a": rows_of([[0.1, 0.2]], question=["x", "x"])})
 
 
-def test_the_clustered_error_is_that_of_cluster_means():
+def test_clustered_standard_error_equals_that_of_cluster_means():
     rng = np.random.default_rng(0)
     d = np.repeat(rng.normal(size=50), 4)
-    found = gain(d, np.repeat(np.arange(50), 4).astype(str), np.ones(200))
-    assert found.se == pytest.approx(d[::4].std(ddof=1) / np.sqrt(50))
-    assert found.n_clusters == pytest.approx(50)
+    result = gain(d, np.repeat(np.arange(50), 4).astype(str), np.ones(200))
+    assert result.se == pytest.approx(d[::4].std(ddof=1) / np.sqrt(50))
+    assert result.n_clusters == pytest.approx(50)
     assert gain(d[:4], np.zeros(4).astype(str), np.ones(4)).se == np.inf
     assert not gain(np.full(3, np.nan), np.zeros(3).astype(str), np.ones(3)).beyond(0)
 
 
 def _real(shared_data):
-    """All complete configurations on the paper's two rounds, as members; markets and data sets count half each."""
+    """Return all complete configurations on the paper's two rounds as members; markets and data sets weigh the same."""
     import duckdb
 
     tables = shared_data / "tables"
@@ -263,39 +260,39 @@ def _real(shared_data):
         from '{tables}/ab_resolutions.parquet' r
         join '{tables}/ab_questions.parquet' q using (forecast_due_date, source, question_id)"""
     )
-    asked = con.execute("select * from asked order by place").fetchnumpy()
-    said = con.execute(
+    targets = con.execute("select * from asked order by place").fetchnumpy()
+    log_odds = con.execute(
         f"""select config, place, avg(ln(p / (1 - p))) as x from
             (select *, greatest(1e-6, least(1 - 1e-6, probability)) as p from '{tables}/ab_trials.parquet') t
         join asked a on t.forecast_due_date = a.forecast_due_date and t.source = a.source
             and t.question_id = a.question_id and t.resolution_date in ('', a.resolution_date)
         where config not like '%clairvoyant%' group by config, place"""
     ).fetchnumpy()
-    members, code = np.unique(said["config"].astype(str), return_inverse=True)
-    p = np.full((len(members), len(asked["place"])), np.nan)
-    p[code, said["place"].astype(int)] = 1 / (1 + np.exp(-said["x"].astype(float)))
+    members, code = np.unique(log_odds["config"].astype(str), return_inverse=True)
+    p = np.full((len(members), len(targets["place"])), np.nan)
+    p[code, log_odds["place"].astype(int)] = 1 / (1 + np.exp(-log_odds["x"].astype(float)))
     complete = ~np.isnan(p).any(axis=1)
-    kind = asked["source_type"].astype(str)
-    question = np.char.add(np.char.add(asked["source"].astype(str), "/"), asked["question_id"].astype(str))
+    kind = targets["source_type"].astype(str)
+    question = np.char.add(np.char.add(targets["source"].astype(str), "/"), targets["question_id"].astype(str))
     rows = rows_of(
         p[complete],
-        due=asked["forecast_due_date"].astype("M8[D]"),
+        due=targets["forecast_due_date"].astype("M8[D]"),
         question=question,
-        target=np.where(kind == "market", "yes", asked["resolution_date"].astype(str)),
+        target=np.where(kind == "market", "yes", targets["resolution_date"].astype(str)),
     )
-    share = {one: 0.5 * len(kind) / np.sum(kind == one) for one in ("market", "dataset")}
+    share = {kind_name: 0.5 * len(kind) / np.sum(kind == kind_name) for kind_name in ("market", "dataset")}
     examples = Examples(
         rows=replace(rows, kind=kind),
-        outcome=asked["outcome"].astype(float),
-        known_on=asked["resolution_date"].astype("M8[D]"),
-        weight=np.array([share[one] for one in kind]),
+        outcome=targets["outcome"].astype(float),
+        known_on=targets["resolution_date"].astype("M8[D]"),
+        weight=np.array([share[kind_name] for kind_name in kind]),
     )
     return tuple(members[complete].tolist()), examples
 
 
 @pytest.mark.shared_data
-def test_on_real_members_skill_weights_beat_equal_ones_on_the_next_round(shared_data):
-    """Weights learnt on round A and used on B, against equal weights; nothing beats the best model of hindsight."""
+def test_skill_weights_of_real_members_beat_equal_ones_on_the_next_round(shared_data):
+    """Weights fitted on round A and applied to B, against equal weights."""
     members, examples = _real(shared_data)
     assert (len(members), len(examples)) == (35, 791)
     first = examples.rows.due == np.datetime64("2025-10-26")

@@ -1,15 +1,19 @@
-"""The panel: sees reasons and no numbers, answers every target, and says when the mean answered in its place."""
+"""The panel: reads reasons without numbers, answers every target, and falls back to the mean with a note."""
 
 import asyncio
 import json
 
 import pytest
 
-from foretell.forecasters import CannotForecast, Context, Models
-from foretell.forecasters.combine import Aggregate, ReasonsPanel
-from foretell.models import BudgetExceeded, ModelError, ModelRoles, ModelSettings, Reply, TokenCount
-from foretell.models.providers import ScriptedModel
-from foretell.questions import Forecast, ForecastMade, ModelCalled, Numeric, Question, Target
+from foretell.forecasters.combine.aggregate import Aggregate
+from foretell.forecasters.combine.panel import ReasonsPanel
+from foretell.forecasters.forecaster import CannotForecast, Context, Models
+from foretell.models.model import BudgetExceeded, ModelError, ModelSettings, Reply, TokenCount
+from foretell.models.names import ModelRoles
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.forecast import Forecast, Numeric
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import ForecastMade, ModelCalled
 
 ONE = Question(
     id="q",
@@ -34,10 +38,10 @@ def no_tools(question, context):
 
 
 def context(model, **more):
-    cast = ModelRoles(
+    roles = ModelRoles(
         agent="scripted:agent", others={"judge": "scripted:judge"}, settings={"judge": ModelSettings(seed=3)}
     )
-    return Context(as_of=ONE.as_of, models=Models(roles=cast, model=model), tools=no_tools, **more)
+    return Context(as_of=ONE.as_of, models=Models(roles=roles, model=model), tools=no_tools, **more)
 
 
 def trial(p, reason, question=ONE, number=0):
@@ -52,8 +56,8 @@ def trial(p, reason, question=ONE, number=0):
 TRIALS = [trial(0.21, "The contractor is late."), trial(0.62, "An opening is announced.", number=1)]
 
 
-def say(**what):
-    return Reply(text=json.dumps(what), tokens=TokenCount(input=100, output=20))
+def reply(**fields):
+    return Reply(text=json.dumps(fields), tokens=TokenCount(input=100, output=20))
 
 
 def judged(script, trials=TRIALS, question=ONE, **more):
@@ -62,8 +66,8 @@ def judged(script, trials=TRIALS, question=ONE, **more):
     return asyncio.run(ReasonsPanel().judge(question, trials, run)), model
 
 
-def test_it_reads_reasons_and_no_numbers():
-    forecast, model = judged([say(reason="The announcement is official.", p=0.44)])
+def test_prompt_includes_reasons_but_no_numbers():
+    forecast, model = judged([reply(reason="The announcement is official.", p=0.44)])
     assert forecast.p == {"yes": 0.44}
     assert "The announcement is official." in forecast.rationale
     assert "read the reasons of 2 trials" in forecast.rationale
@@ -78,26 +82,26 @@ def test_it_reads_reasons_and_no_numbers():
     assert request.schema is not None
     assert request.schema["required"] == ["reason", "p"]
     usage = forecast.usage
-    assert (usage.calls, usage.input_tokens, usage.unpriced) == (1, 100, 1), "nobody knows the price of a script"
+    assert (usage.calls, usage.input_tokens, usage.unpriced) == (1, 100, 1), "scripted models have no price"
 
 
-def test_its_calls_and_its_answer_are_events():
-    heard = []
-    judged([say(reason="So.", p=0.3)], emit=heard.append)
-    assert [type(event) for event in heard] == [ModelCalled, ForecastMade]
-    assert heard[0].role == "judge"
+def test_calls_and_answer_are_emitted_as_events():
+    events = []
+    judged([reply(reason="So.", p=0.3)], emit=events.append)
+    assert [type(event) for event in events] == [ModelCalled, ForecastMade]
+    assert events[0].role == "judge"
 
 
 @pytest.mark.parametrize("error", [ModelError("down"), BudgetExceeded("nothing left")])
-def test_where_the_model_fails_the_logit_mean_answers_and_says_so(error):
+def test_logit_mean_is_used_with_a_note_if_the_model_fails(error):
     forecast, _ = judged([error])
-    expected = Aggregate(rule="logit-mean").apply([one.p for one in TRIALS])
+    expected = Aggregate(rule="logit-mean").apply([trial_forecast.p for trial_forecast in TRIALS])
     assert forecast.p == pytest.approx(expected)
     assert f"no answer ({error}): this is the logit mean of 2 trials" in forecast.rationale
 
 
-def test_an_answer_that_is_no_json_is_asked_for_again():
-    forecast, model = judged(["I think so", say(reason="So.", p=0.3)])
+def test_model_is_asked_again_after_an_answer_that_is_not_json():
+    forecast, model = judged(["I think so", reply(reason="So.", p=0.3)])
     assert forecast.p == {"yes": 0.3}
     assert len(model.requests) == 2
     forecast, model = judged(["no", "no", "no"])
@@ -106,50 +110,50 @@ def test_an_answer_that_is_no_json_is_asked_for_again():
 
 
 @pytest.mark.parametrize("p", [35, "many", None, {"x": 0.2}])
-def test_a_number_that_cannot_be_read_is_not_guessed(p):
-    forecast, _ = judged([say(reason="So.", p=p)])
+def test_invalid_number_gives_the_logit_mean(p):
+    forecast, _ = judged([reply(reason="So.", p=p)])
     assert "logit mean of 2 trials" in forecast.rationale
     assert forecast.p["yes"] == pytest.approx(0.397, abs=0.001)
 
 
-def test_options_sum_to_one_and_a_missing_one_comes_from_the_mean():
+def test_options_sum_to_one_and_missing_ones_come_from_the_mean():
     trials = [
         trial({"a": 0.6, "b": 0.3, "c": 0.1}, "A leads.", OPTIONS),
         trial({"a": 0.4, "b": 0.4, "c": 0.2}, "B gains.", OPTIONS),
     ]
-    forecast, _ = judged([say(reason="So.", p={"a": 0.7, "b": 0.2, "c": 0.2})], trials, OPTIONS)
+    forecast, _ = judged([reply(reason="So.", p={"a": 0.7, "b": 0.2, "c": 0.2})], trials, OPTIONS)
     assert sum(forecast.p.values()) == pytest.approx(1)
     assert forecast.p["a"] == pytest.approx(0.7 / 1.1)
     assert forecast.distribution is not None
-    forecast, _ = judged([say(reason="So.", p={"a": 0.7, "b": 0.2})], trials, OPTIONS)
+    forecast, _ = judged([reply(reason="So.", p={"a": 0.7, "b": 0.2})], trials, OPTIONS)
     assert "p of c is missing" in forecast.rationale
     assert sum(forecast.p.values()) == pytest.approx(1)
 
 
-def test_numeric_questions_are_answered_by_quantiles():
+def test_numeric_questions_are_answered_with_quantiles():
     question = Question(id="n", source="own", text="?", due="2025-10-26", targets=(Target(id=">2"),), subtype="numeric")
     trials = [trial({">2": 0.4}, "Low.", question), trial({">2": 0.6}, "High.", question)]
-    said = say(reason="So.", quantiles={"q10": 0, "q50": 2, "q90": 4})
-    forecast, _ = judged([said], trials, question)
+    stated = reply(reason="So.", quantiles={"q10": 0, "q50": 2, "q90": 4})
+    forecast, _ = judged([stated], trials, question)
     assert forecast.p == {">2": 0.5}
     assert isinstance(forecast.distribution, Numeric)
 
 
-def test_certainty_is_clamped_as_the_agents_is():
-    forecast, _ = judged([say(reason="Sure.", p=1.0)])
+def test_certain_answers_are_clamped():
+    forecast, _ = judged([reply(reason="Sure.", p=1.0)])
     assert forecast.p == {"yes": 0.95}
 
 
-def test_without_trials_or_without_a_model_it_refuses():
+def test_panel_without_trials_or_model_raises_cannot_forecast():
     with pytest.raises(CannotForecast, match="at least one trial"):
         judged([], trials=[])
     with pytest.raises(CannotForecast, match="asks a model"):
         asyncio.run(ReasonsPanel().judge(ONE, TRIALS, Context(as_of=ONE.as_of)))
 
 
-def test_long_reasons_are_cut_and_missing_ones_told():
+def test_long_reasons_are_cut_and_missing_ones_are_marked():
     forecasts = [trial(0.2, "x" * 9000 + "END"), trial(0.2, "")]
-    _, model = judged([say(reason="So.", p=0.2)], forecasts)
+    _, model = judged([reply(reason="So.", p=0.2)], forecasts)
     words = model.requests[0].messages[-1].text
     assert "END" not in words
     assert "(no reasons given)" in words

@@ -1,4 +1,4 @@
-"""Rules as files: every kind there and back, and errors that name the file and the field."""
+"""Saved rules: round trips of every kind, and errors with the file and the field."""
 
 import json
 from dataclasses import fields, is_dataclass
@@ -8,27 +8,13 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine import (
-    KINDS,
-    ChainedMethod,
-    DefaultMethod,
-    Ensemble,
-    FittedChain,
-    FittedIsotonic,
-    FittedPlatt,
-    FittedRaw,
-    FittedRule,
-    FittedShrink,
-    HierarchicalPlatt,
-    Isotonic,
-    Shrink,
-    Training,
-    from_json,
-    load,
-    save,
-    to_json,
-)
-from foretell.questions import InputError
+from foretell.forecasters.combine.calibration import FittedIsotonic, FittedPlatt, HierarchicalPlatt, Isotonic
+from foretell.forecasters.combine.default import DefaultMethod
+from foretell.forecasters.combine.ensemble import Ensemble
+from foretell.forecasters.combine.rules import ChainedMethod, FittedChain, FittedRaw, FittedRule, Training
+from foretell.forecasters.combine.saving import KINDS, from_json, load, save, to_json
+from foretell.forecasters.combine.shrink import FittedShrink, Shrink
+from foretell.questions.errors import InputError
 
 TRAINED = Training(
     askings=("a@2025-01-05", "b@2025-01-05"), first_due=date(2025, 1, 5), last_known=date(2025, 2, 1), n=3
@@ -43,11 +29,11 @@ RULES = [
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_there_and_back(rule):
+def test_rules_survive_a_json_round_trip(rule):
     assert from_json(to_json(rule)) == rule
 
 
-def test_fitted_rules_through_a_file(world, tmp_path):
+def test_fitted_rules_survive_being_saved_and_loaded(world, tmp_path):
     examples = world(60)
     for method in (ChainedMethod(methods=(Shrink(), HierarchicalPlatt())), Isotonic(), DefaultMethod()):
         fitted = method.fit(examples)
@@ -58,7 +44,7 @@ def test_fitted_rules_through_a_file(world, tmp_path):
         assert again.probabilities(examples.rows) == pytest.approx(fitted.probabilities(examples.rows))
 
 
-def test_what_a_file_says(world):
+def test_file_has_schema_kind_parameters_and_training(world):
     document = json.loads(to_json(HierarchicalPlatt().fit(world(30))))
     assert list(document) == ["schema", "kind", "parameters", "training"]
     assert (document["schema"], document["kind"]) == ("foretell/fitted/1", "platt")
@@ -67,7 +53,7 @@ def test_what_a_file_says(world):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_a_frozen_rule(kind):
+def test_every_kind_is_a_frozen_dataclass_with_training_and_probabilities(kind):
     module, name = KINDS[kind].split(":")
     form = getattr(import_module(module), name)
     assert is_dataclass(form)
@@ -90,7 +76,7 @@ def changed(rule: FittedRule, place: str, value: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "told"),
+    ("place", "value", "message"),
     [
         ("schema", "foretell/1", "rule.json, field schema: schema is 'foretell/1'"),
         ("kind", "magic", "rule.json, field kind: no rule is of kind 'magic' (the kinds are raw, platt"),
@@ -116,14 +102,14 @@ def changed(rule: FittedRule, place: str, value: object) -> str:
         ("training.ids", [], "rule.json, field training.ids: Unexpected keyword argument, found []"),
     ],
 )
-def test_what_does_not_fit_is_named(place, value, told, tmp_path):
+def test_invalid_fields_raise_errors_with_file_and_field(place, value, message, tmp_path):
     (tmp_path / "rule.json").write_text(changed(RULES[1], place, value))
     with pytest.raises(InputError) as caught:
         load(tmp_path / "rule.json")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_field_inside_a_chain_is_named():
+def test_errors_inside_a_chain_name_the_nested_field():
     with pytest.raises(InputError, match=r"field parameters.stages\[0\].parameters.floor: Input should be"):
         from_json(changed(RULES[3], "parameters.stages.0.parameters.floor", "low"))
     with pytest.raises(InputError, match=r"field parameters.stages\[1\].kind: no rule is of kind 'x'"):
@@ -131,33 +117,33 @@ def test_a_field_inside_a_chain_is_named():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [("{", "not JSON"), ("[]", "expected the JSON object of a fitted rule, found list"), ('{"schema": NaN}', "NaN")],
 )
-def test_what_is_no_document_is_refused(text, told):
-    with pytest.raises(InputError, match=told):
+def test_invalid_documents_raise_errors(text, message):
+    with pytest.raises(InputError, match=message):
         from_json(text)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_missing_file_raises_an_error_with_its_name(tmp_path):
     with pytest.raises(InputError, match=r"none.json: cannot be read: No such file"):
         load(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "told"),
+    ("place", "value", "message"),
     [
         ("parameters.weights", [0.5], "2 members have 1 weights"),
         ("parameters.weights", ..., "weights"),
         ("parameters.space", "odds", "parameters.space: Input should be 'logit' or 'probability', found 'odds'"),
     ],
 )
-def test_what_a_rule_refuses_is_refused_in_a_file(place, value, told):
-    with pytest.raises(InputError, match=told):
+def test_values_that_a_rule_rejects_raise_errors_when_loaded(place, value, message):
+    with pytest.raises(InputError, match=message):
         from_json(changed(Ensemble(names=("a", "b"), weights=(0.5, 0.5)), place, value))
 
 
-def test_parts_of_the_default_are_checked(world):
+def test_nested_parts_of_the_default_rule_are_validated(world):
     fitted = DefaultMethod().fit(world(10))
     raw = {"kind": "raw", "parameters": {}, "training": {}}
     with pytest.raises(InputError, match=r"field parameters.market: expected a FittedTrust, found a FittedRaw"):
@@ -168,8 +154,8 @@ def test_parts_of_the_default_are_checked(world):
         from_json(changed(fitted, "parameters.proofs", []))
 
 
-def test_what_has_no_file_form_is_refused():
-    with pytest.raises(TypeError, match="Training has no file form; the kinds are raw, platt"):
+def test_values_that_cannot_be_saved_raise_errors():
+    with pytest.raises(TypeError, match="Training cannot be stored; the kinds are raw, platt"):
         to_json(TRAINED)
     with pytest.raises(ValueError, match="nan"):
         to_json(FittedPlatt(slope=float("nan")))

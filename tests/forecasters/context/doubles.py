@@ -1,4 +1,4 @@
-"""An event with two kinds of outcomes, an engine of canned pages, and a desk to run forecasters at."""
+"""Example questions, a search engine with fixed results, and a harness for forecasters with a context."""
 
 import asyncio
 import json
@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foretell.data.search import SearchHit
-from foretell.forecasters import Context, Models, attempt
-from foretell.forecasters.prompt import PredictionContext, RankedSource
-from foretell.models import Model, ModelRoles, Reply, Request, TokenCount
-from foretell.models.providers import ScriptedModel
-from foretell.questions import AsOf, Failure, Forecast, Question, Snapshot, Target, TraceEvent, instant
-from foretell.tools import Excerpt, LeakVerdict
+from foretell.data.search.engine import SearchHit
+from foretell.forecasters.forecaster import Context, Models, attempt
+from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
+from foretell.models.model import Model, Reply, Request, TokenCount
+from foretell.models.names import ModelRoles
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Snapshot, Target
+from foretell.questions.trace import TraceEvent
+from foretell.tools.content_filter import Excerpt, LeakVerdict
 
 AT = instant("2026-01-10T12:00:00Z")
 BACK = AsOf(at=AT, mode="backtest")
@@ -49,17 +53,17 @@ SNOW = Question(id="snow", source="own", text="Will it snow in Oslo?", due=AT, t
 
 
 def source(n: int, **more: Any) -> RankedSource:
-    given = {"url": f"https://news.example/{n}", "title": f"Report {n}", "summary": f"The {n}th report. It is short."}
-    return RankedSource(**{**given, "published": instant("2026-01-05"), "rank": n, **more})
+    fields = {"url": f"https://news.example/{n}", "title": f"Report {n}", "summary": f"The {n}th report. It is short."}
+    return RankedSource(**{**fields, "published": instant("2026-01-05"), "rank": n, **more})
 
 
 def shared(question: Question = CUP, as_of: AsOf = BACK, sources: int = 2, **more: Any) -> PredictionContext:
-    made = tuple(source(n) for n in range(1, sources + 1))
-    return PredictionContext(question=question, as_of=as_of, sources=made, searcher="canned", **more)
+    ranked_sources = tuple(source(n) for n in range(1, sources + 1))
+    return PredictionContext(question=question, as_of=as_of, sources=ranked_sources, searcher="canned", **more)
 
 
 class One:
-    """Always the same context."""
+    """Provides always the same context."""
 
     def __init__(self, context: PredictionContext) -> None:
         self.context = context
@@ -69,72 +73,77 @@ class One:
 
 
 class KeepAll:
-    """A content filter that sees no leak unless a text says LEAK."""
+    """A content filter that drops only texts with the word LEAK."""
 
     def __init__(self) -> None:
         self.judged: list[Excerpt] = []
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
         self.judged += excerpts
-        return [LeakVerdict(word="DROP" if "LEAK" in one.title + one.text else "KEEP", reason="") for one in excerpts]
+        return [
+            LeakVerdict(word="DROP" if "LEAK" in excerpt.title + excerpt.text else "KEEP", reason="")
+            for excerpt in excerpts
+        ]
 
 
 def hit(n: int, **more: Any) -> SearchHit:
-    told = f"Page {n} tells of matter number {n} alone, in words {'abcdefghij'[n % 10] * 9} of its own."
-    given: dict[str, Any] = {
+    snippet = f"Page {n} tells of matter number {n} alone, in words {'abcdefghij'[n % 10] * 9} of its own."
+    fields: dict[str, Any] = {
         "url": f"https://news.example/page/{n}",
         "title": f"Headline {n}",
-        "snippet": told,
-        "text": f"{told} The red team trained in Oslo on day {n}. A third sentence ends page {n}. And a fourth.",
+        "snippet": snippet,
+        "text": f"{snippet} The red team trained in Oslo on day {n}. A third sentence ends page {n}. And a fourth.",
         "published": instant("2026-01-04T08:00:00Z"),
     }
-    return SearchHit(**{**given, **more})
+    return SearchHit(**{**fields, **more})
 
 
 @dataclass
-class Canned:
-    """An engine with the same results for every query, or by query."""
+class FixedEngine:
+    """A search engine with the same results for every query, or results by query."""
 
     hits: Sequence[SearchHit] | Callable[[str], Sequence[SearchHit]] = ()
     name: str = "canned"
     filters_dates: bool = True
-    asked: list[str] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         await asyncio.sleep(0)
-        self.asked.append(query)
-        found = self.hits(query) if callable(self.hits) else self.hits
-        return list(found)[:limit]
+        self.queries.append(query)
+        hits = self.hits(query) if callable(self.hits) else self.hits
+        return list(hits)[:limit]
 
 
 def no_tools(question: Question, context: Context) -> Any:
-    raise AssertionError("nobody asked for tools")
+    raise AssertionError("tools must not be used")
 
 
 def run_context(model: Model, events: list[TraceEvent] | None = None, as_of: AsOf = BACK, **more: Any) -> Context:
-    heard = [] if events is None else events
+    log = [] if events is None else events
     return Context(
         as_of=as_of,
         models=Models(roles=ModelRoles(agent="scripted:x"), model=model),
         tools=no_tools,
-        emit=heard.append,
+        emit=log.append,
         **more,
     )
 
 
 @dataclass
-class Desk:
-    """Runs a forecaster against a script and keeps everything."""
+class PromptHarness:
+    """Runs a forecaster against a scripted model and records events and requests."""
 
     forecaster: Any
     question: Question = CUP
+    context: PredictionContext | None = None
     as_of: AsOf = BACK
     events: list[TraceEvent] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
 
     def run(self, script: Any, **more: Any) -> Forecast | Failure:
         model = script if hasattr(script, "complete") else ScriptedModel(script)
-        run = run_context(model, self.events, self.as_of, **more)
+        contexts = None if self.context is None else One(self.context)
+        run = run_context(model, self.events, self.as_of, contexts=contexts, **more)
         answer = asyncio.run(attempt(self.forecaster, self.question, run))
         self.requests = getattr(model, "requests", [])
         return answer

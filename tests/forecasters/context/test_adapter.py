@@ -1,4 +1,4 @@
-"""Other forecasters on the same context: the same bytes as material, tools on or off, the market hidden or shown."""
+"""Other forecasters on a shared context: the same text, with or without tools, with or without the market."""
 
 import asyncio
 import json
@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 from tests.forecasters.context.doubles import BACK, CUP, KeepAll, One, run_context, shared, source, words
 
-from foretell.forecasters import Context, attempt
-from foretell.forecasters.agent import FULL, BeliefAgent
-from foretell.forecasters.base_rates import MarketForecaster
-from foretell.forecasters.prompt import (
-    VIEWS,
-    ContextAdapter,
-    PredictionContext,
-    StoredContexts,
-    context_toolbox,
-    material,
-)
-from foretell.models import Reply, ToolCall, ToolSpec
-from foretell.models.providers import ScriptedModel
-from foretell.questions import AsOf, Failure, Forecast, Question, instant
-from foretell.tools import FencedTools, FenceRules, Tool, ToolMaterial
+from foretell.forecasters.agent.agent import BeliefAgent
+from foretell.forecasters.agent.settings import FULL
+from foretell.forecasters.base_rates.baselines import MarketForecaster
+from foretell.forecasters.forecaster import Context, attempt
+from foretell.forecasters.prompt.adapter import ContextAdapter, context_toolbox
+from foretell.forecasters.prompt.prediction_context import PredictionContext
+from foretell.forecasters.prompt.rendering import VIEWS, material
+from foretell.models.model import Reply, ToolCall, ToolSpec
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question
+from foretell.tools.leakage_filter import FilteredTools
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.tool import Tool, ToolMaterial
 
 BELIEF = {
     "reason": "r",
@@ -35,13 +35,13 @@ BELIEF = {
 
 
 def submit(p: dict[str, float]) -> Reply:
-    said = {"updated_belief": {**BELIEF, "p": p}, "reason": "So.", "p": p}
-    return Reply(calls=(ToolCall(id="1", name="submit", arguments=json.dumps(said)),), finish="tool")
+    arguments = {"updated_belief": {**BELIEF, "p": p}, "reason": "So.", "p": p}
+    return Reply(calls=(ToolCall(id="1", name="submit", arguments=json.dumps(arguments)),), finish="tool")
 
 
 @dataclass
-class Named:
-    """A tool of which only the name matters."""
+class NamedTool:
+    """A tool with a name and no results."""
 
     name: str
 
@@ -54,77 +54,78 @@ class Named:
 
 
 @dataclass
-class Boxes:
-    """Makes toolboxes as a workbench does: prices only for questions that are markets."""
+class ToolboxFactory:
+    """Makes toolboxes with a tool for prices only if the question is a market."""
 
-    asked: list[Question] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
 
-    def __call__(self, question: Question, context: Context) -> FencedTools:
-        self.asked.append(question)
-        tools: list[Tool] = [Named("web_search")]
-        tools += [Named("fetch_prices")] if question.kind == "market" else []
-        fence = FenceRules(as_of=context.as_of, question=question, emit=context.emit)
-        return FencedTools.around(tools, fence, KeepAll())
+    def __call__(self, question: Question, context: Context) -> FilteredTools:
+        self.questions.append(question)
+        tools: list[Tool] = [NamedTool("web_search")]
+        tools += [NamedTool("fetch_prices")] if question.kind == "market" else []
+        rules = LeakageRules(as_of=context.as_of, question=question, emit=context.emit)
+        return FilteredTools.around(tools, rules, KeepAll())
 
 
-def run(forecaster: ContextAdapter, boxes: Boxes) -> tuple[Forecast | Failure, list[Any]]:
+def run(forecaster: ContextAdapter, toolboxes: ToolboxFactory) -> tuple[Forecast | Failure, list[Any]]:
     model = ScriptedModel([submit({"target_1": 0.7, "target_2": 0.3})])
-    context = replace(run_context(model), tools=boxes)
+    context = replace(run_context(model, contexts=One(shared())), tools=toolboxes)
     return asyncio.run(attempt(forecaster, CUP, context)), model.requests
 
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("tools", [True, False])
-def test_the_agent_reads_the_same_bytes(view: str, tools: bool) -> None:
-    boxes = Boxes()
-    forecaster = ContextAdapter(forecaster=BeliefAgent(), contexts=One(shared()), view=view, tools=tools)
-    forecast, requests = run(forecaster, boxes)
+def test_agent_reads_the_same_text_as_the_single_prompt(view: str, tools: bool) -> None:
+    toolboxes = ToolboxFactory()
+    forecaster = ContextAdapter(forecaster=BeliefAgent(), view=view, tools=tools)
+    forecast, requests = run(forecaster, toolboxes)
     assert isinstance(forecast, Forecast)
     assert forecast.p == pytest.approx({"Red Team": 0.7, "Blue Team": 0.3})
     assert forecast.forecaster == f"full on context {view} {'with' if tools else 'without'} tools"
-    told = requests[0].messages[1].text
-    assert material(shared(), VIEWS[view]) in told
-    assert "Two teams are left." in told
+    text = requests[0].messages[1].text
+    assert material(shared(), VIEWS[view]) in text
+    assert "Two teams are left." in text
     assert ("0.613" in words(requests[0])) == VIEWS[view].market
     offered = {tool.name for tool in requests[0].tools}
     assert ("web_search" in offered) == tools
     assert ("fetch_prices" in offered) == (tools and VIEWS[view].market)
-    # What tools are for is decided by the question as it was asked, not by the addresses in its material.
-    assert all("news.example" not in question.background for question in boxes.asked)
+    # Tools see the original question, without the addresses of the sources.
+    assert all("news.example" not in question.background for question in toolboxes.questions)
 
 
-def test_the_agents_crowd_variant_starts_from_the_context_s_quotes_only_where_they_are_shown() -> None:
-    agent = BeliefAgent(variant=FULL.with_signals(crowd=True, prior=False))
+def test_agent_with_price_uses_the_quotes_only_if_the_market_is_shown() -> None:
+    agent = BeliefAgent(variant=FULL.with_signals(market_price=True, prior=False))
     for view in ("both", "sources"):
-        _, requests = run(ContextAdapter(forecaster=agent, contexts=One(shared()), view=view), Boxes())
+        _, requests = run(ContextAdapter(forecaster=agent, view=view), ToolboxFactory())
         assert ("the market stood at" in words(requests[0])) == (view == "both")
 
 
 @pytest.mark.parametrize("tools", [True, False])
-def test_a_tree_plans_with_the_context_and_its_leaves_can_search_it(tools: bool) -> None:
-    from foretell.forecasters.tree import TreeForecaster
+def test_tree_reads_the_context_and_its_leaves_can_search_it(tools: bool) -> None:
+    from foretell.forecasters.tree.forecaster import TreeForecaster
 
-    def speak(request: Any) -> Any:
-        return heard_by_a_tree(request)
+    def respond(request: Any) -> Any:
+        return tree_reply(request)
 
-    model = ScriptedModel(speak)
-    context = replace(run_context(model), tools=Boxes())
-    forecaster = ContextAdapter(forecaster=TreeForecaster(), contexts=One(shared()), tools=tools)
+    model = ScriptedModel(respond)
+    context = replace(run_context(model, contexts=One(shared())), tools=ToolboxFactory())
+    forecaster = ContextAdapter(forecaster=TreeForecaster(), tools=tools)
     answer = asyncio.run(attempt(forecaster, CUP, context))
     assert isinstance(answer, Forecast)
     assert answer.forecaster.endswith(f"on context both {'with' if tools else 'without'} tools")
-    told = [words(request) for request in model.requests]
-    assert material(shared())[:500] in told[0]
-    assert any("Report 1" in one and "[search_1_result_1]" in one for one in told) == (not tools)
+    texts = [words(request) for request in model.requests]
+    assert material(shared())[:500] in texts[0]
+    assert any("Report 1" in text and "[search_1_result_1]" in text for text in texts) == (not tools)
 
 
-def heard_by_a_tree(request: Any) -> Reply:
-    """The fake that plays all parts of a tree, without a wire."""
-    from foretell.models import request_key
-    from foretell.practice.models import ModelQuery, OfferedTool, tree_script
+def tree_reply(request: Any) -> Reply:
+    """Return the reply of the fake model for all roles of a tree, without HTTP."""
+    from foretell.models.canonical import request_key
+    from foretell.practice.models.formats import ModelQuery, RequestedTool
+    from foretell.practice.models.scripts import tree_script
 
     texts = [message.text for message in request.messages]
-    said = tree_script(
+    scripted = tree_script(
         ModelQuery(
             format="openai",
             hash=request_key(request),
@@ -132,17 +133,19 @@ def heard_by_a_tree(request: Any) -> Reply:
             model="planner-2",
             words="\n".join(texts),
             last=texts[-1],
-            tools=tuple(OfferedTool(name=tool.name, schema=tool.parameters) for tool in request.tools),
+            tools=tuple(RequestedTool(name=tool.name, schema=tool.parameters) for tool in request.tools),
             force=request.force,
             schema=request.schema,
         )
     )
-    calls = tuple(ToolCall(id=str(n), name=c.name, arguments=json.dumps(c.arguments)) for n, c in enumerate(said.calls))
-    return Reply(text=said.text, calls=calls, finish="tool" if calls else "stop")
+    calls = tuple(
+        ToolCall(id=str(n), name=c.name, arguments=json.dumps(c.arguments)) for n, c in enumerate(scripted.calls)
+    )
+    return Reply(text=scripted.text, calls=calls, finish="tool" if calls else "stop")
 
 
 @pytest.mark.parametrize("mode", ["live", "backtest"])
-def test_the_sources_of_a_context_can_be_searched_at_any_moment(mode: Any) -> None:
+def test_sources_of_a_context_can_be_searched_live_and_in_backtests(mode: Any) -> None:
     midnight = AsOf(at=instant("2026-01-10T00:00:00Z"), mode=mode)
     bare = replace(CUP, targets=tuple(replace(target, snapshot=None) for target in CUP.targets))
     undated = tuple(replace(source(n), published=None) for n in (1, 2))
@@ -153,20 +156,11 @@ def test_the_sources_of_a_context_can_be_searched_at_any_moment(mode: Any) -> No
     assert context_toolbox(context, lambda event: None, searchable=False).specs() == ()
 
 
-def test_forecasters_without_a_model_see_the_question_as_the_view_shows_it() -> None:
-    market = ContextAdapter(forecaster=MarketForecaster(), contexts=One(shared()))
-    plain = Context(as_of=BACK)
+def test_forecasters_without_a_model_get_the_question_as_shown_by_the_view() -> None:
+    market = ContextAdapter(forecaster=MarketForecaster())
+    plain = Context(as_of=BACK, contexts=One(shared()))
     forecast = asyncio.run(market.forecast(CUP, plain))
     assert forecast.p["Red Team"] == pytest.approx(0.633 / 1.04)
     assert forecast.trace == f"context {shared().digest}"
     hidden = asyncio.run(attempt(replace(market, view="sources"), CUP, plain))
     assert isinstance(hidden, Failure)
-
-
-def test_without_a_context_there_is_no_forecast() -> None:
-    events: list[Any] = []
-    lost = ContextAdapter(forecaster=MarketForecaster(), contexts=StoredContexts([]))
-    answer = asyncio.run(attempt(lost, CUP, run_context(ScriptedModel([]), events)))
-    assert isinstance(answer, Failure)
-    assert "no context is stored" in answer.error
-    assert len(events) == 1

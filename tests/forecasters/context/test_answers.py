@@ -1,4 +1,4 @@
-"""What a model may write about outcomes, and what of it is understood."""
+"""Parsing of model answers about outcomes."""
 
 import json
 from contextlib import suppress
@@ -9,15 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.context.doubles import CUP, SNOW, VISITS
 
-from foretell.forecasters.prompt import OutcomeNames, read_probabilities, read_votes
-from foretell.models import Reply, UnusableReply, object_in
-from foretell.questions import Question, Target
+from foretell.forecasters.prompt.elicitation import OutcomeNames, read_probabilities, read_votes
+from foretell.models.model import Reply
+from foretell.models.structured_output import UnusableReply, object_in
+from foretell.questions.question import Question, Target
 
-CUPS, MET, SNOWS = OutcomeNames.of(CUP), OutcomeNames.of(VISITS), OutcomeNames.of(SNOW)
+CUP_NAMES, VISIT_NAMES, SNOW_NAMES = OutcomeNames.of(CUP), OutcomeNames.of(VISITS), OutcomeNames.of(SNOW)
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("reply", "expected"),
     [
         ({"probabilities": {"target_1": 0.6, "target_2": 0.4}}, (0.6, 0.4)),
         ({"probabilities": {"Red Team": 0.6, "Blue Team": 0.4}}, (0.6, 0.4)),
@@ -32,13 +33,13 @@ CUPS, MET, SNOWS = OutcomeNames.of(CUP), OutcomeNames.of(VISITS), OutcomeNames.o
         ({"target_1": 0.6, "target_2": 0.4, "rationale": "so"}, (0.6, 0.4)),
     ],
 )
-def test_usual_ways_of_writing_are_understood(said: Any, expected: tuple[float, float]) -> None:
-    answer = read_probabilities(said, CUPS)
+def test_common_notations_are_parsed(reply: Any, expected: tuple[float, float]) -> None:
+    answer = read_probabilities(reply, CUP_NAMES)
     assert answer.p == pytest.approx({"Red Team": expected[0], "Blue Team": expected[1]})
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("reply", "message"),
     [
         ({}, "missing"),
         ({"probabilities": None}, "missing"),
@@ -60,35 +61,35 @@ def test_usual_ways_of_writing_are_understood(said: Any, expected: tuple[float, 
         ({"probabilities": {str(n): 0 for n in range(6000)}}, "6000 entries"),
     ],
 )
-def test_whatever_could_mean_several_things_is_refused_with_the_reason(said: Any, told: str) -> None:
-    with pytest.raises(UnusableReply, match=told):
-        read_probabilities(said, CUPS)
+def test_ambiguous_or_incomplete_answers_raise_errors_with_the_reason(reply: Any, message: str) -> None:
+    with pytest.raises(UnusableReply, match=message):
+        read_probabilities(reply, CUP_NAMES)
 
 
-def test_repairs_are_noted() -> None:
-    answer = read_probabilities({"probabilities": {"red team": 60, "Blue Team": 40, "draw": 3}}, CUPS)
+def test_repaired_answers_have_notes() -> None:
+    answer = read_probabilities({"probabilities": {"red team": 60, "Blue Team": 40, "draw": 3}}, CUP_NAMES)
     assert answer.notes == (
-        "1 outcomes that nobody asked about left out",
-        "2 outcomes named in another way",
-        "percentages read as such",
+        "1 unknown outcomes ignored",
+        "2 outcomes under other names",
+        "percentages converted",
     )
 
 
-def test_one_outcome_may_be_a_bare_number_or_called_yes() -> None:
-    for said in (
+def test_single_outcome_may_be_a_bare_number_or_called_yes() -> None:
+    for reply in (
         {"probabilities": 0.3},
         {"probability": 0.3},
         {"p": "30%"},
         {"probabilities": {"Yes": 0.3, "No": 0.7}},
     ):
-        assert read_probabilities(said, SNOWS).p == {"yes": 0.3}
-    assert read_probabilities({"probabilities": {"yes": 35}}, SNOWS).p == {"yes": 0.35}
+        assert read_probabilities(reply, SNOW_NAMES).p == {"yes": 0.3}
+    assert read_probabilities({"probabilities": {"yes": 35}}, SNOW_NAMES).p == {"yes": 0.35}
     for bad in (1.5, [0.3], {"no": 0.7}):
         with pytest.raises(UnusableReply):
-            read_probabilities({"probabilities": bad}, SNOWS)
+            read_probabilities({"probabilities": bad}, SNOW_NAMES)
 
 
-def test_names_that_stand_for_two_outcomes_stand_for_none() -> None:
+def test_ambiguous_names_match_no_outcome() -> None:
     twins = Question(
         id="q",
         source="s",
@@ -96,9 +97,9 @@ def test_names_that_stand_for_two_outcomes_stand_for_none() -> None:
         due="2026-01-10",
         targets=(Target(id="a b", label="Smith"), Target(id="c", label="Smith")),
     )
-    found = OutcomeNames.of(twins)
-    assert found.find("Smith") is None
-    assert found.find("target_2") == "c"
+    outcome_names = OutcomeNames.of(twins)
+    assert outcome_names.find("Smith") is None
+    assert outcome_names.find("target_2") == "c"
     ladder = Question(
         id="q", source="s", text="?", due="2026-01-10", targets=(Target(id="Above -5"), Target(id="Above 3.10"))
     )
@@ -107,7 +108,7 @@ def test_names_that_stand_for_two_outcomes_stand_for_none() -> None:
     assert OutcomeNames.of(ladder).find("ABOVE 3.10") == "Above 3.10"
 
 
-def test_a_label_that_looks_like_a_key_does_not_take_its_place() -> None:
+def test_label_that_looks_like_a_key_does_not_replace_the_key() -> None:
     odd = Question(
         id="q", source="s", text="?", due="2026-01-10", targets=(Target(id="a b", label="target_2"), Target(id="c d"))
     )
@@ -115,7 +116,7 @@ def test_a_label_that_looks_like_a_key_does_not_take_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("reply", "expected"),
     [
         ({"x": "yes", "y": "no", "z": "No."}, (1, 0, 0)),
         ({"x": True, "y": False, "z": 0}, (1, 0, 0)),
@@ -123,24 +124,24 @@ def test_a_label_that_looks_like_a_key_does_not_take_its_place() -> None:
         ({"x": {"answer": "yes"}, "y": {"answer": "no"}, "z": {"decision": "no"}}, (1, 0, 0)),
     ],
 )
-def test_votes(said: Any, expected: tuple[int, int, int]) -> None:
-    assert tuple(read_votes({"answers": said}, MET).p.values()) == expected
+def test_common_notations_of_votes_are_parsed(reply: Any, expected: tuple[int, int, int]) -> None:
+    assert tuple(read_votes({"answers": reply}, VISIT_NAMES).p.values()) == expected
 
 
-def test_confident_votes_need_a_confidence() -> None:
-    said = {
+def test_confident_votes_require_a_confidence() -> None:
+    reply = {
         "answers": {key: {"answer": "yes", "confidence": c} for key, c in zip("xyz", (0.5, 80, "30%"), strict=True)}
     }
-    assert read_votes(said, MET, confident=True).confidence == {"x": 0.5, "y": 0.8, "z": 0.3}
+    assert read_votes(reply, VISIT_NAMES, confident=True).confidence == {"x": 0.5, "y": 0.8, "z": 0.3}
     for bad in (None, "sure", 1.5, -1, 200):
-        said["answers"]["y"] = {"answer": "yes", "confidence": bad}
+        reply["answers"]["y"] = {"answer": "yes", "confidence": bad}
         with pytest.raises(UnusableReply, match="y has"):
-            read_votes(said, MET, confident=True)
+            read_votes(reply, VISIT_NAMES, confident=True)
     with pytest.raises(UnusableReply, match="x is 'maybe'"):
-        read_votes({"answers": {"x": "maybe", "y": "no", "z": "no"}}, MET)
+        read_votes({"answers": {"x": "maybe", "y": "no", "z": "no"}}, VISIT_NAMES)
 
 
-def test_reasons_in_odd_shapes_are_kept_as_text() -> None:
+def test_rationale_as_list_or_object_is_converted_to_text() -> None:
     for reasons, text in (
         ("so", "so"),
         (["a", "b"], "a\nb"),
@@ -148,8 +149,8 @@ def test_reasons_in_odd_shapes_are_kept_as_text() -> None:
         (3, ""),
         (None, ""),
     ):
-        assert read_probabilities({"rationale": reasons, "probabilities": 0.2}, SNOWS).rationale == text
-    assert len(read_probabilities({"rationale": "r" * 10**5, "probabilities": 0.2}, SNOWS).rationale) == 6_000
+        assert read_probabilities({"rationale": reasons, "probabilities": 0.2}, SNOW_NAMES).rationale == text
+    assert len(read_probabilities({"rationale": "r" * 10**5, "probabilities": 0.2}, SNOW_NAMES).rationale) == 6_000
 
 
 json_values = st.recursive(
@@ -161,11 +162,11 @@ names = st.sampled_from(["target_1", "target_2", "Red Team", "red team", "probab
 
 
 @given(st.dictionaries(names, json_values | st.dictionaries(names, json_values, max_size=4), max_size=5))
-@settings(deadline=None, max_examples=80)
-def test_any_json_is_read_or_refused(said: dict[str, Any]) -> None:
+@settings(max_examples=80)
+def test_any_json_is_parsed_or_raises_unusable_reply(reply: dict[str, Any]) -> None:
     for read in (read_probabilities, read_votes):
         with suppress(UnusableReply):
-            answer = read(said, CUPS)
+            answer = read(reply, CUP_NAMES)
             assert list(answer.p) == ["Red Team", "Blue Team"]
             assert all(0 <= p <= 1 for p in answer.p.values())
 
@@ -186,19 +187,19 @@ def test_any_json_is_read_or_refused(said: dict[str, Any]) -> None:
         '{"q": 0.3' + "x" * 1_000_000,
     ],
 )
-def test_hostile_text_is_refused_quickly(text: str) -> None:
-    with pytest.raises(UnusableReply) as told:
-        read_probabilities(object_in(Reply(text=text)), SNOWS)
-    assert len(str(told.value)) < 500
+def test_hostile_text_raises_a_short_error(text: str) -> None:
+    with pytest.raises(UnusableReply) as raises:
+        read_probabilities(object_in(Reply(text=text)), SNOW_NAMES)
+    assert len(str(raises.value)) < 500
 
 
-def test_an_answer_in_a_call_or_behind_prose_counts() -> None:
-    from foretell.models import ToolCall
+def test_answer_in_a_tool_call_or_after_prose_is_parsed() -> None:
+    from foretell.models.model import ToolCall
 
     inside = json.dumps({"probabilities": {"yes": 0.2}})
     call = ToolCall(id="1", name="answer", arguments=inside)
     for reply in (Reply(calls=(call,)), Reply(text=f"I think:\n```json\n{inside}\n```\nThat is all.")):
-        assert read_probabilities(object_in(reply), SNOWS).p == {"yes": 0.2}
+        assert read_probabilities(object_in(reply), SNOW_NAMES).p == {"yes": 0.2}
     with pytest.raises(UnusableReply, match="declined"):
         object_in(Reply(text="no", finish="refusal"))
     with pytest.raises(UnusableReply, match="length limit"):

@@ -1,4 +1,4 @@
-"""A context is one value: what it holds, what it refuses, and a name that changes if and only if its content does."""
+"""Prediction contexts: validation, JSON round trips, and digests that identify the content."""
 
 import json
 from dataclasses import replace
@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.context.doubles import BACK, CUP, LIVE, shared, source
 
-from foretell.data.datasets import ContextSource
-from foretell.forecasters.prompt import (
+from foretell.data.datasets.question_set import ContextSource
+from foretell.forecasters.prompt.prediction_context import (
     PredictionContext,
     RankedSource,
     from_articles,
@@ -23,7 +23,9 @@ from foretell.forecasters.prompt import (
     refusal_notes,
     refused_articles,
 )
-from foretell.questions import EXCLUSIVITIES, AsOf, InputError, Question, Snapshot, Target, instant
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.errors import InputError
+from foretell.questions.question import EXCLUSIVITIES, Question, Snapshot, Target
 
 text = st.text(max_size=40)
 dates = st.datetimes(
@@ -37,7 +39,7 @@ targets = st.lists(st.text(min_size=1, max_size=8, alphabet="abc 123"), min_size
 sources = st.lists(
     st.tuples(st.text(min_size=1, max_size=20, alphabet="abc/:."), text, st.none() | dates),
     max_size=10,
-    unique_by=lambda one: one[0],
+    unique_by=lambda row: row[0],
 )
 
 
@@ -53,28 +55,26 @@ def contexts(draw: Any) -> PredictionContext:
         targets=tuple(quoted),
         exclusivity=draw(st.sampled_from(EXCLUSIVITIES)),
     )
-    made = [
+    ranked_sources = [
         RankedSource(url=url, title=f"t{title}", summary=title, published=published, rank=rank)
         for rank, (url, title, published) in enumerate(draw(sources), start=1)
     ]
     as_of = AsOf.day("2026-01-10", draw(st.sampled_from(["live", "backtest"])))
     return PredictionContext(
-        question=question, as_of=as_of, sources=ranked(made), searcher=draw(st.sampled_from(["", "e"]))
+        question=question, as_of=as_of, sources=ranked(ranked_sources), searcher=draw(st.sampled_from(["", "e"]))
     )
 
 
 @given(contexts(), contexts())
-@settings(deadline=None, max_examples=30)
-def test_equal_contexts_have_equal_digests_and_others_have_not(
-    one: PredictionContext, other: PredictionContext
-) -> None:
+@settings(max_examples=30)
+def test_digests_are_equal_exactly_if_contexts_are_equal(one: PredictionContext, other: PredictionContext) -> None:
     assert (one == other) == (one.digest == other.digest)
     again = PredictionContext.from_json(one.to_json(), digest=one.digest)
     assert again == one
     assert again.canonical == one.canonical
 
 
-def test_every_part_counts() -> None:
+def test_change_of_any_field_changes_the_digest() -> None:
     base = shared()
     quotes = replace(CUP.targets[0], snapshot=replace(CUP.targets[0].snapshot, volume=1201))
     changed = [
@@ -87,19 +87,19 @@ def test_every_part_counts() -> None:
         replace(base, question=replace(CUP, text="Who wins it?")),
         replace(base, question=replace(CUP, targets=(quotes, CUP.targets[1]))),
     ]
-    assert len({one.digest for one in (base, *changed)}) == len(changed) + 1
+    assert len({context.digest for context in (base, *changed)}) == len(changed) + 1
 
 
-def test_the_same_price_written_otherwise_is_the_same_context() -> None:
+def test_equal_prices_in_different_notations_give_the_same_digest() -> None:
     def with_price(price: Any, volume: Any) -> str:
-        shot = Snapshot(at=BACK.at, last_price=price, volume=volume)
-        return shared(replace(CUP, targets=(Target(id="a", snapshot=shot),))).digest
+        snapshot = Snapshot(at=BACK.at, last_price=price, volume=volume)
+        return shared(replace(CUP, targets=(Target(id="a", snapshot=snapshot),))).digest
 
     assert with_price(0, 10) == with_price(0.0, 10.0) == with_price(-0.0, 10)
     assert with_price(0.1, 10) != with_price(0.2, 10)
 
 
-def test_it_refuses_what_is_younger_than_the_moment() -> None:
+def test_sources_and_quotes_after_the_cutoff_raise_errors() -> None:
     with pytest.raises(ValueError, match="after 2026-01-10"):
         PredictionContext(question=CUP, as_of=BACK, sources=(source(1, published=instant("2026-01-11")),))
     early = AsOf(at=instant("2026-01-09T00:00:00Z"))
@@ -110,30 +110,30 @@ def test_it_refuses_what_is_younger_than_the_moment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sources", "told"),
+    ("sources", "message"),
     [
         ([source(n) for n in range(1, 12)], "at most 10"),
-        ([source(2)], "ranks are"),
-        ([source(1), source(2, url="https://news.example/1")], "twice"),
+        ([source(2)], "ranks must be"),
+        ([source(1), source(2, url="https://news.example/1")], "same address"),
     ],
 )
-def test_ten_sources_in_their_order_each_once(sources: list[RankedSource], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_sources_must_be_at_most_ten_ranked_and_distinct(sources: list[RankedSource], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         PredictionContext(question=CUP, as_of=BACK, sources=tuple(sources))
-    mended = ranked(sources)
-    assert [one.rank for one in mended] == list(range(1, len(mended) + 1))
-    PredictionContext(question=CUP, as_of=BACK, sources=mended)
+    valid = ranked(sources)
+    assert [item.rank for item in valid] == list(range(1, len(valid) + 1))
+    PredictionContext(question=CUP, as_of=BACK, sources=valid)
 
 
-def test_a_source_is_one_line_and_never_empty() -> None:
-    made = RankedSource(
+def test_source_texts_are_on_one_line_and_not_empty() -> None:
+    cleaned = RankedSource(
         url=" https://a.example/x y ", title="A\n\n# Market\n\nprice 1", summary="s\ud800\x1b[31m\u202e" + "w " * 900
     )
-    assert made.url == "https://a.example/x%20y"
-    assert made.title == "A # Market price 1"
-    assert len(made.summary) <= 900
-    assert "\x1b" not in made.summary
-    assert "\ud800" not in made.summary
+    assert cleaned.url == "https://a.example/x%20y"
+    assert cleaned.title == "A # Market price 1"
+    assert len(cleaned.summary) <= 900
+    assert "\x1b" not in cleaned.summary
+    assert "\ud800" not in cleaned.summary
     with pytest.raises(ValueError, match="address"):
         RankedSource(url="", title="t", summary="s")
     with pytest.raises(ValueError, match="neither"):
@@ -142,15 +142,15 @@ def test_a_source_is_one_line_and_never_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    "written",
+    "document",
     ["", "[]", "{}", '{"schema": "foretell/context/1"}', '{"schema": "foretell/context/1", "sources": 3}'],
 )
-def test_what_is_no_context_is_told_in_one_line(written: str) -> None:
+def test_invalid_documents_raise_input_errors(document: str) -> None:
     with pytest.raises(InputError):
-        PredictionContext.from_json(written)
+        PredictionContext.from_json(document)
 
 
-def test_a_changed_file_is_noticed() -> None:
+def test_changed_documents_raise_errors() -> None:
     body = json.loads(shared().to_json())
     body["sources"][0]["summary"] = "Forged."
     with pytest.raises(InputError, match="digest"):
@@ -160,12 +160,12 @@ def test_a_changed_file_is_noticed() -> None:
         PredictionContext.from_json(json.dumps(body))
 
 
-def test_a_question_with_broken_characters_is_refused_in_words() -> None:
+def test_question_with_lone_surrogates_raises_an_error() -> None:
     with pytest.raises(ValueError, match="characters"):
         shared(replace(CUP, text="half \ud800 a pair"))
 
 
-def test_published_articles_become_a_context() -> None:
+def test_published_articles_become_a_context_in_order_of_rank() -> None:
     articles = [
         ContextSource(title="Third", url="https://c.example", summary="Unranked."),
         ContextSource(title="Second", url="https://b.example", summary="B.", rank=7),
@@ -174,15 +174,15 @@ def test_published_articles_become_a_context() -> None:
         ContextSource(title="No address", url="", summary="E."),
         ContextSource(title="Again", url="https://a.example", summary="Copy.", rank=9),
     ]
-    made = from_articles(CUP, articles)
-    assert [one.title for one in made.sources] == ["First", "Second", "Third", "No address"]
-    assert made.as_of == CUP.as_of
-    assert key_of(made.question, made.as_of) == key_of(CUP, CUP.as_of)
+    context = from_articles(CUP, articles)
+    assert [item.title for item in context.sources] == ["First", "Second", "Third", "No address"]
+    assert context.as_of == CUP.as_of
+    assert key_of(context.question, context.as_of) == key_of(CUP, CUP.as_of)
 
 
-def test_published_articles_are_judged_by_the_rules_of_the_fence_and_named_where_refused() -> None:
+def test_published_articles_that_leak_are_refused_and_listed() -> None:
     day = f"{CUP.due + timedelta(days=30):%d %B %Y}"
-    late = (
+    leaking = (
         ContextSource(title="Written later", url="https://a.example/1", summary=f"Updated {day}: the favourite won."),
         ContextSource(title=f"The final, {day}", url="https://a.example/2", summary="All goals."),
         ContextSource(title="Told as past", url="https://a.example/3", summary=f"The cup was won by them on {day}."),
@@ -190,33 +190,36 @@ def test_published_articles_are_judged_by_the_rules_of_the_fence_and_named_where
         ContextSource(title="Prices", url="https://polymarket.com/event/cup", summary="What traders think."),
     )
     plan = ContextSource(title="A plan", url="https://a.example/6", summary=f"The final is scheduled for {day}.")
-    refused = refused_articles(CUP, [*late, plan])
-    assert [one.url for one in refused] == [one.url for one in late]
-    assert [one.title for one in from_articles(CUP, [*late, plan]).sources] == ["A plan"]
+    refused = refused_articles(CUP, [*leaking, plan])
+    assert [item.url for item in refused] == [item.url for item in leaking]
+    assert [item.title for item in from_articles(CUP, [*leaking, plan]).sources] == ["A plan"]
     notes = refusal_notes(refused, 6, 2)
-    assert notes[0] == "5 of 6 sources that came with the questions are shown to no model:"
+    assert notes[0] == "5 of 6 sources that came with the questions are not shown to models:"
     assert "Written later" in notes[1]
     assert notes[-1] == "… and 3 more"
 
 
 @pytest.mark.shared_data
-def test_the_published_subset_makes_contexts_that_come_back(shared_data: Any) -> None:
-    from foretell.data.datasets import asked_key, read_events_csv
+def test_contexts_of_the_published_subset_survive_a_round_trip(shared_data: Any) -> None:
+    from foretell.data.datasets.prophet_arena import read_events_csv
+    from foretell.data.datasets.question_set import asked_key
 
     (path,) = sorted((shared_data / "prophet_arena").glob("*.csv"))[:1]
-    found = read_events_csv(path)
-    made = [from_articles(question, found.contexts[asked_key(question)]) for question in found.questions]
-    assert len({one.digest for one in made}) == len(made)
-    assert all(PredictionContext.from_json(one.to_json()) == one for one in made)
-    assert all(len(one.sources) <= 10 for one in made)
+    events_csv = read_events_csv(path)
+    built = [from_articles(question, events_csv.contexts[asked_key(question)]) for question in events_csv.questions]
+    assert len({context.digest for context in built}) == len(built)
+    assert all(PredictionContext.from_json(context.to_json()) == context for context in built)
+    assert all(len(context.sources) <= 10 for context in built)
     refused = [
-        one for question in found.questions for one in refused_articles(question, found.contexts[asked_key(question)])
+        refused_article
+        for question in events_csv.questions
+        for refused_article in refused_articles(question, events_csv.contexts[asked_key(question)])
     ]
     assert len(refused) <= 4, list(map(str, refused))
 
 
-def test_a_context_of_an_earlier_version_keeps_its_digest():
-    """There, that exactly one outcome comes true was a flag; the digest was taken of that spelling."""
+def test_context_of_an_earlier_version_keeps_its_digest():
+    """Earlier versions stored exclusivity as a flag, and the digest is that of the old form."""
     whole = shared(replace(CUP, exclusivity="exactly one"))
     assert '"exclusive":true' in whole.to_json()
     assert PredictionContext.from_json(whole.to_json(), digest=sha256(whole.to_json().encode()).hexdigest()) == whole

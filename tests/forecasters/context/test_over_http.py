@@ -1,4 +1,4 @@
-"""Searching, building and forecasting over real sockets, against fake engines and fake providers in two formats."""
+"""Searching, building and forecasting over HTTP, against fake search engines and model providers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,14 +9,25 @@ import pytest
 from tests.forecasters.context.doubles import no_tools
 
 from fakes.models import FakeModels, ModelFault
-from foretell.data import AsyncHttpClient, HttpLimits, ServiceConfig
-from foretell.data.search import TavilySearch
-from foretell.forecasters import Context, Models, attempt
-from foretell.forecasters.prompt import ELICITATIONS, ContextBuilder, PromptForecaster, StoredContexts, render
-from foretell.models import Budget, Journal, ModelRoles, ModelRouter, PriceList
-from foretell.practice import search_server, small_world
-from foretell.practice.models import arena_script
-from foretell.questions import AsOf, Failure, Forecast, Question, Snapshot, Target, instant
+from foretell.data.http import AsyncHttpClient, HttpLimits
+from foretell.data.search.web import TavilySearch
+from foretell.data.service import ServiceConfig
+from foretell.forecasters.forecaster import Context, Models, attempt
+from foretell.forecasters.prompt.builder import ContextBuilder
+from foretell.forecasters.prompt.elicitation import ELICITATIONS
+from foretell.forecasters.prompt.forecaster import PromptForecaster
+from foretell.forecasters.prompt.prediction_context import StoredContexts
+from foretell.forecasters.prompt.rendering import render
+from foretell.models.budget import Budget
+from foretell.models.journal import Journal
+from foretell.models.names import ModelRoles
+from foretell.models.prices import PriceList
+from foretell.models.router import ModelRouter
+from foretell.practice.models.scripts import arena_script
+from foretell.practice.web import search_server, small_world
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question, Snapshot, Target
 
 KEY = "k"
 AT = instant("2026-08-01T12:00:00Z")
@@ -37,8 +48,8 @@ RATE = Question(
 MODELS = ("openai:forecaster", "openai:another", "anthropic:claude-sonnet-4-6")
 
 
-class Stage:
-    """Everything off this machine, on this machine."""
+class FakeServices:
+    """Fake model providers and search engine, with the clients that use them."""
 
     def __init__(self, fake: FakeModels, exchange: ModelRouter, client: AsyncHttpClient, search: Any, journal: Journal):
         self.fake, self.exchange, self.search, self.journal = fake, exchange, search, journal
@@ -63,7 +74,7 @@ class Stage:
         )
 
 
-def on_stage(play: Callable[[Stage], Awaitable[Any]], tmp_path: Any) -> Any:
+def with_services(use: Callable[[FakeServices], Awaitable[Any]], tmp_path: Any) -> Any:
     async def run() -> Any:
         journal = Journal(tmp_path / "journal.db")
         try:
@@ -77,42 +88,42 @@ def on_stage(play: Callable[[Stage], Awaitable[Any]], tmp_path: Any) -> Any:
                     addresses={"openai": f"{fake.url}/v1", "anthropic": fake.url},
                 ) as exchange,
             ):
-                return await play(Stage(fake, exchange, client, search, journal))
+                return await use(FakeServices(fake, exchange, client, search, journal))
         finally:
             journal.close()
 
     return asyncio.run(run())
 
 
-def test_one_context_for_all_models_in_two_formats(tmp_path) -> None:
-    async def play(stage: Stage) -> Any:
-        contexts = StoredContexts([(await stage.builder().build(RATE, BACK)).context])
-        forecaster = PromptForecaster(contexts=contexts)
-        made = await asyncio.gather(*(attempt(forecaster, RATE, stage.context(model)) for model in MODELS))
-        return made, await contexts.of(RATE, BACK), list(stage.fake.queries)
+def test_all_models_get_the_same_context_in_two_api_formats(tmp_path) -> None:
+    async def use(services: FakeServices) -> Any:
+        contexts = StoredContexts([(await services.builder().build(RATE, BACK)).context])
+        runs = [services.context(model, contexts=contexts) for model in MODELS]
+        forecasts = await asyncio.gather(*(attempt(PromptForecaster(), RATE, run) for run in runs))
+        return forecasts, await contexts.of(RATE, BACK), list(services.fake.queries)
 
-    made, context, heard = on_stage(play, tmp_path)
-    assert all(isinstance(one, Forecast) for one in made)
-    assert all(sum(one.p.values()) == pytest.approx(1) for one in made)
-    assert len({one.trace for one in made}) == 1
-    asked = [one for one in heard if one.model != "reader"]
-    assert {one.format for one in asked} == {"responses", "anthropic"}
-    assert all(render(context) in one.words for one in asked)
+    forecasts, context, queries = with_services(use, tmp_path)
+    assert all(isinstance(item, Forecast) for item in forecasts)
+    assert all(sum(item.p.values()) == pytest.approx(1) for item in forecasts)
+    assert len({item.trace for item in forecasts}) == 1
+    forecast_queries = [item for item in queries if item.model != "reader"]
+    assert {item.format for item in forecast_queries} == {"responses", "anthropic"}
+    assert all(render(context) in item.words for item in forecast_queries)
     titles = [source.title for source in context.sources]
     assert "Norges Bank holds rates" in titles
-    assert "Norges Bank cuts its rate" not in titles, "dated after the moment"
+    assert "Norges Bank cuts its rate" not in titles, "dated after the cutoff"
     assert all(source.summary.count(". ") == 2 for source in context.sources)
     assert context.searcher == "tavily with openai:reader"
 
 
-def test_building_twice_pays_once_and_gives_the_same_bytes(tmp_path) -> None:
-    async def play(stage: Stage) -> Any:
-        first = await stage.builder().build(RATE, BACK)
-        paid, searched = sum(stage.fake.billed.values()), len(stage.search.requests)
-        second = await stage.builder().build(RATE, BACK)
-        return first, second, paid, sum(stage.fake.billed.values()), searched, len(stage.search.requests)
+def test_building_twice_costs_once_and_gives_the_same_bytes(tmp_path) -> None:
+    async def use(services: FakeServices) -> Any:
+        first = await services.builder().build(RATE, BACK)
+        paid, searched = sum(services.fake.billed.values()), len(services.search.requests)
+        second = await services.builder().build(RATE, BACK)
+        return first, second, paid, sum(services.fake.billed.values()), searched, len(services.search.requests)
 
-    first, second, paid, later, searched, again = on_stage(play, tmp_path)
+    first, second, paid, later, searched, again = with_services(use, tmp_path)
     assert first == second
     assert first.context.canonical == second.context.canonical
     assert paid == later > 0
@@ -120,28 +131,28 @@ def test_building_twice_pays_once_and_gives_the_same_bytes(tmp_path) -> None:
     assert first.found == len(first.context.sources) + sum(first.dropped.values())
 
 
-@pytest.mark.parametrize("way", ELICITATIONS)
-def test_every_way_of_asking(way: str, tmp_path) -> None:
-    async def play(stage: Stage) -> Any:
-        forecaster = PromptForecaster(elicitation=way, view="market")
-        forecast = await attempt(forecaster, RATE, stage.context("openai:forecaster", seed=1))
-        return forecast, sum(stage.fake.billed.values())
+@pytest.mark.parametrize("name", ELICITATIONS)
+def test_every_elicitation_makes_its_calls_and_gives_a_forecast(name: str, tmp_path) -> None:
+    async def use(services: FakeServices) -> Any:
+        forecaster = PromptForecaster(elicitation=name, view="market")
+        forecast = await attempt(forecaster, RATE, services.context("openai:forecaster", seed=1))
+        return forecast, sum(services.fake.billed.values())
 
-    forecast, billed = on_stage(play, tmp_path)
+    forecast, billed = with_services(use, tmp_path)
     assert isinstance(forecast, Forecast)
-    assert forecast.usage.calls == billed == len(ELICITATIONS[way].asks())
+    assert forecast.usage.calls == billed == len(ELICITATIONS[name].asks())
     assert forecast.usage.input_tokens > 0
-    if not ELICITATIONS[way].votes:
+    if not ELICITATIONS[name].votes:
         assert forecast.p["Rate cut"] == pytest.approx(0.6, abs=0.1)
 
 
-def test_a_clumsy_model_gets_it_right_when_told_and_a_stubborn_one_fails(tmp_path) -> None:
-    async def play(stage: Stage) -> Any:
+def test_model_is_asked_again_after_errors_and_fails_if_they_persist(tmp_path) -> None:
+    async def use(services: FakeServices) -> Any:
         forecaster = PromptForecaster(view="market")
         names = ("openai:clumsy", "openai:stubborn", "openai:wild")
-        return [await attempt(forecaster, RATE, stage.context(name)) for name in names]
+        return [await attempt(forecaster, RATE, services.context(name)) for name in names]
 
-    clumsy, stubborn, wild = on_stage(play, tmp_path)
+    clumsy, stubborn, wild = with_services(use, tmp_path)
     assert isinstance(clumsy, Forecast)
     assert clumsy.usage.calls == 2
     assert isinstance(stubborn, Failure)
@@ -150,45 +161,44 @@ def test_a_clumsy_model_gets_it_right_when_told_and_a_stubborn_one_fails(tmp_pat
     assert len(wild.error) < 500
 
 
-def test_a_wild_searcher_cannot_spoil_a_context(tmp_path) -> None:
-    async def play(stage: Stage) -> Any:
+def test_context_is_built_despite_invalid_model_output(tmp_path) -> None:
+    async def use(services: FakeServices) -> Any:
         live = AsOf(at=AT, mode="live")
-        return await stage.builder("openai:wild").build(replace(RATE), live)
+        return await services.builder("openai:wild").build(replace(RATE), live)
 
-    built = on_stage(play, tmp_path)
+    built = with_services(use, tmp_path)
     assert built.context.sources
     assert built.notes
     assert "<div" not in built.context.to_json()
 
 
-@pytest.mark.parametrize("who", ["agent", "tree"])
-def test_agent_and_tree_on_the_same_context_without_tools(who: str, tmp_path) -> None:
-    from foretell.forecasters.agent import BeliefAgent
-    from foretell.forecasters.prompt import ContextAdapter
-    from foretell.forecasters.tree import TreeForecaster
+@pytest.mark.parametrize("forecaster", ["agent", "tree"])
+def test_agent_and_tree_use_the_shared_context_without_tools(forecaster: str, tmp_path) -> None:
+    from foretell.forecasters.agent.agent import BeliefAgent
+    from foretell.forecasters.prompt.adapter import ContextAdapter
+    from foretell.forecasters.tree.forecaster import TreeForecaster
 
-    async def play(stage: Stage) -> Any:
-        contexts = StoredContexts([(await stage.builder().build(RATE, BACK)).context])
-        inner = BeliefAgent() if who == "agent" else TreeForecaster()
-        forecast = await attempt(
-            ContextAdapter(forecaster=inner, contexts=contexts, tools=False), RATE, stage.context("openai:planner-2")
-        )
+    async def use(services: FakeServices) -> Any:
+        contexts = StoredContexts([(await services.builder().build(RATE, BACK)).context])
+        inner = BeliefAgent() if forecaster == "agent" else TreeForecaster()
+        run = services.context("openai:planner-2", contexts=contexts)
+        forecast = await attempt(ContextAdapter(forecaster=inner, tools=False), RATE, run)
         return (
             forecast,
             await contexts.of(RATE, BACK),
-            [one.words for one in stage.fake.queries if one.model != "reader"],
+            [query.words for query in services.fake.queries if query.model != "reader"],
         )
 
-    forecast, context, told = on_stage(play, tmp_path)
+    forecast, context, texts = with_services(use, tmp_path)
     assert isinstance(forecast, Forecast)
     assert sum(forecast.p.values()) == pytest.approx(1)
     assert "without tools" in forecast.forecaster
-    assert render(context)[-300:] in told[0] or context.sources[0].summary in told[0]
+    assert render(context)[-300:] in texts[0] or context.sources[0].summary in texts[0]
 
 
-def test_outages_are_waited_out(tmp_path) -> None:
-    async def play(stage: Stage) -> Any:
-        stage.fake.fail(ModelFault(kind="status", status=503, wait=0.0), times=2)
-        return await attempt(PromptForecaster(view="none"), RATE, stage.context("openai:forecaster"))
+def test_requests_are_retried_after_outages(tmp_path) -> None:
+    async def use(services: FakeServices) -> Any:
+        services.fake.fail(ModelFault(kind="status", status=503, wait=0.0), times=2)
+        return await attempt(PromptForecaster(view="none"), RATE, services.context("openai:forecaster"))
 
-    assert isinstance(on_stage(play, tmp_path), Forecast)
+    assert isinstance(with_services(use, tmp_path), Forecast)

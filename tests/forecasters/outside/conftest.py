@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretell.forecasters.base_rates import Past, PastQuestions
+from foretell.forecasters.base_rates.past import Past, PastQuestions
 
 Row = dict[str, Any]
 Bank = Callable[[list[Row]], PastQuestions]
@@ -15,10 +15,10 @@ TOWNS = ("Oslo", "Rome", "Lima")
 
 @pytest.fixture(scope="session")
 def bank_of() -> Bank:
-    """A bank from rows that name only what matters."""
+    """Return a function that makes a bank from rows with defaults for missing columns."""
 
     def build(rows: list[Row]) -> PastQuestions:
-        usual: Row = {
+        defaults: Row = {
             "text": "?",
             "source": "polymarket",
             "subtype": "market",
@@ -26,7 +26,7 @@ def bank_of() -> Bank:
             "due": "2025-01-05",
             "url": "",
         }
-        full = [usual | {"id": f"q{i}"} | row for i, row in enumerate(rows)]
+        full = [defaults | {"id": f"q{i}"} | row for i, row in enumerate(rows)]
         for row in full:
             if "price" in row:
                 row.setdefault("price_on", row["due"])
@@ -45,8 +45,8 @@ def bank_of() -> Bank:
 
 
 @pytest.fixture(scope="session")
-def taught(bank_of: Bank) -> PastQuestions:
-    """Rounds in which whatever is a parade comes true and whatever is a comet does not."""
+def parade_bank(bank_of: Bank) -> PastQuestions:
+    """Rounds in which questions about a parade mostly come true and questions about a comet mostly do not."""
     rng = np.random.default_rng(3)
     rows: list[Row] = []
     for number, due in enumerate(np.arange("2025-01-05", "2025-07-01", 14, dtype="M8[D]")):
@@ -72,6 +72,6 @@ def taught(bank_of: Bank) -> PastQuestions:
 
 
 @pytest.fixture(scope="session")
-def taught_past(taught: PastQuestions) -> Past:
-    """The same as a past: what was fitted for a day is shared."""
-    return Past.of_table(taught)
+def parade_past(parade_bank: PastQuestions) -> Past:
+    """The same bank as a past, which caches what was fitted for a day."""
+    return Past.of_table(parade_bank)

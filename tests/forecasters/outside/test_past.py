@@ -3,7 +3,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from foretell.forecasters.base_rates import Past
+from foretell.forecasters.base_rates.past import Past
 
 
 def test_before_a_day_later_outcomes_and_prices_are_unknown(bank_of) -> None:
@@ -21,11 +21,11 @@ def test_before_a_day_later_outcomes_and_prices_are_unknown(bank_of) -> None:
     assert np.isnat(past.known_on[1])
     assert past.price[0] == 0.4
     assert np.isnan(past.price[1])
-    # Known on that very day is not known before it.
+    # An outcome known on a day is not known before it.
     assert np.isnan(bank.before(date(2025, 2, 1)).outcome[0])
 
 
-def test_columns_are_checked(bank_of) -> None:
+def test_invalid_columns_raise_errors(bank_of) -> None:
     with pytest.raises(ValueError, match="0, 1 or NaN"):
         bank_of([{"outcome": 0.5, "known_on": "2025-02-01"}])
     with pytest.raises(ValueError, match="known_on"):
@@ -34,6 +34,6 @@ def test_columns_are_checked(bank_of) -> None:
         bank_of([{"due": None}])
 
 
-def test_nothing_past_is_empty() -> None:
+def test_default_past_is_empty() -> None:
     assert len(Past().table) == 0
     assert len(Past().table.before(date(2025, 1, 1))) == 0

@@ -11,13 +11,14 @@ def test_each_class_is_shrunk_to_the_wider_one() -> None:
     assert table.rate(RateClass(source="elsewhere")) is None
 
 
-def test_counts_that_were_zero_hardly_rise(bank_of) -> None:
-    usual = {"kind": "dataset", "source": "acled", "subtype": "increase", "resolves": "2025-02-04"}
+def test_counts_of_zero_have_a_low_rate_of_rises(bank_of) -> None:
+    common = {"kind": "dataset", "source": "acled", "subtype": "increase", "resolves": "2025-02-04"}
     rows = [
-        usual | {"size": 0.0, "outcome": 0.0, "known_on": f"2025-02-{1 + i % 28:02d}", "id": f"a{i}"} for i in range(60)
+        common | {"size": 0.0, "outcome": 0.0, "known_on": f"2025-02-{1 + i % 28:02d}", "id": f"a{i}"}
+        for i in range(60)
     ]
     rows += [
-        usual | {"size": 5.0, "outcome": float(i % 2), "known_on": f"2025-02-{1 + i % 28:02d}", "id": f"b{i}"}
+        common | {"size": 5.0, "outcome": float(i % 2), "known_on": f"2025-02-{1 + i % 28:02d}", "id": f"b{i}"}
         for i in range(60)
     ]
     table = rate_table(bank_of(rows))
@@ -27,16 +28,16 @@ def test_counts_that_were_zero_hardly_rise(bank_of) -> None:
     assert zero < 0.1 < 0.4 < more < 0.6
 
 
-def test_market_questions_and_open_ones_are_not_counted(bank_of) -> None:
+def test_market_questions_and_unresolved_ones_are_not_counted(bank_of) -> None:
     rows = [{"outcome": 1.0, "known_on": "2025-02-01"}, {"kind": "dataset", "source": "fred"}]
     assert rate_table(bank_of(rows)).counts == {}
 
 
-def test_a_round_of_nothing_but_zeros_has_no_values(bank_of) -> None:
-    usual = {"kind": "dataset", "source": "acled", "subtype": "increase", "known_on": "2025-03-01", "size": 0.0}
-    quiet = [usual | {"id": f"a{i}", "due": "2025-01-05", "outcome": 0.0} for i in range(20)]
-    told = [usual | {"id": "loud", "due": "2025-01-05", "outcome": 1.0, "size": 3.0}]
-    broken = [usual | {"id": f"b{i}", "due": "2025-01-19", "outcome": 1.0} for i in range(20)]
+def test_values_of_a_round_with_only_zeros_count_as_missing(bank_of) -> None:
+    common = {"kind": "dataset", "source": "acled", "subtype": "increase", "known_on": "2025-03-01", "size": 0.0}
+    quiet = [common | {"id": f"a{i}", "due": "2025-01-05", "outcome": 0.0} for i in range(20)]
+    nonzero = [common | {"id": "loud", "due": "2025-01-05", "outcome": 1.0, "size": 3.0}]
+    all_zero = [common | {"id": f"b{i}", "due": "2025-01-19", "outcome": 1.0} for i in range(20)]
     zero = RateClass(source="acled", subtype="increase", size=0.0).levels[-1]
-    assert rate_table(bank_of(quiet + told + broken)).counts[zero][0] == 0.0
-    assert zero not in rate_table(bank_of(broken)).counts
+    assert rate_table(bank_of(quiet + nonzero + all_zero)).counts[zero][0] == 0.0
+    assert zero not in rate_table(bank_of(all_zero)).counts

@@ -4,10 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.data.datasets import QuestionSet, read_rounds
-from foretell.forecasters import Context
-from foretell.forecasters.base_rates import OutsideView, Past, ReferenceClass
-from foretell.runs import past_of
+from foretell.data.datasets.forecastbench import read_rounds
+from foretell.data.datasets.question_set import QuestionSet
+from foretell.forecasters.base_rates.outside_estimate import ReferenceClass
+from foretell.forecasters.base_rates.outside_view import OutsideView
+from foretell.forecasters.base_rates.past import Past
+from foretell.forecasters.forecaster import Context
+from foretell.runs.outcomes import past_of
 
 pytestmark = pytest.mark.shared_data
 
@@ -22,9 +25,7 @@ def past(rounds: QuestionSet) -> Past:
     return past_of(rounds.questions, rounds.resolutions)
 
 
-def test_published_rounds_are_forecast_from_their_past_better_than_by_base_rates(
-    rounds: QuestionSet, past: Past
-) -> None:
+def test_outside_view_beats_base_rates_on_published_rounds(rounds: QuestionSet, past: Past) -> None:
     outcomes = {(id, due): outcome for (id, due, target), outcome in rounds.outcomes().items() if target == "yes"}
     rates = past.rates
     assert rates is not None
@@ -42,12 +43,12 @@ def test_published_rounds_are_forecast_from_their_past_better_than_by_base_rates
 
 
 def test_similar_questions_are_about_the_same_thing(rounds: QuestionSet, past: Past) -> None:
-    asked = next(q for q in rounds.questions if "top AI model" in q.text)
+    ai_question = next(q for q in rounds.questions if "top AI model" in q.text)
     later = max(q.due for q in rounds.questions)
     question = next(q for q in rounds.questions if q.due == later and q.kind == "market")
-    found = ReferenceClass.of(question, past.table, question.as_of)
-    assert len(found) == 40
-    assert all(m.known_on < question.due.date() and m.id != question.id for m in found.members)
-    assert len({m.id for m in found.members}) == 40
-    near = ReferenceClass.of(asked, past.table, question.as_of, k=3)
+    similar = ReferenceClass.of(question, past.table, question.as_of)
+    assert len(similar) == 40
+    assert all(m.known_on < question.due.date() and m.id != question.id for m in similar.members)
+    assert len({m.id for m in similar.members}) == 40
+    near = ReferenceClass.of(ai_question, past.table, question.as_of, k=3)
     assert all("AI model" in m.text for m in near.members)

@@ -17,21 +17,21 @@ def objective(x, target, weight, offset):
 
 
 @given(seed=st.integers(0, 10**6), bound=st.lists(st.booleans(), min_size=6, max_size=6))
-@settings(max_examples=12, deadline=None)
-def test_the_same_answer_as_a_general_minimiser(seed: int, bound: list[bool]) -> None:
+@settings(max_examples=12)
+def test_fit_matches_a_general_minimiser(seed: int, bound: list[bool]) -> None:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(40, 6)) * 2
     target, weight, offset = rng.random(40), rng.random(40) + 0.1, rng.normal(size=40)
-    found = fit_logistic(csr_matrix(x), target, weight, offset=offset, not_negative=np.array(bound))
+    beta = fit_logistic(csr_matrix(x), target, weight, offset=offset, not_negative=np.array(bound))
     loss = objective(x, target, weight, offset)
     bounds = [(0, None) if b else (None, None) for b in bound]
     best = minimize(loss, np.zeros(6), method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-14, "gtol": 1e-9})
-    assert loss(found) <= best.fun + 1e-6
-    assert (found[np.array(bound)] >= 0).all()
-    np.testing.assert_allclose(found, best.x, atol=2e-3)
+    assert loss(beta) <= best.fun + 1e-6
+    assert (beta[np.array(bound)] >= 0).all()
+    np.testing.assert_allclose(beta, best.x, atol=2e-3)
 
 
-def test_against_scikit_learn() -> None:
+def test_fit_matches_scikit_learn() -> None:
     linear = pytest.importorskip("sklearn.linear_model")
     rng = np.random.default_rng(5)
     x = rng.normal(size=(300, 4))
@@ -41,7 +41,7 @@ def test_against_scikit_learn() -> None:
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
-def test_a_warm_start_changes_nothing() -> None:
+def test_warm_start_does_not_change_the_fit() -> None:
     rng = np.random.default_rng(1)
     x, y = csr_matrix(rng.normal(size=(50, 5))), (rng.random(50) < 0.3) * 1.0
     args = {"offset": np.zeros(50), "not_negative": np.zeros(5, bool)}

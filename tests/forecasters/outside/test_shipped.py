@@ -5,35 +5,36 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from foretell.forecasters.base_rates import PastQuestions, fit_outside
+from foretell.forecasters.base_rates.outside_fit import fit_outside
 from foretell.forecasters.base_rates.outside_model import NUMBERS, REPORT, from_files, shipped_model, to_files
+from foretell.forecasters.base_rates.past import PastQuestions
 from foretell.forecasters.base_rates.text_features import text_features
 from foretell.forecasters.base_rates.wording import read
-from foretell.questions import AsOf
+from foretell.questions.as_of import AsOf
 
 FOLDER = files("foretell.forecasters.base_rates")
 
 
-def test_written_and_read_again_it_says_the_same(taught: PastQuestions) -> None:
-    model = fit_outside(taught, AsOf.day("2025-12-31"), strength=3.0)
+def test_saved_model_gives_the_same_log_odds_when_loaded(parade_bank: PastQuestions) -> None:
+    model = fit_outside(parade_bank, AsOf.day("2025-12-31"), strength=3.0)
     numbers, report = to_files(model, {"n": 3})
     again = from_files(numbers, json.loads(json.dumps(report)))
     day = AsOf.day("2026-01-20").at.date()
     for text in ("Will a parade be seen by 1 March 2026?", "Will a comet be seen over Oslo?"):
-        looked = text_features(read(text, day), day, None)
-        ours, theirs = (m.text.log_odds(looked, "polymarket", day) for m in (model, again))
+        features = text_features(read(text, day), day, None)
+        ours, theirs = (m.text.log_odds(features, "polymarket", day) for m in (model, again))
         assert abs(ours - theirs) < 2e-3
     assert again.record == model.record
     assert again.askings == model.askings
     assert again.rates == model.rates
 
 
-def test_another_format_is_refused() -> None:
+def test_unknown_format_raises_an_error() -> None:
     with pytest.raises(ValueError, match="format 99"):
         from_files(b"", {"format": 99})
 
 
-def test_the_package_holds_numbers_and_a_report_but_no_text() -> None:
+def test_shipped_model_has_numbers_and_a_report_but_no_texts() -> None:
     size = len(FOLDER.joinpath(NUMBERS).read_bytes()) + len(FOLDER.joinpath(REPORT).read_bytes())
     assert size < 400_000
     report = FOLDER.joinpath(REPORT).read_text(encoding="utf-8")
@@ -43,7 +44,7 @@ def test_the_package_holds_numbers_and_a_report_but_no_text() -> None:
         assert all(numbers[name].dtype.kind in "fiu" for name in numbers.files)
 
 
-def test_the_package_knows_what_it_learnt_from() -> None:
+def test_shipped_model_records_its_training_data() -> None:
     model = shipped_model()
     assert model.record.last_known is not None
     assert model.record.last_known < model.record.as_of

@@ -6,19 +6,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters import CannotForecast, Context
-from foretell.forecasters.base_rates import OutsideView, Past, PastQuestions, fit_outside
-from foretell.questions import AsOf, LastValue, Question, Snapshot, Target
+from foretell.forecasters.base_rates.outside_fit import fit_outside
+from foretell.forecasters.base_rates.outside_view import OutsideView
+from foretell.forecasters.base_rates.past import Past, PastQuestions
+from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.questions.as_of import AsOf
+from foretell.questions.question import LastValue, Question, Snapshot, Target
 
 NOW = AsOf(at="2027-03-01T12:00:00Z", mode="live")
 
 
-def asked(text: str, *, due: str = "2027-03-01", by: str | None = None, source: str = "asked") -> Question:
+def make_question(text: str, *, due: str = "2027-03-01", by: str | None = None, source: str = "asked") -> Question:
     targets = (Target(id="yes", resolves_at=by),)
     return Question(id="new", source=source, text=text, due=due, closes_at=by, targets=targets)
 
 
-def said(view: OutsideView, question: Question, as_of: AsOf = NOW, past: Past | None = None) -> float:
+def probability(view: OutsideView, question: Question, as_of: AsOf = NOW, past: Past | None = None) -> float:
     return asyncio.run(view.forecast(question, Context(as_of=as_of, past=past or Past()))).p["yes"]
 
 
@@ -26,15 +29,15 @@ FREE = ["Will it snow in Oslo?", "?", "Ist das wahr", "x" * 5000, "‹date›", 
 
 
 @pytest.mark.parametrize("text", FREE)
-def test_anything_typed_gets_a_number(text: str) -> None:
-    p = said(OutsideView(), asked(text))
+def test_unusual_questions_get_a_probability(text: str) -> None:
+    p = probability(OutsideView(), make_question(text))
     assert 0.01 < p < 0.9
 
 
 @given(text=st.text(min_size=1, max_size=60))
-@settings(max_examples=30, deadline=None)
-def test_any_text_at_all_gets_a_number(text: str) -> None:
-    assert 0 < said(OutsideView(), asked(text)) < 1
+@settings(max_examples=30)
+def test_any_text_gets_a_probability(text: str) -> None:
+    assert 0 < probability(OutsideView(), make_question(text)) < 1
 
 
 TEMPLATES = ("Will Ada resign {} {}?", "Ada trillionaire {} {}?", "Will at least 3 comets be seen {} {}, says NASA?")
@@ -48,73 +51,80 @@ def over_deadlines(
     due = as_of.at.date()
     ends = [due + timedelta(days=span) for span in sorted(spans)]
     texts = [template.format(word, f"{end.day} {end:%B} {end.year}") for end in ends]
-    return [said(view, asked(text, due=due.isoformat()), as_of, past) for text in texts]
+    return [probability(view, make_question(text, due=due.isoformat()), as_of, past) for text in texts]
 
 
 @given(template=st.sampled_from(TEMPLATES), word=st.sampled_from(["by", "before", "until"]), spans=SPANS)
-@settings(max_examples=30, deadline=None)
-def test_more_time_never_makes_an_event_less_likely(template: str, word: str, spans: list[int]) -> None:
+@settings(max_examples=30)
+def test_later_deadline_never_makes_an_event_less_likely(template: str, word: str, spans: list[int]) -> None:
     p = over_deadlines(OutsideView(), template, word, spans, NOW)
     assert p == sorted(p)
 
 
 @given(template=st.sampled_from(STAYING), word=st.sampled_from(["by", "before", "until"]), spans=SPANS)
-@settings(max_examples=30, deadline=None)
-def test_more_time_never_helps_things_to_stay(template: str, word: str, spans: list[int]) -> None:
+@settings(max_examples=30)
+def test_later_deadline_never_makes_a_lasting_state_more_likely(template: str, word: str, spans: list[int]) -> None:
     p = over_deadlines(OutsideView(), template, word, spans, NOW)
     assert p == sorted(p, reverse=True)
 
 
 @given(spans=SPANS, template=st.sampled_from(TEMPLATES))
-@settings(max_examples=15, deadline=None)
-def test_the_same_for_a_model_fitted_on_a_bank(spans: list[int], template: str, taught_past: Past) -> None:
-    p = over_deadlines(OutsideView(), template, "by", spans, AsOf.day("2025-12-31"), taught_past)
+@settings(max_examples=15)
+def test_later_deadline_never_lowers_the_probability_of_a_fitted_model(
+    spans: list[int], template: str, parade_past: Past
+) -> None:
+    p = over_deadlines(OutsideView(), template, "by", spans, AsOf.day("2025-12-31"), parade_past)
     assert p == sorted(p)
 
 
-def test_a_date_given_beside_the_text_works_alike() -> None:
-    p = [said(OutsideView(), asked("Will it snow in Oslo?", by=f"{year}-06-01")) for year in range(2027, 2040)]
+def test_later_resolution_date_never_makes_an_event_less_likely() -> None:
+    p = [
+        probability(OutsideView(), make_question("Will it snow in Oslo?", by=f"{year}-06-01"))
+        for year in range(2027, 2040)
+    ]
     assert p == sorted(p)
     assert p[-1] > p[0]
 
 
-def test_the_package_numbers_refuse_what_they_have_seen_the_end_of() -> None:
-    question = asked("Will it rain?", due="2025-10-26")
-    with pytest.raises(CannotForecast, match="learnt from outcomes up to"):
-        said(OutsideView(), question, question.as_of)
-    after = asked("Will it rain?", due="2027-01-01")
-    assert 0 < said(OutsideView(), after, after.as_of) < 1
+def test_shipped_model_refuses_questions_before_its_last_outcome() -> None:
+    question = make_question("Will it rain?", due="2025-10-26")
+    with pytest.raises(CannotForecast, match="fitted on outcomes up to"):
+        probability(OutsideView(), question, question.as_of)
+    after = make_question("Will it rain?", due="2027-01-01")
+    assert 0 < probability(OutsideView(), after, after.as_of) < 1
 
 
-def test_an_asking_it_learnt_from_is_refused(taught: PastQuestions) -> None:
-    model = fit_outside(taught, AsOf.day("2025-12-31"), strength=3.0)
+def test_question_of_the_training_data_is_refused(parade_bank: PastQuestions) -> None:
+    model = fit_outside(parade_bank, AsOf.day("2025-12-31"), strength=3.0)
     blind = replace(model, record=replace(model.record, last_known=None))
-    id = str(taught.id[0])
+    id = str(parade_bank.id[0])
     question = Question(id=id, source="polymarket", text="?", due="2025-01-05", targets=(Target(id="yes"),))
-    with pytest.raises(CannotForecast, match="this very asking"):
-        said(OutsideView(model=blind), question, question.as_of)
+    with pytest.raises(CannotForecast, match="fitted on this asking"):
+        probability(OutsideView(model=blind), question, question.as_of)
 
 
-def test_a_backtest_is_fitted_once_for_each_day_from_the_bank(taught: PastQuestions) -> None:
-    past, fitted = Past.of_table(taught), ("outside view", date(2025, 6, 15))
-    question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
-    p = said(OutsideView(), question, question.as_of, past)
+def test_model_of_a_backtest_is_fitted_once_for_each_day(parade_bank: PastQuestions) -> None:
+    past, fitted = Past.of_table(parade_bank), ("outside view", date(2025, 6, 15))
+    question = make_question("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
+    p = probability(OutsideView(), question, question.as_of, past)
     assert p > 0.4
     model = past.cached(fitted, lambda: None)
     assert model is not None
-    # A later cutoff does not open the future to a question asked before it.
-    assert said(OutsideView(), question, AsOf.day("2025-12-31"), past) == p
+    # With a later cutoff, a question still uses only what was known when it was asked.
+    assert probability(OutsideView(), question, AsOf.day("2025-12-31"), past) == p
     assert past.cached(fitted, lambda: None) is model
 
 
-def test_its_own_price_plays_no_part(taught_past: Past) -> None:
-    question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15")
+def test_price_of_the_question_is_not_used(parade_past: Past) -> None:
+    question = make_question("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15")
     priced = replace(question, targets=(Target(id="yes", snapshot=Snapshot(at="2025-06-15", last_price=0.99)),))
     view = OutsideView()
-    assert said(view, question, question.as_of, taught_past) == said(view, priced, question.as_of, taught_past)
+    assert probability(view, question, question.as_of, parade_past) == probability(
+        view, priced, question.as_of, parade_past
+    )
 
 
-def test_options_share_one() -> None:
+def test_exclusive_options_sum_to_one() -> None:
     targets = tuple(Target(id=name, label=name) for name in ("Ada", "Bert", "Cleo"))
     question = Question(
         id="q", source="own", text="Who wins?", due="2027-03-01", targets=targets, exclusivity="exactly one"
@@ -123,7 +133,7 @@ def test_options_share_one() -> None:
     assert sum(p.values()) == pytest.approx(1.0)
 
 
-def test_data_set_questions_get_the_rate_of_their_kind() -> None:
+def test_data_set_questions_get_the_rate_of_their_class() -> None:
     targets = (Target(id="a", resolves_at="2027-03-08"), Target(id="b", resolves_at="2027-08-28"))
 
     def rate(source: str, subtype: str, value: float | None = None) -> float:
@@ -140,12 +150,12 @@ def test_data_set_questions_get_the_rate_of_their_kind() -> None:
     assert 0 < rate("never seen", "all") < 1
 
 
-def test_the_rationale_names_reasons_and_the_reference_class(taught_past: Past) -> None:
-    question = asked("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
-    found = asyncio.run(OutsideView().forecast(question, Context(as_of=question.as_of, past=taught_past)))
-    assert "Questions of polymarket resolve yes" in found.rationale
-    assert "parade" in found.rationale
-    assert "most similar questions" in found.rationale
-    live = asyncio.run(OutsideView().forecast(asked("Will it rain?"), Context(as_of=NOW)))
+def test_rationale_names_reasons_and_the_reference_class(parade_past: Past) -> None:
+    question = make_question("Will a parade be seen over Lima by 1 August 2025?", due="2025-06-15", source="polymarket")
+    backtest = asyncio.run(OutsideView().forecast(question, Context(as_of=question.as_of, past=parade_past)))
+    assert "Questions of polymarket resolve yes" in backtest.rationale
+    assert "parade" in backtest.rationale
+    assert "most similar questions" in backtest.rationale
+    live = asyncio.run(OutsideView().forecast(make_question("Will it rain?"), Context(as_of=NOW)))
     assert "Market questions in general resolve yes" in live.rationale
     assert "No deadline is named." in live.rationale

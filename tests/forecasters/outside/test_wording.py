@@ -20,11 +20,11 @@ DUE = date(2026, 1, 2)
         ("Will Ada win?", "none"),
     ],
 )
-def test_which_way_time_works(text: str, course: str) -> None:
+def test_course_of_a_question_follows_from_its_wording(text: str, course: str) -> None:
     assert read(text, DUE).course == course
 
 
-def test_turns_of_phrase() -> None:
+def test_significant_phrases_are_recognised() -> None:
     assert {"threshold", "money", "number", "will", "before"} <= read("Will gold reach $4,000 before 2027?", DUE).turns
     assert "number" not in read("Will gold rise before 2027?", DUE).turns
     assert "win" in read("Will Ada win the cup?", DUE).turns
@@ -35,9 +35,9 @@ def test_names_are_left_out_of_the_shape() -> None:
     assert tokens("It's 1,000 €") == ["it's", "0", "€"]
 
 
-def test_buckets_are_the_same_everywhere() -> None:
-    # CRC-32 of the words; these numbers must never change, or shipped weights lose their meaning.
-    found = np.array([mark(0, "will"), mark(1, "will"), mark(0, "‹date› $")])
-    assert bucket_of(found).tolist() == [7758, 7758 + BUCKETS, 3353]
+def test_buckets_do_not_change_between_versions() -> None:
+    # CRC-32 of the words. These numbers must never change, because the shipped weights depend on them.
+    gram_marks = np.array([mark(0, "will"), mark(1, "will"), mark(0, "‹date› $")])
+    assert bucket_of(gram_marks).tolist() == [7758, 7758 + BUCKETS, 3353]
     assert marks("Will it rain?").tolist() == sorted({mark(*gram) for gram in grams("Will it rain?")})
     assert buckets("").tolist() == sorted(bucket_of(np.array([mark(0, "^ $"), mark(1, "^ $")])).tolist())

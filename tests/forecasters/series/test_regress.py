@@ -21,7 +21,7 @@ def test_last_origin_is_predicted_by_least_squares_on_all_known_outcomes() -> No
     assert fitted.mean[-1] == pytest.approx(expected)
 
 
-def test_without_outcomes_the_prior_speaks() -> None:
+def test_without_outcomes_the_prediction_is_the_prior() -> None:
     x = np.ones((3, 1))
     fitted = regression(x, np.array([9.0, 9.0, 9.0]), lead=3, strength=2.0, prior=0.5).using([0])
     assert fitted.mean.tolist() == [0.5, 0.5, 0.5]
@@ -33,7 +33,7 @@ def test_no_origin_uses_an_outcome_not_yet_known() -> None:
     x, y = rng.standard_normal((100, 2)), rng.standard_normal(100)
     changed = y.copy()
     changed[60:] += 100
-    # Outcome 60 is known at origin 64, so origins before that must not notice.
+    # Outcome 60 is known at origin 64, so it must not change earlier origins.
     before = regression(x, y, lead=4).using([0, 1]).mean[:64]
     assert regression(x, changed, lead=4).using([0, 1]).mean[:64].tolist() == before.tolist()
 

@@ -1,10 +1,13 @@
-"""Random trees with shared claims, and their probabilities by going through every possible world."""
+"""Random trees with shared claims, and their probabilities by enumerating all possible worlds."""
 
 import random
 from collections.abc import Sequence
 from operator import not_
 
-from foretell.forecasters.tree import (
+from foretell.forecasters.tree import formula as ex
+from foretell.forecasters.tree.case_links import CasesLink, cases_link
+from foretell.forecasters.tree.cases import StatedCases
+from foretell.forecasters.tree.links import (
     AverageLink,
     FormulaAssumption,
     FormulaLink,
@@ -13,14 +16,10 @@ from foretell.forecasters.tree import (
     LinearLink,
     Link,
     NoisyOrLink,
-    Proposition,
-    Tree,
-    has_own_value,
-    own_value,
-    post_order,
 )
-from foretell.forecasters.tree import formula as ex
+from foretell.forecasters.tree.proposition import Proposition, Tree, has_own_value, own_value, post_order
 
+CASE_KINDS = ("all", "any", "at_least", "weigh")
 KINDS = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average", "judged")
 
 
@@ -29,7 +28,7 @@ def claim(id: str, **fields: object) -> Proposition:
 
 
 def tree_of(*nodes: Proposition, **fields: object) -> Tree:
-    """The first node is the root."""
+    """Build a tree whose root is the first node."""
     return Tree(root=nodes[0].id, nodes={node.id: node for node in nodes}, **fields)
 
 
@@ -40,7 +39,7 @@ def formula_tree(expression: str, p: dict[str, float], assumed: float | None = N
 
 
 def random_expression(rng: random.Random, names: Sequence[str], depth: int = 0) -> ex.Expression:
-    """Every name at least once, some more often."""
+    """Return an expression that mentions every name at least once."""
     kind = rng.choice([ex.And, ex.Or])
     if len(names) == 1:
         parts = [ex.Var(names[0])]
@@ -50,8 +49,8 @@ def random_expression(rng: random.Random, names: Sequence[str], depth: int = 0) 
         cut = rng.randint(1, len(names) - 1)
         again = [rng.choice(names[:cut])] if rng.random() < 0.4 else []
         parts = [random_expression(rng, part, depth + 1) for part in (names[:cut], [*names[cut:], *again])]
-    found = ex.joined(kind, parts)
-    return ex.Not(found) if rng.random() < 0.2 else found
+    joined = ex.joined(kind, parts)
+    return ex.Not(joined) if rng.random() < 0.2 else joined
 
 
 def random_link(rng: random.Random, children: Sequence[str], kinds: Sequence[str], *, proper: bool) -> Link:
@@ -79,14 +78,31 @@ def random_link(rng: random.Random, children: Sequence[str], kinds: Sequence[str
             )
         case "average":
             return AverageLink()
+        case ("all" | "any" | "at_least" | "weigh") as kind:
+            return cases_link(random_cases(rng, children, kind), dict.fromkeys(children, 0.5))
         case _:
             return JudgedLink(p=rng.random())
+
+
+def random_cases(rng: random.Random, children: Sequence[str], kind: str) -> StatedCases:
+    """Return cases of which each is at least as likely as those with fewer favourable children."""
+    low, *between, high = sorted(rng.random() for _ in range(2 * len(children) + 2))
+    half = len(children)
+    return StatedCases(
+        kind=kind,
+        direction={child: rng.choice(["helps", "hinders"]) for child in children},
+        none=low,
+        all=high,
+        only=dict(zip(children, between[:half], strict=True)),
+        but=dict(zip(children, between[half:], strict=True)),
+        k=rng.randint(1, len(children)),
+    )
 
 
 def random_tree(
     rng: random.Random, leaves: int, inner: int, kinds: Sequence[str] = KINDS, *, proper: bool = True, prefix: str = ""
 ) -> Tree:
-    """A tree whose claims rest on any claims made before them, so that many are shared."""
+    """Return a tree whose claims depend on any earlier claims, so that many are shared."""
     names = [f"{prefix}L{i}" for i in range(leaves)]
     nodes = {n: claim(n, p=rng.choice([rng.random(), rng.random(), rng.random(), 0.0, 1.0])) for n in names}
     unused = list(names)
@@ -106,7 +122,7 @@ def random_tree(
 def wide_tree(
     rng: random.Random, size: int, kinds: Sequence[str] = ("linear", "formula", "noisy_or", "average")
 ) -> Tree:
-    """A tree of about that many claims, two to four children each, nothing shared."""
+    """Return a tree of about `size` claims with two to four children each and no shared claims."""
     children: dict[str, list[str]] = {}
     waiting, names = ["P0"], ["P0"]
     while len(names) < size:
@@ -122,9 +138,13 @@ def wide_tree(
 
 
 def chance(node: Proposition, world: dict[str, bool]) -> float:
-    """The chance of a claim where its children are so, straight from the definition of its link."""
+    """Return the probability of a claim given its children, directly from the definition of its link."""
     link = node.link
     match link:
+        case CasesLink():
+            favourable = [world[child] == (way == "helps") for child, way in link.direction.items()]
+            position = sum(2**place for place, so in enumerate(reversed(favourable)) if not so)
+            return link.chances[position]
         case LinearLink():
             return link.intercept + sum(link.weights[c] * world[c] for c in node.children)
         case AverageLink():
@@ -138,16 +158,17 @@ def chance(node: Proposition, world: dict[str, bool]) -> float:
                 p *= 1 - strength * world[c]
             return p
         case FormulaLink():
-            read = ex.parse(link.expression)
+            expression = ex.parse(link.expression)
             p = link.assumption.p if link.assumption else 0.0
-            with_it, without = (ex.fold(read, {**world, "PA": so}.__getitem__, not_, all, any) for so in (True, False))
-            return p * with_it + (1 - p) * without
+            worlds = ({**world, "PA": value} for value in (True, False))
+            if_true, if_false = (ex.fold(expression, values.__getitem__, not_, all, any) for values in worlds)
+            return p * if_true + (1 - p) * if_false
         case _:
             raise AssertionError
 
 
 def by_worlds(tree: Tree) -> dict[str, float]:
-    """Every claim's probability as the total weight of the worlds in which it is true."""
+    """Return every claim's probability as the total weight of the worlds in which it is true."""
     worlds: list[tuple[dict[str, bool], float]] = [({}, 1.0)]
     for id in post_order(tree):
         node = tree.nodes[id]

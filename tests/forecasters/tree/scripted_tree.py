@@ -1,4 +1,4 @@
-"""The setup of one tree: a question, a model that plays all parts, a fenced toolbox over canned results, events."""
+"""Setup for tests of trees: a question, a scripted model for all roles, a filtered toolbox and recorded events."""
 
 import asyncio
 import json
@@ -6,25 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from foretell.forecasters import Context, Models
-from foretell.forecasters.tree import CannotGround, Grounding, GroundingResult, Leaf, TreeQuestion
-from foretell.models import (
-    AssistantMessage,
-    Model,
-    ModelRoles,
-    PriceList,
-    Reply,
-    Request,
-    TokenCount,
-    ToolCall,
-    ToolSpec,
-    request_key,
-)
-from foretell.models.providers import ScriptedModel
-from foretell.practice.models import ModelQuery, OfferedTool, ScriptedReply
-from foretell.practice.models import tree_script as play
-from foretell.questions import AsOf, Question, Target, TraceEvent, instant
-from foretell.tools import Excerpt, FencedTools, FenceRules, LeakVerdict, SourceItem, ToolMaterial
+from foretell.forecasters.forecaster import Context, Models
+from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.prompting import TreeQuestion
+from foretell.forecasters.tree.proposition import Grounding
+from foretell.models.canonical import request_key
+from foretell.models.model import AssistantMessage, Model, Reply, Request, TokenCount, ToolCall, ToolSpec
+from foretell.models.names import ModelRoles
+from foretell.models.prices import PriceList
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.practice.models.formats import ModelQuery, RequestedTool, ScriptedReply
+from foretell.practice.models.scripts import tree_script as play
+from foretell.questions.as_of import AsOf, instant
+from foretell.questions.question import Question, Target
+from foretell.questions.trace import TraceEvent
+from foretell.tools.content_filter import Excerpt, LeakVerdict
+from foretell.tools.leakage_filter import FilteredTools
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.tool import SourceItem, ToolMaterial
 
 SEARCH = ToolSpec(
     name="web_search",
@@ -40,7 +39,7 @@ SEARCH = ToolSpec(
 
 @dataclass
 class CannedSearch:
-    """Finds one old article, one that the filter drops and one from the future, whatever is asked."""
+    """Returns an old article, one that the content filter drops and one from the future for every query."""
 
     queries: list[str] = field(default_factory=list)
     spec: ToolSpec = SEARCH
@@ -63,14 +62,14 @@ class CannedSearch:
 
 
 class DropMarked:
-    """A content filter that sees a leak in marked texts."""
+    """A content filter that drops marked texts."""
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        return [LeakVerdict(word="DROP" if "LEAK ME" in one.text else "KEEP", reason="") for one in excerpts]
+        return [LeakVerdict(word="DROP" if "LEAK ME" in excerpt.text else "KEEP", reason="") for excerpt in excerpts]
 
 
 def question(**fields: Any) -> Question:
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "id": "q",
         "source": "own",
         "text": "Will the harbour bridge open?",
@@ -79,11 +78,11 @@ def question(**fields: Any) -> Question:
         "due": "2025-10-26",
         "targets": (Target(id="yes"),),
     }
-    return Question(**{**given, **fields})
+    return Question(**{**defaults, **fields})
 
 
-def heard_of(request: Request) -> ModelQuery:
-    """A request as a fake provider hears it."""
+def model_query(request: Request) -> ModelQuery:
+    """Convert a request to the query that a practice model receives."""
     texts = [message.text for message in request.messages]
     roles = ["assistant" if isinstance(message, AssistantMessage) else "user" for message in request.messages]
     return ModelQuery(
@@ -93,38 +92,38 @@ def heard_of(request: Request) -> ModelQuery:
         model=request.model.partition(":")[2],
         words="\n".join(texts),
         last=texts[-1] if texts else "",
-        tools=tuple(OfferedTool(name=tool.name, schema=tool.parameters) for tool in request.tools),
+        tools=tuple(RequestedTool(name=tool.name, schema=tool.parameters) for tool in request.tools),
         force=request.force,
         schema=request.schema,
     )
 
 
-def reply_of(said: ScriptedReply, request: Request) -> Reply:
-    """What a fake says as a reply."""
+def reply_of(scripted: ScriptedReply, request: Request) -> Reply:
+    """Convert a scripted reply to a reply."""
     calls = tuple(
         ToolCall(
             id=f"call_{request_key(request)[:12]}_{place}",
             name=call.name,
             arguments=call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments),
         )
-        for place, call in enumerate(said.calls)
+        for place, call in enumerate(scripted.calls)
     )
-    return Reply(text=said.text, calls=calls, finish=said.ending, tokens=TokenCount(input=100, output=20))
+    return Reply(text=scripted.text, calls=calls, finish=scripted.ending, tokens=TokenCount(input=100, output=20))
 
 
 def playing(override: Callable[[Request], Reply | Exception | str | None] | None = None) -> ScriptedModel:
-    """A model that plays all parts of a tree; `override` may answer first."""
+    """Create a model that plays all roles of a tree; `override` may answer first."""
 
     def answer(request: Request) -> Reply | Exception | str:
-        found = override(request) if override is not None else None
-        return reply_of(play(heard_of(request)), request) if found is None else found
+        reply = override(request) if override is not None else None
+        return reply_of(play(model_query(request)), request) if reply is None else reply
 
     return ScriptedModel(answer)
 
 
 @dataclass
-class GivenGrounder:
-    """Numbers by a function; what it cannot tell cannot be grounded."""
+class FixedGrounder:
+    """Computes probabilities with a function, which may raise `CannotGround`."""
 
     p: Callable[[Leaf], float]
     name: str = "given"
@@ -134,7 +133,7 @@ class GivenGrounder:
 
 
 def cannot_ground(reason: str) -> Callable[[Leaf], float]:
-    """For `GivenGrounder`: no leaf has a number, for this reason."""
+    """Return a function for `FixedGrounder` that always fails."""
 
     def fail(leaf: Leaf) -> float:
         raise CannotGround(reason)
@@ -144,7 +143,7 @@ def cannot_ground(reason: str) -> Callable[[Leaf], float]:
 
 @dataclass
 class TreeSetup:
-    """Everything a part of a tree needs, and what happened."""
+    """Everything that parts of a tree need, and the events they emitted."""
 
     question: Question = field(default_factory=question)
     model: Model = field(default_factory=playing)
@@ -180,6 +179,6 @@ class TreeSetup:
     def of(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
-    def _toolbox(self, asked: Question, context: Context) -> FencedTools:
-        fence = FenceRules(as_of=context.as_of, question=asked, emit=context.emit)
-        return FencedTools.around([self.search], fence, DropMarked())
+    def _toolbox(self, question: Question, context: Context) -> FilteredTools:
+        rules = LeakageRules(as_of=context.as_of, question=question, emit=context.emit)
+        return FilteredTools.around([self.search], rules, DropMarked())

@@ -1,4 +1,4 @@
-"""Deep research: our fenced search over MCP on real sockets, a provider that calls it, and our own loop without one."""
+"""Deep research: filtered search over MCP on real sockets, a provider that calls it, and the own search loop."""
 
 import asyncio
 import json
@@ -13,24 +13,28 @@ from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
 from fakes.faults import failing, inject
 from fakes.models import FakeDeepResearch
-from foretell.forecasters import Context
-from foretell.forecasters.tree import (
+from foretell.forecasters.forecaster import Context
+from foretell.forecasters.tree.grounders.deep_research import (
     DeepResearchGrounder,
-    GroundingResult,
     SearchAndFetch,
     SearchServer,
     open_search_server,
 )
-from foretell.models import Journal, ModelError, ModelLimits, ModelRouter, Request
-from foretell.models.providers import ResearchingModel, ScriptedModel
-from foretell.questions import LeakBlocked, ModelCalled, ToolUsed
+from foretell.forecasters.tree.grow.ground import GroundingResult
+from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
+from foretell.models.model import ModelError, Request
+from foretell.models.providers.responses import ResearchingModel
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.models.router import ModelRouter
+from foretell.questions.trace import LeakBlocked, ModelCalled, ToolUsed
 
 pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed: pip install 'foretell[mcp]'")
 MODEL = "openai:gpt-6.1-sol"
 
 
 class Both:
-    """Researches go to the provider; whatever else is asked is played."""
+    """Sends research to the provider and all other requests to a scripted model."""
 
     def __init__(self, research: Any) -> None:
         self.research = research
@@ -45,26 +49,30 @@ async def opened(
     fake: FakeDeepResearch, journal: Journal | None = None
 ) -> AsyncGenerator[tuple[TreeSetup, SearchServer]]:
     async with fake, open_search_server() as server:
+
+        def address_for(request: Request) -> Any:
+            return server.address_for(request.slot)
+
         exchange = ModelRouter(
             {"OPENAI_API_KEY": "x"},
             journal=journal,
             limits={"openai": ModelLimits(attempts=2, first_pause=0.01)},
-            wire=lambda _: ResearchingModel(f"{fake.url}/v1", "x", lambda one: server.address_for(one.slot), poll=0.01),
+            wire=lambda _: ResearchingModel(f"{fake.url}/v1", "x", address_for, poll=0.01),
         )
         async with exchange:
             yield TreeSetup(model=Both(exchange)), server
 
 
-def test_the_provider_reads_through_the_fence_and_only_through_it():
+def test_the_provider_sees_only_results_that_pass_the_leakage_filter():
     async def run() -> None:
         fake = FakeDeepResearch()
         async with opened(fake) as (setup, server):
-            found = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
-            assert found.p is not None
-            assert found.grounding.grounder == "deep"
-            assert found.grounding.report.startswith("Read 2 times about")
-            assert "{" not in found.grounding.report
-            assert found.grounding.sources == (
+            result = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
+            assert result.p is not None
+            assert result.grounding.grounder == "deep"
+            assert result.grounding.report.startswith("Read 2 times about")
+            assert "{" not in result.grounding.report
+            assert result.grounding.sources == (
                 "[search_1_result_1] Article of 2025-10-01 (2025-10-01) https://news.example/2025-10-01",
             )
             assert [event.tool for event in setup.of(ToolUsed)] == ["search", "fetch"]
@@ -81,13 +89,13 @@ def test_the_provider_reads_through_the_fence_and_only_through_it():
     asyncio.run(run())
 
 
-def test_a_kept_research_is_retraced_without_asking_anybody(tmp_path: Path):
+def test_a_replayed_research_sends_no_request_to_the_provider(tmp_path: Path):
     async def run(fake: FakeDeepResearch) -> tuple[GroundingResult, list[Any]]:
         journal = Journal(tmp_path / "journal.db", durable=False)
         async with opened(fake, journal) as (setup, server):
-            found = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
+            result = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
         journal.close()
-        return found, [event for event in setup.events if not isinstance(event, ModelCalled)]
+        return result, [event for event in setup.events if not isinstance(event, ModelCalled)]
 
     first, second = FakeDeepResearch(), FakeDeepResearch()
     assert asyncio.run(run(first)) == asyncio.run(run(second))
@@ -95,17 +103,17 @@ def test_a_kept_research_is_retraced_without_asking_anybody(tmp_path: Path):
     assert not second.asked
 
 
-def test_a_report_without_a_number_is_read_by_another_model():
+def test_the_probability_of_a_report_without_one_is_extracted_by_another_model():
     async def run() -> None:
         async with opened(FakeDeepResearch(states_p=False)) as (setup, server):
-            found = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
-            assert found.p is not None
+            result = await DeepResearchGrounder(server=server, model=MODEL).ground(setup.leaf(), setup.context)
+            assert result.p is not None
             assert [event.role for event in setup.of(ModelCalled)] == ["grounder", "judge"]
 
     asyncio.run(run())
 
 
-def test_no_token_no_tools():
+def test_requests_without_a_valid_token_are_rejected():
     async def run() -> None:
         import httpx2
 
@@ -126,34 +134,34 @@ def test_no_token_no_tools():
     asyncio.run(run())
 
 
-def test_the_tools_answer_in_words_when_they_cannot():
+def test_tool_errors_are_returned_as_text():
     async def run() -> None:
         setup = TreeSetup()
-        offered = SearchAndFetch(toolbox=setup.context.tools_for(setup.question))
-        assert await offered.use("fetch", {"id": "https://never.seen"}) == (
+        tools = SearchAndFetch(toolbox=setup.context.tools_for(setup.question))
+        assert await tools.use("fetch", {"id": "https://never.seen"}) == (
             "There is no result 'https://never.seen': fetch what a search has shown.",
             False,
         )
-        assert (await offered.use("search", {}))[1] is False
-        assert (await offered.use("delete", {}))[1] is False
-        text, worked = await offered.use("search", {"query": "x"})
+        assert (await tools.use("search", {}))[1] is False
+        assert (await tools.use("delete", {}))[1] is False
+        text, worked = await tools.use("search", {"query": "x"})
         assert worked
         assert [row["url"] for row in json.loads(text)["results"]] == ["https://news.example/2025-10-01"]
 
     asyncio.run(run())
 
 
-def test_without_a_bridge_or_for_other_models_our_own_loop_does_it():
+def test_without_a_server_or_for_other_models_the_own_search_loop_is_used():
     setup = TreeSetup(name="scripted:planner")
-    found = asyncio.run(DeepResearchGrounder().ground(setup.leaf(), setup.context))
-    assert found.grounding.grounder == "deep"
+    result = asyncio.run(DeepResearchGrounder().ground(setup.leaf(), setup.context))
+    assert result.grounding.grounder == "deep"
     assert setup.search.queries
     setup = TreeSetup(name="scripted:planner")
     asyncio.run(DeepResearchGrounder(model="scripted:other").ground(setup.leaf(), setup.context))
     assert {event.model for event in setup.of(ModelCalled)} == {"scripted:other"}
 
 
-def test_a_provider_that_fails_is_a_model_error():
+def test_a_failing_provider_raises_a_model_error():
     async def run() -> None:
         fake = FakeDeepResearch()
         async with opened(fake) as (setup, server):
@@ -167,11 +175,11 @@ def test_a_provider_that_fails_is_a_model_error():
     asyncio.run(run())
 
 
-def test_a_research_that_ends_badly_tells_why():
+def test_a_failed_research_raises_its_reason():
     class Unreachable(SearchServer):
         def address_for(self, slot: str) -> Any:
-            found = super().address_for(slot)
-            return found and type(found)(url="http://127.0.0.1:9/mcp", token=found.token)
+            address = super().address_for(slot)
+            return address and type(address)(url="http://127.0.0.1:9/mcp", token=address.token)
 
     async def run() -> None:
         async with opened(FakeDeepResearch()) as (setup, server):
@@ -182,5 +190,5 @@ def test_a_research_that_ends_badly_tells_why():
     asyncio.run(run())
 
 
-def test_contexts_are_typed():
+def test_the_setup_creates_a_context():
     assert isinstance(TreeSetup(model=ScriptedModel([])).context, Context)

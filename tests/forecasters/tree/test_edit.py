@@ -1,4 +1,4 @@
-"""Edits of a tree file; judged claims are asked for again only where something beneath them has changed."""
+"""Edits of a tree file: claims are judged again only if something below them has changed."""
 
 import json
 from pathlib import Path
@@ -9,13 +9,17 @@ from click.testing import CliRunner
 from tests.forecasters.tree.random_trees import claim, tree_of
 from tests.forecasters.tree.scripted_tree import playing
 
-from foretell.cli import operation_command
-from foretell.forecasters.tree import JudgedLink, evaluated, read_tree, read_tree_file, write_tree
-from foretell.models import ModelError
-from foretell.models.providers import ScriptedModel, model_name
-from foretell.operations import TreeEditResult, edit_tree, update_tree
-from foretell.questions import InputError
-from foretell.runs import Settings
+from foretell import update_tree
+from foretell.cli.commands import operation_command
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.links import JudgedLink
+from foretell.forecasters.tree.tree_file import read_tree, read_tree_file, write_tree
+from foretell.models.model import ModelError
+from foretell.models.providers.function import model_name
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.operations.tree_edit import TreeEditResult, edit_tree
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ def edited(file: Path, model: ScriptedModel, **fields: Any) -> TreeEditResult:
     return update_tree(file, research=False, model=model_name(model), settings=settings)
 
 
-def test_only_what_lies_above_a_change_is_asked_for(file: Path):
+def test_only_claims_above_a_change_are_judged_again(file: Path):
     model = playing()
     assert edited(file, model).changes == ()
     assert not model.requests
@@ -45,8 +49,8 @@ def test_only_what_lies_above_a_change_is_asked_for(file: Path):
     assert result.stale == ()
     slots = [request.slot.removeprefix("claim Claim P0./trial 0/rejudge/") for request in model.requests]
     assert slots == ["P1/synthesis/0", "P0/synthesis/0"]
-    assert f"{result.tree.nodes['P1'].p:.3f}" in model.requests[1].messages[1].text, "the new number is what is judged"
-    assert "# What is asked\n\nClaim P0." in model.requests[0].messages[1].text, "the root stands for the question"
+    assert f"{result.tree.nodes['P1'].p:.3f}" in model.requests[1].messages[1].text, "the new probability is judged"
+    assert "# What is asked\n\nClaim P0." in model.requests[0].messages[1].text, "the root claim is the question"
     assert result.tree.nodes["P0"].p != 0.6
     assert read_tree(file) == result.tree
     again = playing()
@@ -55,7 +59,7 @@ def test_only_what_lies_above_a_change_is_asked_for(file: Path):
 
 
 @pytest.mark.parametrize("part", ["P1", "P0"])
-def test_where_nobody_answers_the_old_number_stands(file: Path, part: str):
+def test_a_failed_judgement_keeps_the_old_probability(file: Path, part: str):
     before = read_tree(file)
     down = playing(lambda request: ModelError("down") if f"/{part}/" in request.slot else None)
     result = edited(file, down, set={"P1.1": 0.9})
@@ -63,12 +67,13 @@ def test_where_nobody_answers_the_old_number_stands(file: Path, part: str):
     assert part in result.stale
 
 
-def test_edits_from_a_file_are_applied_and_without_a_model_judgements_are_marked(file: Path, tmp_path: Path):
+def test_edits_from_files_with_a_byte_order_mark_are_applied_and_mark_judgements_as_stale(file: Path, tmp_path: Path):
     edits = [
         {"edit": "add_node", "parent": "P1", "node": {"id": "P1.3", "claim": "Third.", "p": 0.5}},
         {"edit": "set_claim", "id": "P2", "claim": "Other words."},
     ]
-    (tmp_path / "edits.json").write_text(json.dumps(edits))
+    (tmp_path / "edits.json").write_text(json.dumps(edits), encoding="utf-8-sig")
+    file.write_text(file.read_text(encoding="utf-8"), encoding="utf-8-sig")
     done = CliRunner().invoke(
         operation_command("tree edit"), [str(file), "--edits", str(tmp_path / "edits.json"), "--set", "P2=0.2"]
     )
@@ -81,7 +86,7 @@ def test_edits_from_a_file_are_applied_and_without_a_model_judgements_are_marked
     assert read_tree(file).nodes["P2"].p == 0.3
 
 
-def test_what_cannot_be_edited_changes_nothing(file: Path, tmp_path: Path):
+def test_invalid_edits_change_nothing(file: Path, tmp_path: Path):
     before = file.read_bytes()
     (tmp_path / "bad.json").write_text('[{"edit": "set_q"}]')
     (tmp_path / "none.json").write_text("{")

@@ -1,4 +1,4 @@
-"""Probabilities are those of the Bayes net a tree describes, also where claims are shared."""
+"""Probabilities of a tree equal those of its Bayes net, also if claims are shared."""
 
 import random
 
@@ -8,23 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import by_worlds, claim, formula_tree, random_expression, random_tree, tree_of
 
-from foretell.forecasters.tree import (
+from foretell.forecasters.tree import formula as ex
+from foretell.forecasters.tree.arithmetic import compiler
+from foretell.forecasters.tree.arithmetic.circuit import run_many, run_ops
+from foretell.forecasters.tree.arithmetic.compiler import TooManySharedClaims, compile_tree
+from foretell.forecasters.tree.arithmetic.evaluation import evaluate
+from foretell.forecasters.tree.links import (
     AverageLink,
     FormulaLink,
     InhibitedNoisyOrLink,
-    InvalidTree,
     JudgedLink,
     LinearLink,
     Link,
     NoisyOrLink,
-    TooManySharedClaims,
-    compile_tree,
-    evaluate,
-    run_many,
-    run_ops,
 )
-from foretell.forecasters.tree import formula as ex
-from foretell.forecasters.tree.arithmetic import compiler
+from foretell.forecasters.tree.text import InvalidTree
 
 SEEDS = st.integers(0, 2**32)
 CHANCE = st.floats(0, 1)
@@ -47,11 +45,11 @@ CHANCE = st.floats(0, 1)
 )
 def test_formula_with_repeated_child_is_exact(expression: str, p: float):
     values = {name: value for name, value in {"P1": 0.5, "P2": 0.9, "P3": 0.9}.items() if name in expression}
-    found = evaluate(formula_tree(expression, values, 0.4 if "PA" in expression else None))
-    assert found.p == pytest.approx(p, abs=1e-12)
+    evaluation = evaluate(formula_tree(expression, values, 0.4 if "PA" in expression else None))
+    assert evaluation.p == pytest.approx(p, abs=1e-12)
 
 
-def test_a_formula_as_models_write_them():
+def test_a_formula_with_an_assumption_is_exact():
     tree = formula_tree("P1 OR (P2 AND P3) OR (P2 AND PA)", {"P1": 0.2, "P2": 0.6, "P3": 0.5}, 0.65)
     assert evaluate(tree).p == pytest.approx(1 - 0.8 * (1 - 0.6 * (1 - 0.5 * 0.35)), abs=1e-12)
 
@@ -67,7 +65,7 @@ def test_a_formula_as_models_write_them():
         (JudgedLink(p=0.77), 0.77),
     ],
 )
-def test_every_link_by_hand(link: Link, p: float):
+def test_every_link_equals_a_manual_computation(link: Link, p: float):
     tree = tree_of(claim("P0", children=("P1", "P2"), link=link), claim("P1", p=0.3), claim("P2", p=0.8))
     assert evaluate(tree).p == pytest.approx(p, abs=1e-12)
 
@@ -82,7 +80,7 @@ def test_a_claim_used_in_two_branches_is_one_variable():
 
 
 def test_a_linear_claim_between_a_leaf_and_a_formula_keeps_its_correlation():
-    """P0 = A AND L where L is so with chance 0.2 + 0.6·[A]: 0.5 × 0.8, not 0.5 × 0.5."""
+    """P0 = A AND L, where P(L) = 0.2 + 0.6·[A], is 0.5 × 0.8, not 0.5 × 0.5."""
     linear = claim("L", children=("A",), link=LinearLink(weights={"A": 0.6}, intercept=0.2))
     top = claim("P0", children=("A", "L"), link=FormulaLink(expression="A AND L"))
     tree = tree_of(top, linear, claim("A", p=0.5), intercept_limit=0.2)
@@ -90,18 +88,18 @@ def test_a_linear_claim_between_a_leaf_and_a_formula_keeps_its_correlation():
 
 
 @given(SEEDS)
-@settings(deadline=None, max_examples=250)
-def test_equals_going_through_every_world(seed: int):
+@settings(max_examples=250)
+def test_compiled_probabilities_equal_enumeration_of_all_worlds(seed: int):
     rng = random.Random(seed)
     tree = random_tree(rng, rng.randint(1, 5), rng.randint(1, 6))
-    found = compile_tree(tree).probabilities()
-    assert found == pytest.approx(by_worlds(tree), abs=1e-12)
+    probabilities = compile_tree(tree).probabilities()
+    assert probabilities == pytest.approx(by_worlds(tree), abs=1e-12)
 
 
 @given(SEEDS)
-@settings(deadline=None, max_examples=100)
-def test_links_beyond_the_bayes_net_keep_their_signed_sums(seed: int):
-    """Weights of either sign: nothing is clipped on the way, only a claim's own number is held within [0, 1]."""
+@settings(max_examples=100)
+def test_links_that_form_no_bayes_net_keep_their_signed_sums(seed: int):
+    """Intermediate results are not clipped; only a claim's own probability is clamped to [0, 1]."""
     rng = random.Random(seed)
     tree = random_tree(rng, rng.randint(1, 4), rng.randint(1, 4), ("linear", "formula"), proper=False)
     circuit, worlds = compile_tree(tree), by_worlds(tree)
@@ -112,37 +110,37 @@ def test_links_beyond_the_bayes_net_keep_their_signed_sums(seed: int):
 
 
 @given(SEEDS)
-@settings(deadline=None, max_examples=60)
-def test_many_worlds_at_once_agree_with_one_at_a_time(seed: int):
+@settings(max_examples=60)
+def test_run_many_agrees_with_single_runs(seed: int):
     circuit = compile_tree(random_tree(random.Random(seed), 4, 4))
     draws = {name: np.random.default_rng(seed).random(3) for name in circuit.inputs}
     many = run_many(circuit, draws, 3)
     for i in range(3):
-        one = circuit.run({name: float(values[i]) for name, values in draws.items()})
-        assert [float(values[i]) for values in many] == one
+        single = circuit.run({name: float(values[i]) for name, values in draws.items()})
+        assert [float(values[i]) for values in many] == single
 
 
 @given(SEEDS, CHANCE, CHANCE, CHANCE)
-@settings(deadline=None, max_examples=60)
-def test_laws_of_chance(seed: int, a: float, b: float, c: float):
+@settings(max_examples=60)
+def test_formula_probabilities_obey_the_laws_of_probability(seed: int, a: float, b: float, c: float):
     values = {"P1": a, "P2": b, "P3": c}
     text = ex.to_text(random_expression(random.Random(seed), ["P1", "P2", "P3"]))
 
     def p(expression: str) -> float:
         return evaluate(formula_tree(expression, values)).p
 
-    some = p(text)
-    assert 0 <= some <= 1
-    assert p(f"NOT ({text})") == pytest.approx(1 - some, abs=1e-12)
-    assert p(f"NOT NOT ({text})") == pytest.approx(some, abs=1e-12)
-    assert p(f"({text}) AND ({text})") == pytest.approx(some, abs=1e-12)
-    assert p(f"({text}) OR P1 OR P2 OR P3") >= max(some, a, b, c) - 1e-12
-    assert p(f"({text}) AND P1 AND P2 AND P3") <= min(some, a, b, c) + 1e-12
+    original = p(text)
+    assert 0 <= original <= 1
+    assert p(f"NOT ({text})") == pytest.approx(1 - original, abs=1e-12)
+    assert p(f"NOT NOT ({text})") == pytest.approx(original, abs=1e-12)
+    assert p(f"({text}) AND ({text})") == pytest.approx(original, abs=1e-12)
+    assert p(f"({text}) OR P1 OR P2 OR P3") >= max(original, a, b, c) - 1e-12
+    assert p(f"({text}) AND P1 AND P2 AND P3") <= min(original, a, b, c) + 1e-12
 
 
 @given(SEEDS, CHANCE, CHANCE)
-@settings(deadline=None, max_examples=60)
-def test_without_not_more_makes_more(seed: int, low: float, high: float):
+@settings(max_examples=60)
+def test_formulas_without_not_are_monotone(seed: int, low: float, high: float):
     rng = random.Random(seed)
     names = ["P1", "P2", "P3", "P4"]
     text = ex.to_text(random_expression(rng, names)).replace("NOT ", "")
@@ -153,7 +151,7 @@ def test_without_not_more_makes_more(seed: int, low: float, high: float):
 
 
 @given(SEEDS)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_a_second_mention_of_a_child_changes_nothing(seed: int):
     rng = random.Random(seed)
     values = {f"P{i}": rng.random() for i in range(1, 5)}
@@ -163,7 +161,7 @@ def test_a_second_mention_of_a_child_changes_nothing(seed: int):
 
 
 def test_long_chains_of_shared_claims_stay_small():
-    """Neighbours share a leaf each: 60 shared leaves, yet a few operations for each."""
+    """60 leaves are shared by neighbours, but each needs only a few operations."""
     leaves = [claim(f"L{i}", p=0.5 + i / 200) for i in range(61)]
     pairs = [
         claim(f"M{i}", children=(f"L{i}", f"L{i + 1}"), link=FormulaLink(expression=f"L{i} OR L{i + 1}"))
@@ -181,7 +179,7 @@ def test_long_chains_of_shared_claims_stay_small():
     assert circuit.probabilities()["P0"] == pytest.approx(true + false, abs=1e-12)
 
 
-def test_linear_claims_may_share_as_much_as_they_like():
+def test_linear_claims_may_share_any_number_of_leaves():
     leaves = [claim(f"L{i}", p=i / 40) for i in range(40)]
     names = tuple(leaf.id for leaf in leaves)
     sums = [claim(f"S{i}", children=names, link=LinearLink(weights={n: 0.02 for n in names})) for i in range(2)]
@@ -218,9 +216,9 @@ def test_a_result_outside_the_unit_interval_is_an_error_at_its_node():
         evaluate(tree_of(top, low, claim("P2", p=0.1)))
 
 
-def test_formal_chances_are_told():
+def test_improper_joint_probabilities_give_a_warning():
     odd = claim("L", children=("A", "B"), link=LinearLink(weights={"A": 0.9, "B": -0.4}))
     top = claim("P0", children=("A", "L"), link=FormulaLink(expression="A AND L"))
-    found = evaluate(tree_of(top, odd, claim("A", p=0.5), claim("B", p=0.2)))
-    assert [(w.node, w.warning) for w in found.warnings] == [("L", True)]
-    assert found.p == pytest.approx(0.5 * (0.9 - 0.08), abs=1e-12)
+    evaluation = evaluate(tree_of(top, odd, claim("A", p=0.5), claim("B", p=0.2)))
+    assert [(w.node, w.warning) for w in evaluation.warnings] == [("L", True)]
+    assert evaluation.p == pytest.approx(0.5 * (0.9 - 0.08), abs=1e-12)

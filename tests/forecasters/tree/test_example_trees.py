@@ -1,10 +1,12 @@
-"""The example trees give the numbers they are there to show."""
+"""The example trees give the documented numbers."""
 
 from pathlib import Path
 
 import pytest
 
-from foretell.forecasters.tree import Unpin, check_file, compare_scenarios, read_tree_file, resynthesize
+from foretell.forecasters.tree.edits import Unpin
+from foretell.forecasters.tree.tree_file import check_file, read_tree_file
+from foretell.forecasters.tree.what_if import compare_scenarios, resynthesize
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "trees"
 
@@ -25,23 +27,23 @@ def test_nvda_gives_the_published_values():
     assert {id: tree.nodes[id].p for id in published} == pytest.approx(published, abs=1e-3)
 
 
-def test_two_printed_formulas_contradict_their_values_and_a_note_says_so():
+def test_notes_mention_printed_formulas_that_contradict_their_values():
     tree = read_tree_file(EXAMPLES / "nvda.json").tree
     for id, by_formula in (("P1.3", 0.851), ("P4", 0.785)):
         assert str(by_formula) in tree.nodes[id].notes[0]
         assert resynthesize(tree, [Unpin(id=id)]).nodes[id].p == pytest.approx(by_formula, abs=1e-3)
 
 
-def test_central_bank_what_if():
-    found = read_tree_file(EXAMPLES / "central_bank.json")
-    outcomes = {outcome.name: outcome for outcome in compare_scenarios(found.tree, found.scenarios.values())}
-    assert found.tree.nodes["P0"].p == pytest.approx(0.5382, abs=1e-4)
+def test_central_bank_scenarios_give_the_documented_values():
+    tree_file = read_tree_file(EXAMPLES / "central_bank.json")
+    outcomes = {outcome.name: outcome for outcome in compare_scenarios(tree_file.tree, tree_file.scenarios.values())}
+    assert tree_file.tree.nodes["P0"].p == pytest.approx(0.5382, abs=1e-4)
     assert outcomes["hard landing"].p == pytest.approx(0.7552, abs=1e-4)
     assert outcomes["no landing"].p == pytest.approx(0.3936, abs=1e-4)
     assert {change.id for change in outcomes["no landing"].changes} == {"P0", "P1", "P1.2", "P2", "P2.1"}
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.stem)
-def test_every_example_is_sound(path: Path):
+def test_every_example_is_valid(path: Path):
     assert all(problem.warning for problem in check_file(path))
     assert read_tree_file(path).warnings == ()

@@ -3,27 +3,22 @@ import random
 import pytest
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree import (
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.edits import Scenario, SetP
+from foretell.forecasters.tree.exports import link_in_numbers, link_in_words, outline, to_dot
+from foretell.forecasters.tree.links import (
     AverageLink,
     FormulaAssumption,
     FormulaLink,
-    Grounding,
     InhibitedNoisyOrLink,
     JudgedLink,
     LinearLink,
     Link,
     NoisyOrLink,
-    Scenario,
-    SetP,
-    Tree,
-    compare_scenarios,
-    evaluated,
-    link_in_numbers,
-    link_in_words,
-    outline,
-    to_dot,
 )
-from foretell.report import quoted_markdown
+from foretell.forecasters.tree.proposition import Grounding, Tree
+from foretell.forecasters.tree.what_if import compare_scenarios
+from foretell.report.markup import quoted_markdown
 from foretell.report.tree_report import tree_report
 
 ODD = 'Prices "rise" <b>&</b> | fall\n# a {b} [c](d) #1;'
@@ -66,18 +61,18 @@ def two(link: Link, **fields: object) -> Tree:
         ),
         (
             JudgedLink(p=0.4, stale=True),
-            "Judged as a whole from the reports on P1 and P2. Something beneath it has changed since.",
+            "Judged as a whole from the reports on P1 and P2. Something below it has changed since.",
             "",
         ),
     ],
 )
-def test_links_in_words_and_numbers(link: Link, words: str, numbers: str):
+def test_links_are_described_in_words_and_numbers(link: Link, words: str, numbers: str):
     tree = two(link)
     assert link_in_words(tree.nodes["P0"]) == words
     assert link_in_numbers(tree, tree.nodes["P0"]) == numbers
 
 
-def test_an_overridden_claim_shows_what_its_rule_would_give():
+def test_an_overridden_claim_shows_the_result_of_its_rule():
     tree = two(AverageLink(), pinned=0.9)
     assert link_in_words(tree.nodes["P0"]) == "Overridden by 0.900; its rule: The mean of P1 and P2."
     assert link_in_numbers(tree, tree.nodes["P0"]) == "(0.300 + 0.800) / 2 = 0.550"
@@ -100,7 +95,7 @@ def odd_tree() -> Tree:
     return evaluated(Tree(root="P0", nodes={n.id: type(n)(**{**vars(n), "claim": ODD}) for n in nodes}, notes=(ODD,)))
 
 
-def test_markdown_holds_everything_and_no_markup_of_strangers():
+def test_markdown_reports_escape_markup_in_texts():
     tree = odd_tree()
     outcomes = compare_scenarios(tree, [Scenario(name=ODD, edits=(SetP(id="P1", p=0.0),))])
     text = tree_report(tree, outcomes).to_markdown()
@@ -114,7 +109,7 @@ def test_markdown_holds_everything_and_no_markup_of_strangers():
     assert quoted_markdown("a <b>\n\nc") == "> a &lt;b>\n>\n> c"
 
 
-def test_dot_quotes_odd_texts():
+def test_dot_exports_quote_special_characters():
     tree = odd_tree()
     dot = to_dot(tree)
     assert dot.count("->") == 2

@@ -1,7 +1,7 @@
 from operator import not_
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.forecasters.tree import formula as ex
@@ -18,12 +18,12 @@ EXPRESSIONS = st.recursive(
 )
 
 
-def test_ids_that_begin_alike_are_told_apart():
+def test_ids_with_a_common_prefix_are_distinguished():
     assert ex.mentions("P1 AND P10 OR P1.1") == [("P1", 0), ("P10", 7), ("P1.1", 14)]
     assert ex.to_text(ex.parse("P1 AND P10 OR P1.1.3")) == "(P1 AND P10) OR P1.1.3"
 
 
-def test_not_not_and_not_over_brackets():
+def test_not_is_parsed_when_repeated_and_before_parentheses():
     assert ex.parse("NOT NOT P1") == ex.Not(ex.Not(ex.Var("P1")))
     assert ex.parse("not(P1 or P2)") == ex.Not(ex.Or((ex.Var("P1"), ex.Var("P2"))))
     assert ex.parse("NOT P1 AND P2") == ex.And((ex.Not(ex.Var("P1")), ex.Var("P2")))
@@ -32,7 +32,7 @@ def test_not_not_and_not_over_brackets():
 @pytest.mark.parametrize(
     "text", ["P1 && !P2 || P3", "P1 & ~P2 | P3", "P1 ∧ ¬P2 ∨ P3", "p1 AND\n not P2\tor P3".replace("p1", "P1")]
 )
-def test_signs_mean_the_same_as_words(text: str):
+def test_operator_signs_equal_operator_words(text: str):
     assert ex.parse(text) == ex.parse("P1 AND NOT P2 OR P3")
 
 
@@ -53,7 +53,7 @@ def test_signs_mean_the_same_as_words(text: str):
         ("(" * 101 + "P1" + ")" * 101, 100, "levels"),
     ],
 )
-def test_errors_point_at_the_place(text: str, position: int, problem: str):
+def test_parse_errors_point_at_their_position(text: str, position: int, problem: str):
     with pytest.raises(ex.FormulaError) as caught:
         ex.parse(text)
     assert problem in str(caught.value)
@@ -61,14 +61,12 @@ def test_errors_point_at_the_place(text: str, position: int, problem: str):
 
 
 @given(EXPRESSIONS)
-@settings(deadline=None)
-def test_what_is_printed_reads_back(expression: ex.Expression):
+def test_printed_formulas_parse_to_the_same_expression(expression: ex.Expression):
     assert ex.parse(ex.to_text(expression)) == expression
 
 
 @given(EXPRESSIONS, st.sets(st.sampled_from(NAMES)))
-@settings(deadline=None)
-def test_truth_of_the_opposite(expression: ex.Expression, true: set[str]):
+def test_a_negated_formula_has_the_opposite_value(expression: ex.Expression, true: set[str]):
     world = {name: name in true for name in NAMES}
-    values = [ex.fold(one, world.__getitem__, not_, all, any) for one in (expression, ex.Not(expression))]
+    values = [ex.fold(formula, world.__getitem__, not_, all, any) for formula in (expression, ex.Not(expression))]
     assert values in ([True, False], [False, True])

@@ -1,4 +1,4 @@
-"""Growing: everything possible is under way, nothing depends on who is quicker, and no failure takes the tree along."""
+"""Growing trees: concurrency, determinism, limits, budgets and failures."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.forecasters.tree.scripted_tree import (
     CannedSearch,
-    GivenGrounder,
+    FixedGrounder,
     TreeSetup,
     cannot_ground,
     playing,
@@ -20,47 +20,39 @@ from tests.forecasters.tree.scripted_tree import (
     reply_of,
 )
 
-from foretell.forecasters import CannotForecast, Context, EventLog, attempt
-from foretell.forecasters.agent import Clamp
-from foretell.forecasters.tree import (
-    AverageLink,
-    CannotGround,
-    Grounder,
-    GroundingPool,
-    GroundingResult,
-    Leaf,
-    LinearLink,
-    SearchGrounder,
-    Tree,
-    TreeForecaster,
-    TreeGrowth,
-    TreeJob,
-    TreeSettings,
-    claim_of_target,
-    evaluate,
-    leaves,
-    tree_from_dict,
-)
-from foretell.forecasters.tree.grow.grow import tree_job_order
-from foretell.models import Budget, BudgetedModel, ModelError, PriceList, Reply, Request, TokenPrice, request_key
-from foretell.practice.models import ScriptedCall, ScriptedReply
-from foretell.questions import (
-    AsOf,
+from foretell.forecasters.combine.clamp import Clamp
+from foretell.forecasters.forecaster import CannotForecast, Context, EventLog, attempt
+from foretell.forecasters.tree.arithmetic.evaluation import evaluate
+from foretell.forecasters.tree.forecaster import TreeForecaster, claim_of_target
+from foretell.forecasters.tree.grounders.search import SearchGrounder
+from foretell.forecasters.tree.grow.ground import CannotGround, Grounder, GroundingPool, GroundingResult, Leaf
+from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeJob, tree_job_order
+from foretell.forecasters.tree.links import AverageLink, LinearLink
+from foretell.forecasters.tree.proposition import Tree, leaves
+from foretell.forecasters.tree.settings import TreeSettings
+from foretell.forecasters.tree.tree_file import tree_from_dict
+from foretell.models.budget import Budget, BudgetedModel
+from foretell.models.canonical import request_key
+from foretell.models.model import ModelError, Reply, Request
+from foretell.models.prices import PriceList
+from foretell.models.token_price import TokenPrice
+from foretell.practice.models.formats import ScriptedCall, ScriptedReply
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Target
+from foretell.questions.trace import (
     Failed,
-    Failure,
-    Forecast,
     ForecastMade,
-    InputError,
     LeakBlocked,
     ModelCalled,
     NodeAnalyzed,
     NodeGrounded,
     NodeSynthesized,
-    Target,
     TraceEvent,
     TreeGrown,
 )
-from foretell.tools import ToolMaterial
+from foretell.tools.tool import ToolMaterial
 
 PRICES = PriceList({"scripted:planner": TokenPrice(input=100, output=1000)})
 
@@ -86,7 +78,7 @@ def grown(
     return asyncio.run(run()), log
 
 
-def test_a_tree_from_a_question():
+def test_a_tree_is_grown_from_a_question():
     tree, log = grown(TreeSetup())
     assert list(tree.nodes) == ["P0", "P1", "P1.1", "P1.2", "P2", "P3"]
     assert leaves(tree) == ["P1.1", "P1.2", "P2", "P3"]
@@ -98,14 +90,14 @@ def test_a_tree_from_a_question():
     assert log.usage().calls == 2 + 4 * 2 + 2
 
 
-def test_events_come_in_the_order_of_the_tree():
+def test_events_are_in_the_order_of_the_tree():
     tree, log = grown(TreeSetup())
-    told = [
+    events = [
         event
         for event in log.events(tree_job_order(tree))
         if isinstance(event, NodeAnalyzed | NodeGrounded | NodeSynthesized)
     ]
-    assert [(type(event).__name__, event.node) for event in told] == [
+    assert [(type(event).__name__, event.node) for event in events] == [
         ("NodeAnalyzed", "P0"),
         ("NodeGrounded", "P1.1"),
         ("NodeGrounded", "P1.2"),
@@ -117,7 +109,7 @@ def test_events_come_in_the_order_of_the_tree():
 
 
 class Shuffled:
-    """A model whose answers take their time, each time another."""
+    """A model that answers after random delays."""
 
     def __init__(self, seed: int) -> None:
         self.inner = playing()
@@ -129,7 +121,7 @@ class Shuffled:
         return await self.inner.complete(request)
 
 
-def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_tree():
+def test_timing_changes_neither_requests_nor_events_nor_the_tree():
     def run(seed: int) -> tuple[Tree, list[TraceEvent], set[str]]:
         model = Shuffled(seed)
         tree, log = grown(TreeSetup(model=model), rounds=3, nodes=150)
@@ -142,7 +134,7 @@ def test_who_is_quicker_changes_neither_requests_nor_events_nor_the_tree():
     assert len(first[0].nodes) > 50
 
 
-def test_calls_side_by_side_within_a_leaf_are_told_in_one_order():
+def test_events_of_concurrent_calls_within_a_leaf_have_a_fixed_order():
     def eager(request: Request) -> Reply | None:
         if request.force == "conclude" or not request.tools or len(request.messages) > 2:
             return None
@@ -165,19 +157,19 @@ def test_calls_side_by_side_within_a_leaf_are_told_in_one_order():
 
 
 @pytest.mark.parametrize(("rounds", "nodes"), [(1, 5), (2, 21), (3, 85)])
-def test_leaves_are_taken_apart_again_round_by_round(rounds: int, nodes: int):
+def test_leaves_are_broken_down_again_in_every_round(rounds: int, nodes: int):
     tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=rounds)
     assert len(tree.nodes) == nodes
     assert "P4.4" in tree.nodes or rounds == 1
 
 
-def test_the_budget_of_nodes_is_shared_out_equally():
+def test_the_node_budget_is_split_equally():
     tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=3, nodes=30)
     assert len(tree.nodes) <= 30
     assert {len(tree.nodes[f"P{n}"].children) for n in (1, 2, 3, 4)} == {4}
 
 
-def test_the_budget_of_leaves_and_the_depth_are_kept():
+def test_the_leaf_limit_and_the_depth_limit_are_respected():
     tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=4, max_leaves=20)
     assert len(leaves(tree)) <= 20
     tree, _ = grown(TreeSetup(name="scripted:planner-4"), rounds=4, depth=1)
@@ -187,7 +179,7 @@ def test_the_budget_of_leaves_and_the_depth_are_kept():
     assert tree.nodes["P0"].grounding
 
 
-def test_no_request_grows_with_the_tree():
+def test_request_length_does_not_grow_with_the_tree():
     setup = TreeSetup(name="scripted:planner-4")
     grown(setup, rounds=4)
     sizes = [sum(len(message.text) for message in request.messages) for request in setup.requests]
@@ -197,13 +189,13 @@ def test_no_request_grows_with_the_tree():
     assert max(sizes) < usual + 1500
 
 
-def test_a_failed_leaf_is_marked_all_the_way_up_and_nothing_else_is():
+def test_a_failed_leaf_marks_only_its_ancestors_as_incomplete():
     def broken(leaf: Leaf) -> float:
         if leaf.id == "P1.2":
             raise CannotGround("nothing found")
         return 0.25
 
-    tree, log = grown(TreeSetup(), GivenGrounder(p=broken))
+    tree, log = grown(TreeSetup(), FixedGrounder(p=broken))
     assert tree.nodes["P1.2"].p is None
     assert "nothing found (4 attempts)" in tree.nodes["P1.2"].grounding.error
     assert {id: node.incomplete for id, node in tree.nodes.items() if node.incomplete} == {
@@ -211,7 +203,7 @@ def test_a_failed_leaf_is_marked_all_the_way_up_and_nothing_else_is():
         "P1": ("P1.2",),
         "P0": ("P1.2",),
     }
-    assert tree.nodes["P1"].notes == ("0.5 stands in for P1.2",)
+    assert tree.nodes["P1"].notes == ("0.5 is used for P1.2",)
     assert any("could not be grounded: P1.2" in note for note in tree.notes)
     failed = [
         event for event in log.events(tree_job_order(tree)) if isinstance(event, NodeGrounded) and event.p is None
@@ -219,7 +211,7 @@ def test_a_failed_leaf_is_marked_all_the_way_up_and_nothing_else_is():
     assert [(event.node, event.attempts) for event in failed] == [("P1.2", 4)]
 
 
-def test_a_branch_without_numbers_gets_no_link_and_no_question():
+def test_a_branch_without_probabilities_gets_no_link_and_no_request():
     setup = TreeSetup()
 
     def broken(leaf: Leaf) -> float:
@@ -227,13 +219,13 @@ def test_a_branch_without_numbers_gets_no_link_and_no_question():
             raise CannotGround("no")
         return 0.25
 
-    tree, _ = grown(setup, GivenGrounder(p=broken))
+    tree, _ = grown(setup, FixedGrounder(p=broken))
     assert tree.nodes["P1"].link is None
     assert isinstance(tree.nodes["P0"].link, LinearLink)
     assert not [request for request in setup.requests if "P1/synthesis" in request.slot]
 
 
-def test_what_a_person_must_mend_ends_everything_at_once():
+def test_an_input_error_stops_the_growth_immediately():
     class Broken:
         name = "broken"
         started = 0
@@ -249,7 +241,7 @@ def test_what_a_person_must_mend_ends_everything_at_once():
     assert broken.started < 64
 
 
-def test_a_claim_that_is_not_taken_apart_is_grounded_itself():
+def test_a_claim_that_is_not_broken_down_is_grounded_itself():
     def silent(request: Request) -> Exception | None:
         return ModelError("down") if "analysis" in request.slot else None
 
@@ -259,18 +251,18 @@ def test_a_claim_that_is_not_taken_apart_is_grounded_itself():
     assert "ended early" in tree.notes[0]
 
 
-def test_every_rule_grows_a_sound_tree():
+def test_every_rule_grows_a_valid_tree():
     for rule in ("linear", "logic", "vanilla", "average", "random", "noisy-or", "inhibited-noisy-or"):
         tree, _ = grown(TreeSetup(), rule=rule)
         assert evaluate(tree).p == tree.nodes["P0"].p, rule
 
 
-def test_siblings_that_move_together_are_in_the_notes():
+def test_correlated_siblings_are_noted():
     tree, _ = grown(TreeSetup(), correlations=True)
     assert any("judged to move together" in note for note in tree.notes)
 
 
-def test_a_clumsy_model_costs_more_and_ends_in_a_sound_tree():
+def test_a_clumsy_model_is_corrected_and_grows_a_valid_tree():
     setup = TreeSetup(name="scripted:clumsy")
     tree, _ = grown(setup)
     assert evaluate(tree).p == tree.nodes["P0"].p
@@ -283,25 +275,25 @@ def forecast(setup: TreeSetup, **fields: Any) -> Forecast | Failure:
     return asyncio.run(attempt(TreeForecaster(**fields), setup.question, setup.context))
 
 
-def test_the_forecaster_answers_and_keeps_the_tree():
-    setup, kept = TreeSetup(), []
+def test_the_forecaster_forecasts_and_stores_the_tree():
+    setup, stored = TreeSetup(), []
     answer = forecast(
-        setup, store_tree=lambda question, trial, target, tree: kept.append((question.id, trial, target, tree))
+        setup, store_tree=lambda question, trial, target, tree: stored.append((question.id, trial, target, tree))
     )
     assert isinstance(answer, Forecast)
     (document,) = [event.document for event in setup.of(TreeGrown)]
     tree = tree_from_dict(document).tree
     assert answer.p == {"yes": tree.nodes["P0"].p}
-    assert kept[0][:3] == ("q", 0, "yes")
-    assert evaluate(kept[0][3]).p == answer.p["yes"]
-    assert answer.forecaster == "tree linear search"
+    assert stored[0][:3] == ("q", 0, "yes")
+    assert evaluate(stored[0][3]).p == answer.p["yes"]
+    assert answer.forecaster == "tree analytica-linear search"
     assert answer.usage.calls == len(setup.of(ModelCalled)) == len(setup.requests)
     assert setup.events[-1] == ForecastMade(p=answer.p, how="root of a tree")
     assert "P1.1" in answer.rationale
     assert "https://news.example/2025-10-01" in answer.rationale
 
 
-def test_leaks_are_dropped_in_every_leaf_and_told():
+def test_leaks_are_blocked_and_reported_in_every_leaf():
     setup = TreeSetup()
     forecast(setup)
     assert len(setup.of(LeakBlocked)) == 8
@@ -310,7 +302,7 @@ def test_leaks_are_dropped_in_every_leaf_and_told():
     assert "LEAK ME" not in seen
 
 
-def test_of_two_exclusive_options_one_gets_a_tree():
+def test_only_one_of_two_exclusive_options_gets_a_tree():
     two = question(exclusivity="exactly one", targets=(Target(id="a", label="Ajax"), Target(id="b", label="Bruges")))
     setup = TreeSetup(question=two)
     answer = forecast(setup)
@@ -328,7 +320,7 @@ def test_several_options_are_all_analysed_and_divided_by_their_sum():
     three = question(exclusivity="exactly one", targets=tuple(Target(id=id) for id in ("a", "b", "c")))
     setup = TreeSetup(question=three)
     answer = forecast(
-        setup, grounder=GivenGrounder(p=lambda leaf: 0.4), settings=TreeSettings(clamp=Clamp(low=0, high=1))
+        setup, grounder=FixedGrounder(p=lambda leaf: 0.4), settings=TreeSettings(clamp=Clamp(low=0, high=1))
     )
     assert isinstance(answer, Forecast)
     assert answer.p == {id: pytest.approx(1 / 3) for id in ("a", "b", "c")}
@@ -346,18 +338,18 @@ def test_separate_targets_get_separate_trees():
     assert [claim[-11:] for claim in roots] == ["2025-11-02.", "2025-12-02."]
 
 
-def test_no_leaf_at_all_is_a_failure_and_never_one_half():
+def test_a_tree_without_grounded_leaves_is_a_failure():
     setup = TreeSetup()
-    answer = forecast(setup, grounder=GivenGrounder(p=cannot_ground("no tools")))
+    answer = forecast(setup, grounder=FixedGrounder(p=cannot_ground("no tools")))
     assert isinstance(answer, Failure)
     assert "no tools" in answer.error
     assert setup.of(Failed)
 
 
-def test_a_budget_that_ends_midway_leaves_a_tree_with_marks():
+def test_a_budget_exceeded_midway_leaves_an_incomplete_tree():
     setup = TreeSetup(prices=PRICES)
     inner = setup.model
-    # Every call costs 3 cents, and a call is made as long as there is room for a short reply.
+    # Every call costs 3 cents; calls are made as long as the budget covers a short reply.
     setup.model = BudgetedModel(inner, PRICES, Budget("question", dollars=1.0))
     answer = forecast(setup, settings=TreeSettings(rounds=2))
     assert isinstance(answer, Forecast)
@@ -371,8 +363,8 @@ def test_a_budget_that_ends_midway_leaves_a_tree_with_marks():
 
 
 @pytest.mark.parametrize(("dollars", "nodes"), [(100.0, 21), (20.0, 9), (4.0, 1)])
-def test_a_tree_is_no_larger_than_its_money_is_enough_for(dollars: float, nodes: int):
-    """A leaf costs 2.6 dollars at these prices, and three quarters of the money go to leaves."""
+def test_the_size_of_a_tree_is_limited_by_its_budget(dollars: float, nodes: int):
+    """A leaf costs 2.6 dollars at these prices, and three quarters of the budget are for leaves."""
     setup = TreeSetup(prices=PRICES, name="scripted:planner-4")
     prices = PriceList({setup.name: TokenPrice(input=100, output=1000)})
     setup.prices = prices
@@ -381,7 +373,7 @@ def test_a_tree_is_no_larger_than_its_money_is_enough_for(dollars: float, nodes:
     assert len(leaves(tree)) * 2.6 <= max(0.75 * dollars + 4 * 2.6, 2.6)
 
 
-def test_no_money_at_all_is_a_failure():
+def test_an_insufficient_budget_is_a_failure():
     setup = TreeSetup(prices=PRICES)
     setup.model = BudgetedModel(setup.model, PRICES, Budget("question", dollars=0.01))
     answer = forecast(setup)
@@ -392,37 +384,37 @@ def test_no_money_at_all_is_a_failure():
 def test_the_forecast_is_clamped_and_the_tree_is_not():
     setup = TreeSetup()
     plainly = TreeSettings(rule="average")
-    answer = forecast(setup, grounder=GivenGrounder(p=lambda leaf: 0.0), settings=plainly)
+    answer = forecast(setup, grounder=FixedGrounder(p=lambda leaf: 0.0), settings=plainly)
     assert isinstance(answer, Forecast)
     assert answer.p == {"yes": 0.05}
     (document,) = [event.document for event in setup.of(TreeGrown)]
     assert document["nodes"]["P1.1"]["p"] == 0.0
 
 
-def test_a_tree_needs_models():
+def test_a_tree_without_a_model_cannot_forecast():
     with pytest.raises(CannotForecast, match="asks a model"):
         asyncio.run(TreeForecaster().forecast(TreeSetup().question, Context(as_of=TreeSetup().question.as_of)))
 
 
-def test_trials_are_asked_and_seeded_apart():
+def test_trials_have_their_own_seeds_and_slots():
     setup = TreeSetup(extra={"seed": 7})
     asyncio.run(attempt(TreeForecaster(), setup.question, replace(setup.context, trial=2)))
     assert {request.settings.seed for request in setup.requests} == {9}
     assert all(request.slot.startswith("q/trial 2/tree yes/") for request in setup.requests)
 
 
-def test_events_are_plain_json():
+def test_events_can_be_converted_to_json_and_back():
     setup = TreeSetup()
     forecast(setup)
     for event in setup.events:
         assert type(event)(**json.loads(json.dumps(vars(event)))).__class__ is type(event)
 
 
-def test_whoever_watches_hears_at_once_and_everything():
-    heard: list[TraceEvent] = []
+def test_the_listener_receives_all_events_immediately():
+    events: list[TraceEvent] = []
     setup = TreeSetup()
-    forecast(setup, on_event=heard.append)
-    assert len(heard) == len(setup.events) - 2
+    forecast(setup, on_event=events.append)
+    assert len(events) == len(setup.events) - 2
 
 
 def test_the_example_of_the_guide_runs(capsys: pytest.CaptureFixture[str]):

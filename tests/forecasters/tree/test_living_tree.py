@@ -1,4 +1,4 @@
-"""A tree as a living document: edited, examined again, taken apart, judged anew, with every version kept."""
+"""Trees that are edited, researched again, expanded and judged again, with a version history."""
 
 import asyncio
 import json
@@ -14,59 +14,48 @@ from tests.forecasters.tree.random_trees import claim, tree_of
 from tests.forecasters.tree.scripted_tree import playing
 
 import foretell
-from foretell.cli import operation_command
-from foretell.forecasters.tree import (
-    AverageLink,
+from foretell import grow_tree, update_tree
+from foretell.cli.commands import operation_command
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.edits import SetP
+from foretell.forecasters.tree.exports import stale_parts, tree_failures
+from foretell.forecasters.tree.grow.analyze import child_id
+from foretell.forecasters.tree.history import (
     ConflictingEdits,
-    FormulaLink,
-    Grounding,
-    JudgedLink,
-    LinearLink,
-    Link,
-    Proposition,
-    SetP,
-    Tree,
     TreeAuthor,
-    check_file,
-    child_id,
     commit_edits,
-    evaluated,
     history_path,
     open_version,
     read_history,
-    read_tree,
-    stale_parts,
     tree_at,
-    tree_failures,
-    write_tree,
 )
+from foretell.forecasters.tree.links import AverageLink, FormulaLink, JudgedLink, LinearLink, Link
+from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
+from foretell.forecasters.tree.tree_file import check_file, read_tree, write_tree
 from foretell.forecasters.tree.what_if import what_if
-from foretell.mcp import TOOLS, ServerPermissions, available_tools
-from foretell.models import ModelError, Request
-from foretell.models.providers import ScriptedModel, model_name
-from foretell.operations import (
-    TreeEditResult,
-    edit_tree,
-    grow_tree,
-    show_tree,
-    tree_log,
-    update_tree,
-)
-from foretell.questions import InputError
-from foretell.runs import Settings
+from foretell.mcp.permissions import ServerPermissions
+from foretell.mcp.tools import TOOLS, available_tools
+from foretell.models.model import ModelError, Request
+from foretell.models.providers.function import model_name
+from foretell.models.providers.scripted import ScriptedModel
+from foretell.operations.tree import show_tree
+from foretell.operations.tree_edit import TreeEditResult, edit_tree
+from foretell.operations.tree_log import tree_log
+from foretell.questions.errors import InputError
+from foretell.runs.settings import Settings
 
 NEWS = "The operator of the harbour bridge is paid by 1 June 2026."
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    found = Grounding(grounder="plain", report="Old facts.")
+    grounding = Grounding(grounder="plain", report="Old facts.")
     nodes = (
         claim("P0", children=("P1", "P2"), link=LinearLink(weights={"P1": 0.5, "P2": 0.4}, intercept=0.05)),
         claim("P1", children=("P1.1", "P1.2"), link=FormulaLink(expression="P1.1 AND P1.2"), rule="logic"),
-        claim("P2", p=0.5, grounding=found),
-        claim("P1.1", p=0.4, grounding=found),
-        claim("P1.2", p=0.8, grounding=found),
+        claim("P2", p=0.5, grounding=grounding),
+        claim("P1.1", p=0.4, grounding=grounding),
+        claim("P1.2", p=0.8, grounding=grounding),
     )
     tree = tree_of(*nodes)
     top = replace(tree.nodes["P0"], claim="The harbour bridge opens to traffic in 2026.")
@@ -77,8 +66,8 @@ def file(tmp_path: Path) -> Path:
 def do(
     operation: Callable[..., Any], file: Path, *named: str, model: ScriptedModel | None = None, **fields: Any
 ) -> Any:
-    given = {"model": model_name(model)} if model is not None else {}
-    return operation(file, *named, settings=Settings(home=file.parent / "home"), author="ann", **given, **fields)
+    options = {"model": model_name(model)} if model is not None else {}
+    return operation(file, *named, settings=Settings(home=file.parent / "home"), author="ann", **options, **fields)
 
 
 def researched(file: Path, *ids: str, **fields: Any) -> Any:
@@ -93,18 +82,18 @@ def asked_for(model: ScriptedModel) -> list[str]:
     return [request.slot.split("/")[-3] for request in model.requests if "/synthesis" in request.slot]
 
 
-def test_other_words_make_stale_what_was_judged_from_the_old_ones_and_nothing_else(file: Path):
+def test_rewording_a_claim_makes_only_its_own_and_its_parents_judgement_stale(file: Path):
     before = read_tree(file)
     done = do(edit_tree, file, text={"P1.2": NEWS}, message="postponed")
     tree = read_tree(file)
     assert {id for id, node in tree.nodes.items() if node.stale} == {"P1.2", "P1"}
     assert tree.nodes["P0"].p == before.nodes["P0"].p
     assert done.stale == ("P1",)
-    assert any("P1.2 is stale: its statement was changed" in one for one in stale_parts(tree))
-    assert sum("is stale" in str(one) for one in check_file(file)) == 2
+    assert any("P1.2 is stale: its statement was changed" in stale_part for stale_part in stale_parts(tree))
+    assert sum("is stale" in str(problem) for problem in check_file(file)) == 2
     model = playing()
     judged(file, model=model)
-    assert asked_for(model) == ["P1"], "P0 reads P1 by its number, and its own words did not change"
+    assert asked_for(model) == ["P1"], "P0 uses only the probability of P1, whose wording did not change"
     tree = read_tree(file)
     assert (tree.nodes["P1"].stale, tree.nodes["P1"].rule) == ("", "logic")
     assert isinstance(tree.nodes["P1"].link, FormulaLink)
@@ -112,7 +101,7 @@ def test_other_words_make_stale_what_was_judged_from_the_old_ones_and_nothing_el
     assert stale_parts(read_tree(file)) == []
     assert read_tree(file).nodes["P2"] == before.nodes["P2"]
     versions = tree_log(file, settings=Settings(home=file.parent / "home")).versions
-    assert [one.message for one in versions] == [
+    assert [version.message for version in versions] == [
         "as it was found",
         "postponed",
         "judged P1 again",
@@ -126,16 +115,17 @@ def test_other_words_make_stale_what_was_judged_from_the_old_ones_and_nothing_el
     assert len(read_history(file)) == 5
 
 
-def test_a_number_asks_no_model_and_a_judged_claim_above_it_is_asked(file: Path):
+def test_setting_a_probability_requires_new_judgements_only_for_judged_claims(file: Path):
     do(edit_tree, file, set={"P1.1": 0.9})
     model = playing()
     assert "nothing is stale" in judged(file, model=model).warnings[0]
     assert model.requests == []
     links: dict[str, Link] = {"P0": JudgedLink(p=0.3)}
     tree = read_tree(file)
-    write_tree(file, Tree(root="P0", nodes={**tree.nodes, **{i: _with(tree, i, link=one) for i, one in links.items()}}))
+    judged_nodes = {id: _with(tree, id, link=link) for id, link in links.items()}
+    write_tree(file, Tree(root="P0", nodes={**tree.nodes, **judged_nodes}))
     do(edit_tree, file, set={"P1.1": 0.1})
-    assert "P0 was judged before something beneath it changed" in stale_parts(read_tree(file))
+    assert "P0 was judged before something below it changed" in stale_parts(read_tree(file))
     judged(file, model=model)
     assert asked_for(model) == ["P0"]
 
@@ -144,14 +134,14 @@ def _with(tree: Tree, id: str, **fields: Any) -> Proposition:
     return replace(tree.nodes[id], **fields)
 
 
-def test_one_edit_in_a_thousand_claims_asks_for_one_rule(tmp_path: Path):
+def test_one_edit_in_a_thousand_claims_judges_one_link(tmp_path: Path):
     nodes: dict[str, Proposition] = {}
     below = {"P0": [child_id("P0", n) for n in range(1, 11)]}
     for depth in (1, 2):
-        for id in [one for ones in list(below.values()) for one in ones if one not in below]:
+        for id in [child for children in list(below.values()) for child in children if child not in below]:
             below[id] = [child_id(id, n) for n in range(1, 11)]
         assert depth
-    for id in [*below, *(one for ones in below.values() for one in ones if one not in below)]:
+    for id in [*below, *(child for children in below.values() for child in children if child not in below)]:
         children = tuple(below.get(id, ()))
         link = LinearLink(weights=dict.fromkeys(children, 0.09)) if children else None
         nodes[id] = claim(
@@ -168,12 +158,12 @@ def test_one_edit_in_a_thousand_claims_asks_for_one_rule(tmp_path: Path):
     judged(file, model=model)
     assert asked_for(model) == ["P3.4"]
     last = read_history(file)[-1]
-    assert set(last.delta["nodes"]) == {"P3.4", "P3", "P0"}, "a version holds what changed"
+    assert set(last.delta["nodes"]) == {"P3.4", "P3", "P0"}, "a version contains only the changed claims"
     changed = what_if(read_tree(file), {"P9.9.9": 0.1}).changes
-    assert {one.id for one in changed} == {"P9.9.9", "P9.9", "P9", "P0"}
+    assert {child.id for child in changed} == {"P9.9.9", "P9.9", "P9", "P0"}
 
 
-def test_a_leaf_is_examined_several_times_and_a_dead_grounder_costs_nothing(file: Path):
+def test_a_leaf_is_grounded_in_several_trials_and_a_failed_grounding_changes_nothing(file: Path):
     done = researched(file, "P2", trials=3, model=playing())
     leaf = read_tree(file).nodes["P2"]
     assert leaf.grounding is not None
@@ -181,8 +171,8 @@ def test_a_leaf_is_examined_several_times_and_a_dead_grounder_costs_nothing(file
     assert leaf.p == pytest.approx(sum(leaf.grounding.trials) / 3)
     assert isinstance(done, TreeEditResult)
     before = read_tree(file)
-    dead = playing(lambda request: ModelError("down") if "grounding" in request.slot else None)
-    failed = researched(file, "P2", set={"options.retries": 0}, model=dead)
+    failing = playing(lambda request: ModelError("down") if "grounding" in request.slot else None)
+    failed = researched(file, "P2", set={"options.retries": 0}, model=failing)
     assert failed.exit_code == 3
     assert "P2 could not be researched: down" in failed.warnings
     assert read_tree(file) == before
@@ -195,7 +185,7 @@ def test_a_leaf_is_examined_several_times_and_a_dead_grounder_costs_nothing(file
         judged(file, "P2", model=playing())
 
 
-def test_an_update_researches_what_is_stale_and_then_judges_the_rules_above(file: Path):
+def test_an_update_researches_stale_leaves_and_then_judges_the_links_above(file: Path):
     do(edit_tree, file, text={"P1.2": NEWS})
     plan = do(update_tree, file, plan=True).plan
     assert [(step.claim, step.do) for step in plan.steps] == [
@@ -214,15 +204,15 @@ def test_an_update_researches_what_is_stale_and_then_judges_the_rules_above(file
     assert read_history(file)[-1].message == "researched P1.2 by plain; judged P1 again"
 
 
-def test_named_claims_are_updated_and_stale_ones_elsewhere_are_left(file: Path):
+def test_an_update_of_named_claims_leaves_other_stale_claims_unchanged(file: Path):
     do(edit_tree, file, text={"P1.2": NEWS, "P2": "The bank of Oslo agrees by 1 May 2026."})
     model = playing()
     researched(file, "P1.2", model=model)
-    assert asked_for(model) == ["P1", "P0"], "the rules above the claim, which were stale"
+    assert asked_for(model) == ["P1", "P0"], "only the stale links above the claim"
     assert {id for id, node in read_tree(file).nodes.items() if node.stale} == {"P2"}
 
 
-def test_a_leaf_is_taken_apart_within_its_tree(file: Path):
+def test_a_leaf_is_expanded_within_its_tree(file: Path):
     model = playing()
     plan = do(update_tree, file, expand="P2", model=model, plan=True).plan
     assert plan.calls > 3
@@ -236,7 +226,9 @@ def test_a_leaf_is_taken_apart_within_its_tree(file: Path):
     assert tree.nodes["P0"].p == pytest.approx(0.05 + 0.5 * 0.32 + 0.4 * (tree.nodes["P2"].p or 0))
     assert done.failed == ()
     assert tree_failures(tree) == []
-    assert "Claim P1." in next(r for r in model.requests if "/P2/analysis" in r.slot).messages[1].text, "what is beside"
+    assert "Claim P1." in next(r for r in model.requests if "/P2/analysis" in r.slot).messages[1].text, (
+        "the siblings are in the prompt"
+    )
     with pytest.raises(InputError, match="only leaves"):
         do(update_tree, file, expand="P2", model=model)
     mute = playing(lambda request: ModelError("down") if "analysis" in request.slot else None)
@@ -247,7 +239,7 @@ def test_a_leaf_is_taken_apart_within_its_tree(file: Path):
     assert read_tree(file) == before
 
 
-def test_judgements_that_cannot_be_had_leave_the_old_ones_standing(file: Path):
+def test_failed_judgements_keep_the_old_ones(file: Path):
     do(edit_tree, file, text={"P1.2": NEWS})
     before = read_tree(file)
     stubborn = playing(lambda request: '{"formula": "P9"}' if "/synthesis" in request.slot else None)
@@ -258,14 +250,14 @@ def test_judgements_that_cannot_be_had_leave_the_old_ones_standing(file: Path):
     assert check_file(file)
     again = playing()
     judged(file, "P1", model=again)
-    assert asked_for(again) == ["P1"], "named, it is asked anew and not read from the journal"
+    assert asked_for(again) == ["P1"], "a named claim is requested again instead of read from the journal"
 
 
 def moved(id: str, to: str) -> dict[str, str]:
     return {"edit": "move_node", "id": id, "to": to}
 
 
-def test_a_rule_is_set_by_name_by_formula_and_by_weights(file: Path):
+def test_a_rule_is_set_by_name_or_formula(file: Path):
     do(edit_tree, file, rule={"P0": "P1 OR P2"})
     assert read_tree(file).nodes["P0"].link == FormulaLink(expression="P1 OR P2")
     do(edit_tree, file, rule={"P0": "average"})
@@ -279,7 +271,7 @@ def test_a_rule_is_set_by_name_by_formula_and_by_weights(file: Path):
         do(edit_tree, file, rule={"P2": "linear"})
 
 
-def test_an_override_holds_until_it_is_cleared(file: Path):
+def test_an_override_is_kept_until_it_is_cleared(file: Path):
     before = read_tree(file)
     do(edit_tree, file, set={"P1": 0.9})
     assert read_tree(file).nodes["P1"].pinned == 0.9
@@ -288,29 +280,29 @@ def test_an_override_holds_until_it_is_cleared(file: Path):
     assert read_tree(file) == before
 
 
-def test_children_come_go_and_move(file: Path):
+def test_children_are_added_removed_and_moved(file: Path):
     do(edit_tree, file, add=[f"P0={NEWS}", "P1=The council of Oslo agrees by 1 May 2026."], message="new parts")
     tree = read_tree(file)
     assert tree.nodes["P0"].children == ("P1", "P2", "P3")
     assert tree.nodes["P0"].stale == "P3 was added"
-    assert tree.nodes["P0"].p == pytest.approx(0.05 + 0.5 * 0.32 + 0.2), "a child without a weight does not count yet"
-    assert isinstance(tree.nodes["P1"].link, JudgedLink), "a formula cannot leave a child out: its number stands"
+    assert tree.nodes["P0"].p == pytest.approx(0.05 + 0.5 * 0.32 + 0.2), "a child without a weight has no effect yet"
+    assert isinstance(tree.nodes["P1"].link, JudgedLink), "a formula cannot omit a child, so p is kept"
     assert tree.nodes["P1"].p == pytest.approx(0.32)
     model = playing()
     judged(file, model=model)
     assert asked_for(model) == ["P1", "P0"]
-    assert isinstance(read_tree(file).nodes["P1"].link, FormulaLink), "by the rule it had"
+    assert isinstance(read_tree(file).nodes["P1"].link, FormulaLink), "judged by its previous rule"
     do(edit_tree, file, remove=["P1.1"], rule={"P0": "0.05 + 0.4*P1 − 0.2*P2 + 0.1*P3"})
     tree = read_tree(file)
     assert "P1.1" not in tree.nodes
     assert tree.nodes["P0"].link == LinearLink(intercept=0.05, weights={"P1": 0.4, "P2": -0.2, "P3": 0.1})
-    assert stale_parts(tree) == ["P1 was judged before something beneath it changed"]
+    assert stale_parts(tree) == ["P1 was judged before something below it changed"]
     do(edit_tree, file, edits=[moved("P1.2", "P0")], rule={"P1": "P1.3"})
     assert read_tree(file).nodes["P0"].children == ("P1", "P2", "P3", "P1.2")
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"add": ["P9=x"]}, "PARENT=TEXT"),
         ({"rule": {"P0": "0.4 P1"}}, "not a term"),
-        ({"edits": [moved("P0", "P2")]}, "cannot rest on itself"),
+        ({"edits": [moved("P0", "P2")]}, "cannot be moved below itself"),
         ({"remove": ["P0"]}, "is the root"),
     ]
     for fields, problem in wrong:
@@ -318,28 +310,28 @@ def test_children_come_go_and_move(file: Path):
             do(edit_tree, file, **fields)
 
 
-def test_two_people_edit_one_tree(file: Path):
+def test_concurrent_edits_are_merged_or_raise_a_conflict(file: Path):
     _, base = open_version(file)
     do(edit_tree, file, text={"P2": NEWS}, message="first")
     merged = edit_tree(file, set={"P1.1": 0.9}, base_version=base, author="bob")
-    assert [one.version for one in merged.merged] == [2]
+    assert [version.version for version in merged.merged] == [2]
     tree = read_tree(file)
     assert (tree.nodes["P2"].claim, tree.nodes["P1.1"].p) == (NEWS, 0.9)
-    written = file.read_bytes()
+    before = file.read_bytes()
     with pytest.raises(ConflictingEdits, match=r"P2 by ann in version 2: first\. Nothing was written"):
         edit_tree(file, set={"P2": 0.1}, base_version=base, author="bob")
     do(edit_tree, file, remove=["P1.2"])
     with pytest.raises(ConflictingEdits, match=r"P1\.2"):
         edit_tree(file, edits=[{"edit": "set_report", "id": "P1.2", "report": "Seen."}], base_version=base)
-    assert written != file.read_bytes()
-    # A rule that was judged while somebody reworded a child is stale from the start.
+    assert before != file.read_bytes()
+    # A link that was judged while another author reworded a child is stale immediately.
     _, base = open_version(file)
     do(edit_tree, file, text={"P1.1": "The bank of Oslo agrees by 1 May 2026."})
     edit_tree(file, rule={"P1": "0.9*P1.1"}, base_version=base)
     assert read_tree(file).nodes["P1"].stale == "the statement of P1.1 was changed in the meantime"
 
 
-def test_many_at_once_lose_nothing(file: Path):
+def test_concurrent_commits_lose_no_version(file: Path):
     def edit(number: int) -> None:
         for turn in range(3):
             commit_edits(
@@ -352,18 +344,18 @@ def test_many_at_once_lose_nothing(file: Path):
     for thread in threads:
         thread.join()
     versions = read_history(file)
-    assert [one.version for one in versions] == list(range(1, 20))
+    assert [version.version for version in versions] == list(range(1, 20))
     assert tree_at(file, 19) == read_tree(file)
-    assert sorted(one.author for one in versions[1:]) == sorted("012345" * 3)
+    assert sorted(version.author for version in versions[1:]) == sorted("012345" * 3)
 
 
-def test_a_history_that_was_cut_off_and_a_file_changed_by_hand(file: Path):
+def test_a_truncated_history_and_a_file_changed_by_hand_are_continued(file: Path):
     do(edit_tree, file, set={"P2": 0.2})
     history = history_path(file)
     history.write_bytes(history.read_bytes() + b'{"version": 3, "at": "20')
     file.write_text(file.read_text().replace('"p": 0.4', '"p": 0.45'))
     do(edit_tree, file, set={"P2": 0.3})
-    assert [one.message for one in read_history(file)] == [
+    assert [version.message for version in read_history(file)] == [
         "as it was found",
         "",
         "changed by other means than foretell",
@@ -386,14 +378,14 @@ def test_a_history_of_version_0_2_is_read_and_continued(file: Path):
     former = [{name: value for name, value in line.items() if name not in ("author", "message")} for line in former]
     history.write_text("".join(json.dumps(line) + "\n" for line in former))
     do(edit_tree, file, set={"P2": 0.3}, message="second")
-    assert [(one.author, one.message) for one in read_history(file)] == [
+    assert [(version.author, version.message) for version in read_history(file)] == [
         ("", "as it was found"),
         ("ann", "first"),
         ("ann", "second"),
     ]
 
 
-def test_what_growing_returns_can_be_given_to_every_other_function(tmp_path: Path):
+def test_a_grown_tree_can_be_passed_to_every_other_function(tmp_path: Path):
     settings = Settings(home=tmp_path / "home")
     model = model_name(playing())
     fields: dict[str, Any] = {"model": model, "grounder": "plain", "leaves": 4, "settings": settings}
@@ -401,7 +393,7 @@ def test_what_growing_returns_can_be_given_to_every_other_function(tmp_path: Pat
     plan = grow_tree(claim, plan=True, **fields)
     assert (plan.p, plan.path.exists(), plan.plan.calls > 4) == (None, False, True)
     grown = grow_tree(claim, **fields)
-    assert grown.run == plan.run, "the plan is of the same run"
+    assert grown.run == plan.run, "the plan has the id of the run"
     (listed,) = foretell.list_trees(settings=settings).trees
     for tree in (grown, grown.path, grown.run, grown.run[:6], listed.name, grown.to_dict()):
         assert show_tree(tree, settings=settings).p == grown.p
@@ -413,11 +405,11 @@ def test_what_growing_returns_can_be_given_to_every_other_function(tmp_path: Pat
         edit_tree(tree, restore=1, settings=settings)
     with pytest.raises(InputError, match="there is no such tree"):
         show_tree("nothing", settings=settings)
-    with pytest.raises(InputError, match="did you mean leaves"):
-        grow_tree(claim, set={"options.leafs": 3}, model=model, settings=settings)
+    with pytest.raises(InputError, match="did you mean children"):
+        grow_tree(claim, set={"options.childs": 3}, model=model, settings=settings)
 
 
-def test_commands(file: Path, monkeypatch: pytest.MonkeyPatch):
+def test_tree_commands_edit_log_show_and_plan(file: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("FORETELL_HOME", str(file.parent / "home"))
 
@@ -445,7 +437,7 @@ def test_commands(file: Path, monkeypatch: pytest.MonkeyPatch):
     assert compared.changes == []
 
 
-def test_an_assistant_edits_the_trees_of_its_server_and_no_others(file: Path):
+def test_mcp_tools_edit_only_the_trees_of_their_server(file: Path):
     home = file.parent / "home"
     (home / "trees").mkdir(parents=True)
     (home / "trees" / "t.json").write_bytes(file.read_bytes())
@@ -458,26 +450,29 @@ def test_an_assistant_edits_the_trees_of_its_server_and_no_others(file: Path):
 
     done = use("edit_tree", tree="t", set={"P2": 0.9}, message="asked")
     assert (done["version"], done["changes"][-1]["is"]) == (2, 0.9)
-    assert [one["author"] for one in use("tree_log", tree="t")["versions"]] == ["", "over MCP"]
+    assert [version["author"] for version in use("tree_log", tree="t")["versions"]] == ["", "over MCP"]
     assert use("tree_log", tree="t", diff="1..")["changes"]
     assert use("what_if", tree="t", set={"P2": 0.1})["scenarios"][0]["changes"]
-    assert "# The harbour bridge" in use("show_tree", tree="t")["report"]
+    assert "# The harbour bridge" in use("show", tree="t")["report"]
     for name, fields, problem in (
         ("edit_tree", {"tree": str(file), "set": {"P2": 0.1}}, "not a tree of this server"),
         ("edit_tree", {"tree": "../../t", "set": {"P2": 0.1}}, "not a tree of this server"),
         ("edit_tree", {"tree": "t", "edits": str(file)}, "no file is read"),
+        ("edit_tree", {"tree": "t", "rejudge": True}, "no such argument"),
+        ("edit_tree", {"tree": "t", "restore": 1, "set": {"P2": 0.1}}, "cannot be combined with"),
         ("tree_log", {"tree": str(file)}, "no file may be read"),
-        ("show_tree", {"tree": str(file)}, "no file may be read"),
+        ("tree_log", {"tree": "t", "other": str(file)}, "no file may be read"),
+        ("show", {"tree": str(file)}, "no file may be read"),
     ):
         with pytest.raises(InputError, match=problem):
             use(name, **fields)
     assert "update_tree" not in {tool.name for tool in available_tools(permissions)}
 
 
-def test_scripted_faults_end_in_a_valid_tree_and_a_clear_statement(file: Path, tmp_path: Path):
-    """A cycle by an edit, more leaves than are wanted, coefficients that never fit, and grounders that are dead."""
+def test_faults_end_in_a_valid_tree_and_are_reported(file: Path, tmp_path: Path):
+    """Faults: a cycle by an edit, too many leaves, invalid coefficients, and failing grounders."""
     before = file.read_bytes()
-    with pytest.raises(InputError, match=r"P1, children: cannot rest on itself: P1\.1 is beneath it"):
+    with pytest.raises(InputError, match=r"P1, children: cannot be moved below itself: P1\.1 is below it"):
         do(edit_tree, file, edits=[moved("P1", "P1.1")])
     assert file.read_bytes() == before
 
@@ -488,7 +483,7 @@ def test_scripted_faults_end_in_a_valid_tree_and_a_clear_statement(file: Path, t
             part = {"parent": "P0", "causality": "All carry it.", "children": below}
             return json.dumps({"plan": "", "expansions": [part], "complete": True})
         if "/P3/grounding" in slot:
-            return ModelError("the grounder is dead")
+            return ModelError("the grounder failed")
         if "/P0/synthesis" in slot:
             return json.dumps({"report": "r", "key_factor": "k", "base": 7, "children": []})
         return None
@@ -498,20 +493,20 @@ def test_scripted_faults_end_in_a_valid_tree_and_a_clear_statement(file: Path, t
         "The harbour bridge opens by 31 December 2026.",
         model=model_name(model),
         grounder="search",
-        set={"options.retries": 1},
+        set={"options.retries": 1, "forecaster": "tree"},
         settings=Settings(home=tmp_path / "home"),
     )
     assert grown.exit_code == 3
-    assert not [one for one in check_file(grown.path) if not one.warning]
+    assert not [problem for problem in check_file(grown.path) if not problem.warning]
     tree = read_tree(grown.path)
-    assert 5 < len(tree.nodes) <= 11, "what goes beyond the limit is left out"
+    assert 5 < len(tree.nodes) <= 11, "claims beyond the limit are left out"
     assert (tree.nodes["P0"].link, tree.nodes["P0"].incomplete) == (AverageLink(), ("P3",))
-    dead = tree.nodes["P3"].grounding
-    assert dead is not None
-    assert "the grounder is dead (2 attempts)" in dead.error
-    assert dead.route == ("plain failed: the grounder is dead",), "also by the simpler one"
-    assert [one.partition(":")[0] for one in grown.failures] == ["P0", "P3"]
+    failed = tree.nodes["P3"].grounding
+    assert failed is not None
+    assert "the grounder failed (2 attempts)" in failed.error
+    assert failed.route == ("plain failed: the grounder failed",), "the fallback grounder failed too"
+    assert [failure.partition(":")[0] for failure in grown.failures] == ["P0", "P3"]
     report = show_tree(grown)
     assert report.exit_code == 3
-    for words in ("synthesis failed, the mean of its children stands in", "grounding failed, 0.500 stands in"):
+    for words in ("synthesis failed, the mean of its children is used", "grounding failed, 0.500 is used"):
         assert words in report.to_markdown()

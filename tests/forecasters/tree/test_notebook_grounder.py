@@ -1,4 +1,4 @@
-"""The notebook grounder: turns of cells, corrected cells, a conclusion, a file, a journal that runs nothing twice."""
+"""The notebook grounder: turns, corrections, conclusion, saved files, and replay from the journal."""
 
 import asyncio
 import json
@@ -12,17 +12,26 @@ from tests.forecasters.tree.random_trees import claim
 from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 from tests.tools.doubles import Numbers
 
-from foretell.cli import operation_command
-from foretell.forecasters.tree import GroundingResult, LeafBudget, NotebookGrounder, Tree, write_tree
-from foretell.models import Journal, ModelError, Request
-from foretell.operations import show_tree, verify_notebooks
-from foretell.questions import LeakBlocked, ToolUsed
-from foretell.tools.notebook import KernelLimits, KernelPool, SandboxUnavailable, check_sandbox, series_endpoint
+from foretell.cli.commands import operation_command
+from foretell.forecasters.tree.grounders.notebook import NotebookGrounder
+from foretell.forecasters.tree.grow.ground import GroundingResult, LeafBudget
+from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.tree_file import write_tree
+from foretell.models.journal import Journal
+from foretell.models.model import ModelError, Request
+from foretell.operations.replay import verify_notebooks
+from foretell.operations.tree import show_tree
+from foretell.questions.trace import LeakBlocked, ToolUsed
+from foretell.tools.notebook.endpoints import series_endpoint
+from foretell.tools.notebook.limits import KernelLimits
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.sandbox import SandboxUnavailable
+from foretell.tools.notebook.sandbox_check import check_sandbox
 
 
 @pytest.fixture(scope="module")
 def sandboxed() -> None:
-    """Skips, saying why, where notebooks cannot be confined."""
+    """Skip the test if no sandbox is available."""
     pytest.importorskip("ipykernel")
     try:
         asyncio.run(check_sandbox(KernelLimits()))
@@ -32,16 +41,17 @@ def sandboxed() -> None:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    found = Journal(tmp_path / "journal.db", durable=False)
-    yield found
-    found.close()
+    opened = Journal(tmp_path / "journal.db", durable=False)
+    yield opened
+    opened.close()
 
 
 def cells(*sources: str, finished: bool = False) -> str:
-    written = [
-        {"kind": "markdown" if one.startswith("#") else "python", "source": one.removeprefix("# ")} for one in sources
+    listed = [
+        {"kind": "markdown" if source.startswith("#") else "python", "source": source.removeprefix("# ")}
+        for source in sources
     ]
-    return json.dumps({"cells": written, "finished": finished})
+    return json.dumps({"cells": listed, "finished": finished})
 
 
 END = json.dumps({"report": "counted", "key_factor": "the mean", "sources": ["/search/web"], "p": 0.35})
@@ -77,26 +87,27 @@ def scripted(*lines: str | Exception) -> TreeSetup:
 
 
 @pytest.mark.usefixtures("sandboxed")
-def test_cells_are_run_and_their_results_come_back(tmp_path: Path, journal: Journal):
+def test_cells_are_run_and_their_results_are_returned_to_the_model(tmp_path: Path, journal: Journal):
     setup = scripted(
         cells("# Count first.", "x = [1, 2, 3]\nprint(sum(x))"), cells("x + [4]"), cells(finished=True), END
     )
-    found = ground(setup, tmp_path, journal)
-    assert found.p == 0.35
-    assert found.grounding.notebook == "books/P1-0.ipynb"
-    assert found.grounding.sources == ("/search/web",)
-    told = [request.messages[-1].text for request in setup.requests]
-    assert "6" in told[1]
-    assert "[1, 2, 3, 4]" in told[2]
+    result = ground(setup, tmp_path, journal)
+    assert result.p == 0.35
+    assert result.grounding.caveat == ""
+    assert result.grounding.notebook == "books/P1-0.ipynb"
+    assert result.grounding.sources == ("/search/web",)
+    texts = [request.messages[-1].text for request in setup.requests]
+    assert "6" in texts[1]
+    assert "[1, 2, 3, 4]" in texts[2]
     nbformat = pytest.importorskip("nbformat")
-    book = nbformat.read(tmp_path / "books/P1-0.ipynb", as_version=4)
-    nbformat.validate(book)
-    assert [cell.cell_type for cell in book.cells] == ["code", "markdown", "code", "code"]
+    notebook = nbformat.read(tmp_path / "books/P1-0.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    assert [cell.cell_type for cell in notebook.cells] == ["code", "markdown", "code", "code"]
     assert [event.tool for event in setup.of(ToolUsed)] == ["notebook", "notebook", "notebook"]
 
 
 @pytest.mark.usefixtures("sandboxed")
-def test_a_failed_cell_alone_is_corrected_and_the_waiting_ones_follow(tmp_path: Path, journal: Journal):
+def test_only_the_failed_cell_is_corrected_and_the_waiting_cells_run(tmp_path: Path, journal: Journal):
     setup = scripted(
         cells("print(y)", "print('later', y + 1)"),
         json.dumps({"source": "y = 1 / 0"}),
@@ -105,18 +116,18 @@ def test_a_failed_cell_alone_is_corrected_and_the_waiting_ones_follow(tmp_path: 
         END,
     )
     ground(setup, tmp_path, journal)
-    told = [request.messages[-1].text for request in setup.requests]
-    assert "NameError" in told[1]
-    assert "Cell 2 failed" in told[1]
-    assert "ZeroDivisionError" in told[2]
-    assert "later 42" in told[3]
-    book = json.loads((tmp_path / "books/P1-0.ipynb").read_text())
-    assert ["".join(cell["source"]) for cell in book["cells"][1:]] == ["y = 41", "print('later', y + 1)"]
-    assert len(book["cells"][1]["metadata"]["foretell"]["failed_versions"]) == 2
+    texts = [request.messages[-1].text for request in setup.requests]
+    assert "NameError" in texts[1]
+    assert "Cell 2 failed" in texts[1]
+    assert "ZeroDivisionError" in texts[2]
+    assert "later 42" in texts[3]
+    notebook = json.loads((tmp_path / "books/P1-0.ipynb").read_text())
+    assert ["".join(cell["source"]) for cell in notebook["cells"][1:]] == ["y = 41", "print('later', y + 1)"]
+    assert len(notebook["cells"][1]["metadata"]["foretell"]["failed_versions"]) == 2
 
 
 @pytest.mark.usefixtures("sandboxed")
-def test_a_cell_that_cannot_be_mended_is_given_up(tmp_path: Path):
+def test_a_cell_that_cannot_be_corrected_is_given_up(tmp_path: Path):
     wrong = json.dumps({"source": "1 / 0"})
     setup = scripted(cells("1 / 0", "print('never')"), wrong, wrong, cells("print('on')"), cells(finished=True), END)
     assert ground(setup, tmp_path, None, tries=2).p == 0.35
@@ -125,7 +136,7 @@ def test_a_cell_that_cannot_be_mended_is_given_up(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("sandboxed")
-def test_a_notebook_killed_half_way_goes_on_without_running_or_paying_twice(tmp_path: Path, journal: Journal):
+def test_an_interrupted_notebook_resumes_from_the_journal(tmp_path: Path, journal: Journal):
     first = cells("import random\nx = random.random()\nprint(x)")
     setup = scripted(first, ModelError("killed"))
     with pytest.raises(ModelError):
@@ -133,8 +144,8 @@ def test_a_notebook_killed_half_way_goes_on_without_running_or_paying_twice(tmp_
     seen = setup.requests[1].messages[-1].text
     again = scripted(first, cells("print(x > 0)"), cells(finished=True), END)
     ground(again, tmp_path, journal)
-    assert again.requests[1].messages[-1].text == seen, "the result of the first life, not another random number"
-    assert "True" in again.requests[2].messages[-1].text, "the kernel was brought to where the notebook stood"
+    assert again.requests[1].messages[-1].text == seen, "the stored result, not another random number"
+    assert "True" in again.requests[2].messages[-1].text, "the new kernel has run the completed cells"
 
 
 def test_a_replay_needs_no_kernel(tmp_path: Path, journal: Journal, sandboxed: None):
@@ -147,20 +158,20 @@ def test_a_replay_needs_no_kernel(tmp_path: Path, journal: Journal, sandboxed: N
 
 
 @pytest.mark.usefixtures("sandboxed")
-def test_what_the_fence_keeps_from_a_notebook_is_told_in_every_replay(tmp_path: Path, journal: Journal):
+def test_leaks_blocked_in_a_notebook_are_reported_in_every_replay(tmp_path: Path, journal: Journal):
     search = "for row in CALL_API('/search/web', {'query': 'bridge'})['rows']: print(row['title'])"
     script = (cells("print(retrieve_api_doc(['/search/web'])[:20])", search), cells(finished=True), END)
     for kernels in (True, False):
         setup = scripted(*script)
         ground(setup, tmp_path, journal, kernels=kernels)
-        told = setup.requests[1].messages[-1].text
-        assert "Article of 2025-10-01" in told
-        assert "2025-11-05" not in told
+        text = setup.requests[1].messages[-1].text
+        assert "Article of 2025-10-01" in text
+        assert "2025-11-05" not in text
         assert {event.layer for event in setup.of(LeakBlocked)} == {"date", "content"}
     assert "/search/web: Search the web." in setup.requests[0].messages[0].text
 
 
-def test_turns_and_money_are_limited(tmp_path: Path, sandboxed: None):
+def test_turns_and_budget_of_a_notebook_are_limited(tmp_path: Path, sandboxed: None):
     setup = scripted(cells("1"), cells("2"), END)
     assert ground(setup, tmp_path, None, steps=2).p == 0.35
     setup = scripted(cells("1"), END)
@@ -173,6 +184,11 @@ def test_turns_and_money_are_limited(tmp_path: Path, sandboxed: None):
     assert asyncio.run(run()).p == 0.35
 
 
+def test_a_notebook_that_ran_nothing_says_so(tmp_path: Path):
+    result = ground(scripted(cells(finished=True), END), tmp_path, None, kernels=False)
+    assert result.grounding.caveat == "no cell of its notebook ran"
+
+
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
@@ -181,7 +197,7 @@ def test_turns_and_money_are_limited(tmp_path: Path, sandboxed: None):
         ('{"cells": [{"kind": "shell", "source": "ls"}], "finished": false}', "must be one of python, markdown"),
     ],
 )
-def test_answers_that_make_no_sense_are_asked_for_again(tmp_path: Path, wrong: str, reason: str):
+def test_invalid_answers_are_requested_again(tmp_path: Path, wrong: str, reason: str):
     setup = scripted(wrong, cells(finished=True), END)
     assert ground(setup, tmp_path, None, kernels=False).p == 0.35
     assert reason in setup.requests[1].messages[-1].text
@@ -191,8 +207,8 @@ SERIES = "rows = CALL_API('/series/observations', {'provider': 'fred', 'id': 'DG
 
 
 @pytest.mark.usefixtures("sandboxed")
-def test_a_notebook_runs_again_from_its_file_alone(tmp_path: Path, journal: Journal):
-    """Its data lies beside it: in a sandbox without a network, and in a plain Jupyter kernel."""
+def test_a_saved_notebook_runs_again_from_its_files(tmp_path: Path, journal: Journal):
+    """Run it from the saved data, in a sandbox without a network and in a plain Jupyter kernel."""
     numbers = Numbers(rows={"2025-10-24": 1.0, "2025-10-25": 2.0, "2025-10-27": 666.0})
     series = series_endpoint(source=numbers, providers={"fred": "ids such as DGS10"})
 
@@ -204,17 +220,17 @@ def test_a_notebook_runs_again_from_its_file_alone(tmp_path: Path, journal: Jour
             END,
         )
 
-    found = ground(script(), tmp_path / "first", journal, endpoints=[series])
+    first = ground(script(), tmp_path / "first", journal, endpoints=[series])
     again = ground(script(), tmp_path / "second", journal, kernels=False, endpoints=[series])
-    assert again == found
-    book = tmp_path / "second/books/P1-0.ipynb"
+    assert again == first
+    path = tmp_path / "second/books/P1-0.ipynb"
     for name in ("P1-0.ipynb", "P1-0.data.json"):
-        assert (book.parent / name).read_bytes() == (tmp_path / "first/books" / name).read_bytes(), "from the journal"
-    kept = json.loads((book.parent / "P1-0.data.json").read_text())
-    assert [one["request"].get("call") for one in kept] == [None, "/series/observations", "/nothing"]
-    assert "666" not in json.dumps(kept)
+        assert (path.parent / name).read_bytes() == (tmp_path / "first/books" / name).read_bytes(), "from the journal"
+    data = json.loads((path.parent / "P1-0.data.json").read_text())
+    assert [exchange["request"].get("call") for exchange in data] == [None, "/series/observations", "/nothing"]
+    assert "666" not in json.dumps(data)
 
-    top = claim("P0", p=found.p, grounding=found.grounding)
+    top = claim("P0", p=first.p, grounding=first.grounding)
     write_tree(tmp_path / "second/tree.json", Tree(root="P0", nodes={"P0": top}))
     tree = tmp_path / "second/tree.json"
     shown = CliRunner().invoke(operation_command("tree show"), [str(tree), "--out", str(tmp_path / "copy")])
@@ -233,10 +249,10 @@ def test_a_notebook_runs_again_from_its_file_alone(tmp_path: Path, journal: Jour
     assert done.cells[-1].outputs[0]["data"]["text/plain"] == stored[-1][0]["data"]["text/plain"] == "1.5"
     assert done.cells[1].outputs == stored[1]
 
-    (book.parent / "P1-0.data.json").write_text(json.dumps(kept).replace("2.0", "4.0"))
+    (path.parent / "P1-0.data.json").write_text(json.dumps(data).replace("2.0", "4.0"))
     changed = asyncio.run(verify_notebooks(tree))
     assert changed.exit_code == 1
-    assert "another output in cell 6" in str(changed), str(changed)
-    (book.parent / "P1-0.data.json").unlink()
+    assert "different output in cell 6" in str(changed), str(changed)
+    (path.parent / "P1-0.data.json").unlink()
     assert "was not saved" in str(show_tree(tree))
     assert not asyncio.run(verify_notebooks(tree)).ok

@@ -1,4 +1,4 @@
-"""The tree, its ProbLog program and its Bayes net have the same numbers."""
+"""A tree, its ProbLog program and its Bayes net give the same probabilities."""
 
 import random
 import re
@@ -7,22 +7,12 @@ from itertools import product
 import pytest
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree import (
-    SCALINGS,
-    AverageLink,
-    FormulaAssumption,
-    FormulaLink,
-    InvalidTree,
-    LinearLink,
-    Tree,
-    bayes_net,
-    bayes_net_faults,
-    evaluated,
-    scale_tree,
-    scaled,
-    to_bif,
-    to_problog,
-)
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.arithmetic.scaling import SCALINGS, bayes_net_faults, scale_tree, scaled
+from foretell.forecasters.tree.exports import bayes_net, to_bif, to_problog
+from foretell.forecasters.tree.links import AverageLink, FormulaAssumption, FormulaLink, LinearLink
+from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.text import InvalidTree
 
 COMPUTED = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")
 
@@ -31,8 +21,8 @@ def solved(programs: list[str]) -> dict[str, float]:
     problog = pytest.importorskip("problog")
     from problog.program import PrologString
 
-    found = problog.get_evaluatable().create_from(PrologString("\n".join(programs))).evaluate()
-    return {str(atom): float(p) for atom, p in found.items()}
+    evaluate = problog.get_evaluatable().create_from(PrologString("\n".join(programs))).evaluate()
+    return {str(atom): float(p) for atom, p in evaluate.items()}
 
 
 def atom(id: str) -> str:
@@ -40,7 +30,7 @@ def atom(id: str) -> str:
 
 
 def batch(trees: list[Tree]) -> None:
-    """Several trees with ids of their own in one program: starting ProbLog costs more than a tree does."""
+    """Check several trees in one program, because starting ProbLog takes longer than solving a tree."""
     wanted = {atom(tree.root): evaluated(tree).nodes[tree.root].p for tree in trees}
     assert solved([to_problog(tree) for tree in trees]) == pytest.approx(wanted, abs=1e-9)
 
@@ -71,7 +61,7 @@ def linear_tree(weights: dict[str, float], intercept: float) -> Tree:
 
 
 def by_net(tree: Tree) -> float:
-    """The root's probability by summing the net's joint table."""
+    """Return the root's probability by summing the net's joint table."""
     variables = bayes_net(tree)
     total = 0.0
     for values in product((True, False), repeat=len(variables)):
@@ -94,7 +84,7 @@ def by_net(tree: Tree) -> float:
         ({"P1": 1.0}, 0.0),
     ],
 )
-def test_linear_rule_is_its_bayes_net_is_its_program(weights: dict[str, float], intercept: float):
+def test_a_linear_rule_equals_its_bayes_net_and_its_problog_program(weights: dict[str, float], intercept: float):
     tree = evaluated(linear_tree(weights, intercept))
     p = tree.nodes["P0"].p
     assert p is not None
@@ -110,10 +100,12 @@ def test_linear_rule_is_its_bayes_net_is_its_program(weights: dict[str, float], 
         ({"P1": 0.7, "P2": 0.5}, 0.0, "add up to 1.2, above 1"),
     ],
 )
-def test_other_weights_are_refused_and_scaling_is_offered(weights: dict[str, float], intercept: float, reason: str):
+def test_weights_without_a_bayes_net_are_rejected_and_can_be_scaled(
+    weights: dict[str, float], intercept: float, reason: str
+):
     tree = evaluated(linear_tree(weights, intercept))
     for export in (to_problog, to_bif):
-        with pytest.raises(InvalidTree, match=f"node P0, link: is no conditional probability: .*{reason}") as caught:
+        with pytest.raises(InvalidTree, match=f"node P0, link: is not a conditional probability: .*{reason}") as caught:
             export(tree)
         assert "min-max, softmax" in str(caught.value)
     for how in SCALINGS:
@@ -126,14 +118,14 @@ def test_other_weights_are_refused_and_scaling_is_offered(weights: dict[str, flo
         assert solved([to_problog(scaled)])["p0"] == pytest.approx(node.p, abs=1e-9)
 
 
-def test_scaling_leaves_fitting_and_pinned_links_alone():
+def test_scaling_does_not_change_valid_and_pinned_links():
     fine = evaluated(linear_tree({"P1": 0.4, "P2": 0.5}, 0.05))
     assert scale_tree(fine, "softmax") == fine
     pinned = claim("P0", children=("P1",), link=LinearLink(weights={"P1": -0.4}), pinned=0.3)
     assert to_problog(evaluated(tree_of(pinned, claim("P1", p=0.5)))).count("::") == 1 + 1
 
 
-def test_softmax_and_min_max_by_hand():
+def test_softmax_and_min_max_equal_a_manual_computation():
     link = LinearLink(weights={"P1": 0.6, "P2": 0.2, "P3": -0.2}, intercept=0.1)
     assert scaled(link, "min-max")[0].weights == pytest.approx({"P1": 0.6, "P2": 0.3, "P3": 0.0})
     soft = scaled(link, "softmax")[0]
@@ -142,8 +134,8 @@ def test_softmax_and_min_max_by_hand():
 
 
 def read_bif(text: str) -> dict[str, tuple[list[str], dict[tuple[str, ...], float]]]:
-    """A reader of the part of the format that we write."""
-    found = {}
+    """Read the part of the format that `to_bif` writes."""
+    bif = {}
     plain = re.sub(r"//[^\n]*", "", text)
     for head, body in re.findall(r"probability \( ([^)]*) \) \{(.*?)\n\}", plain, flags=re.S):
         name, _, parents = head.partition(" | ")
@@ -153,11 +145,11 @@ def read_bif(text: str) -> dict[str, tuple[list[str], dict[tuple[str, ...], floa
             true, false = map(float, numbers.split(", "))
             assert true + false == pytest.approx(1, abs=1e-15)
             rows[key] = true
-        found[name] = ([p for p in parents.split(", ") if p], rows)
-    return found
+        bif[name] = ([p for p in parents.split(", ") if p], rows)
+    return bif
 
 
-def test_bif_says_what_the_net_says():
+def test_the_bif_export_has_the_tables_of_the_bayes_net():
     for seed in range(20):
         tree = random_tree(random.Random(seed), 4, 3)
         variables = bayes_net(tree)
@@ -169,7 +161,7 @@ def test_bif_says_what_the_net_says():
             assert by_net(tree) == pytest.approx(evaluated(tree).nodes[tree.root].p, abs=1e-9)
 
 
-def test_ids_and_claims_cannot_break_the_formats():
+def test_special_characters_do_not_break_the_export_formats():
     odd = 'He said "no" { // */ -- <b>&amp; % \n p0. }'
     top = claim("P0", children=("P1.1", "P1_1", "p1_1"), link=AverageLink())
     leaves = [claim("P1.1", p=0.1), claim("P1_1", p=0.2), claim("p1_1", p=0.6)]
@@ -195,7 +187,7 @@ def test_a_formula_with_an_assumption_has_a_variable_for_it():
     assert by_net(tree) == pytest.approx(0.25)
 
 
-def test_a_table_too_large_is_refused():
+def test_a_table_that_is_too_large_is_rejected():
     names = tuple(f"P{i}" for i in range(1, 19))
     tree = evaluated(tree_of(claim("P0", children=names, link=AverageLink()), *(claim(n, p=0.5) for n in names)))
     with pytest.raises(InvalidTree, match="node P0, children: has 18 children"):

@@ -9,35 +9,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, formula_tree, random_tree, tree_of, wide_tree
 
-from foretell.forecasters.tree import (
-    AverageLink,
-    LinearLink,
-    SetP,
-    Tree,
-    beta_paths,
-    compile_tree,
-    evaluated,
-    resynthesize,
-    sensitivities,
-    tornado,
-    tree_spread,
-)
 from foretell.forecasters.tree import arithmetic as package
-from foretell.questions import InputError
+from foretell.forecasters.tree.arithmetic.compiler import compile_tree
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.arithmetic.sensitivity import beta_paths, sensitivities, tornado, tree_spread
+from foretell.forecasters.tree.edits import SetP
+from foretell.forecasters.tree.links import AverageLink, LinearLink
+from foretell.forecasters.tree.proposition import Tree
+from foretell.forecasters.tree.what_if import resynthesize
+from foretell.questions.errors import InputError
 
 SEEDS = st.integers(0, 2**32)
 
 
 @given(SEEDS)
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_slopes_equal_differences(seed: int):
-    """P is linear in each input: the difference between 1 and 0 is the slope, to rounding."""
+    """P is linear in each input, so the slope is P at 1 minus P at 0, up to rounding."""
     tree = evaluated(random_tree(random.Random(seed), 4, 4))
     circuit = compile_tree(tree)
-    found = {one.id: one.slope for one in sensitivities(tree)}
+    slopes = {sensitivity.id: sensitivity.slope for sensitivity in sensitivities(tree)}
     for name in circuit.inputs:
         high, low = (circuit.probabilities({name: end})[tree.root] for end in (1.0, 0.0))
-        assert found.get(name, 0.0) == pytest.approx(high - low, abs=1e-12)
+        assert slopes.get(name, 0.0) == pytest.approx(high - low, abs=1e-12)
 
 
 def linear_tree() -> Tree:
@@ -62,27 +56,27 @@ def test_beta_paths_add_up_to_the_slopes():
         ("P0", "P1", "P4"): -0.1,
     }
     assert all(path.linear for path in paths)
-    slopes = {one.id: one.slope for one in sensitivities(linear_tree())}
+    slopes = {sensitivity.id: sensitivity.slope for sensitivity in sensitivities(linear_tree())}
     assert slopes == pytest.approx({"P3": 0.35, "P4": -0.1, "P5": 0.15})
 
 
-def test_paths_through_formulas_have_the_present_slope():
+def test_paths_through_formulas_have_the_current_slope():
     tree = evaluated(formula_tree("P1 AND (P2 OR P3)", {"P1": 0.5, "P2": 0.5, "P3": 0.2}))
-    found = {path.claims[-1]: path.product for path in beta_paths(tree)}
-    assert found == pytest.approx({"P1": 0.6, "P2": 0.4, "P3": 0.25})
+    products = {path.claims[-1]: path.product for path in beta_paths(tree)}
+    assert products == pytest.approx({"P1": 0.6, "P2": 0.4, "P3": 0.25})
     assert not any(path.linear for path in beta_paths(tree))
 
 
-def test_importance_is_what_learning_the_truth_would_do():
+def test_importance_is_the_expected_squared_change_if_the_truth_is_known():
     tree = evaluated(formula_tree("P1 AND P2", {"P1": 0.5, "P2": 0.9}))
     first = sensitivities(tree)[0]
     assert (first.id, first.slope) == ("P1", pytest.approx(0.9))
-    # Half of the time the answer goes to 0.9, half of the time to 0, from 0.45.
+    # The answer moves from 0.45 to 0.9 or to 0, each with probability one half.
     assert first.importance == pytest.approx(0.45**2)
-    assert sum(one.share for one in sensitivities(tree)) == pytest.approx(1)
+    assert sum(sensitivity.share for sensitivity in sensitivities(tree)) == pytest.approx(1)
 
 
-def test_tornado_is_the_tree_at_both_ends():
+def test_tornado_bars_equal_the_tree_at_both_ends():
     tree = linear_tree()
     bars = tornado(tree)
     assert [bar.id for bar in bars] == ["P3", "P5", "P4"]
@@ -96,12 +90,12 @@ def test_tornado_is_the_tree_at_both_ends():
 
 
 def test_spread_of_a_linear_tree_is_the_sum_of_squares():
-    found = tree_spread(linear_tree(), {"P3": 0.1, "P5": 0.05})
-    assert found.sd == pytest.approx((0.035**2 + 0.0075**2) ** 0.5)
-    assert found.contributions == pytest.approx({"P3": 0.035**2, "P5": 0.0075**2})
+    spread = tree_spread(linear_tree(), {"P3": 0.1, "P5": 0.05})
+    assert spread.sd == pytest.approx((0.035**2 + 0.0075**2) ** 0.5)
+    assert spread.contributions == pytest.approx({"P3": 0.035**2, "P5": 0.0075**2})
 
 
-def test_spread_of_a_product_is_that_of_its_tangent():
+def test_spread_of_a_product_uses_its_slopes():
     tree = evaluated(formula_tree("P1 AND P2", {"P1": 0.5, "P2": 0.4}))
     assert tree_spread(tree, {"P1": 0.1, "P2": 0.2}).sd ** 2 == pytest.approx(0.01 * 0.16 + 0.04 * 0.25)
     with pytest.raises(InputError, match="P9 is not an input"):

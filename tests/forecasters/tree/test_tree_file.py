@@ -7,12 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, random_tree, tree_of
 
-from foretell.forecasters.tree import (
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated
+from foretell.forecasters.tree.edits import (
     AddNode,
-    AverageLink,
-    Grounding,
-    InvalidTree,
-    LinearLink,
     MoveNode,
     RemoveNode,
     Scenario,
@@ -22,11 +19,14 @@ from foretell.forecasters.tree import (
     SetP,
     SetReport,
     ShareNode,
-    Tree,
     Unpin,
+)
+from foretell.forecasters.tree.links import AverageLink, LinearLink
+from foretell.forecasters.tree.proposition import Grounding, Tree
+from foretell.forecasters.tree.text import InvalidTree
+from foretell.forecasters.tree.tree_file import (
     check_file,
     edits_from_json,
-    evaluated,
     read_tree,
     read_tree_file,
     tree_from_dict,
@@ -35,7 +35,8 @@ from foretell.forecasters.tree import (
     tree_to_dict,
     write_tree,
 )
-from foretell.questions import AsOf, InputError
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
 
 ISSUE = {
     "root": "P0",
@@ -52,19 +53,19 @@ ISSUE = {
 }
 
 
-def written(tmp_path: Path, data: object) -> Path:
+def saved(tmp_path: Path, data: object) -> Path:
     path = tmp_path / "t.json"
     path.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
     return path
 
 
 def changed(**edits: object) -> dict[str, object]:
-    """The example with fields replaced: `P0__link__kind="x"`; None takes a field away."""
+    """Return the example with fields replaced, such as `P0__link__kind="x"`; None removes a field."""
     data = json.loads(json.dumps(ISSUE))
     for path, value in edits.items():
-        *way, last = path.split("__")
-        at = data if way[:1] == ["top"] else data["nodes"]
-        for step in [step for step in way if step != "top"]:
+        *parents, last = path.split("__")
+        at = data if parents[:1] == ["top"] else data["nodes"]
+        for step in [step for step in parents if step != "top"]:
             at = at.setdefault(step, {})
         if value is None:
             del at[last]
@@ -73,22 +74,22 @@ def changed(**edits: object) -> dict[str, object]:
     return data
 
 
-def test_the_documented_form_is_read_and_worked_out(tmp_path: Path):
-    tree = read_tree(written(tmp_path, ISSUE))
+def test_the_documented_format_is_read_and_evaluated(tmp_path: Path):
+    tree = read_tree(saved(tmp_path, ISSUE))
     assert tree.nodes["P0"].p == pytest.approx(0.05 + 0.32 + 0.3)
     assert tree.nodes["P1"].grounding == Grounding(grounder="search", report="…", sources=("a", "b"))
 
 
 @given(st.integers(0, 2**32))
-@settings(deadline=None, max_examples=60)
-def test_what_is_written_reads_back(seed: int):
+@settings(max_examples=60)
+def test_written_trees_read_back_unchanged(seed: int):
     tree = evaluated(random_tree(random.Random(seed), 3, 4))
     read = tree_from_text(tree_text(tree))
     assert evaluated(read.tree) == tree
     assert tree_from_dict(json.loads(json.dumps(tree_to_dict(tree)))).tree == read.tree
 
 
-def test_everything_a_tree_can_hold_survives(tmp_path: Path):
+def test_all_fields_of_a_tree_are_written_and_read(tmp_path: Path):
     leaf = claim("P1", p=0.4, grounding=Grounding(grounder="g", key_factor="k", sources=("s",), notebook="n.ipynb"))
     failed = claim("P2", grounding=Grounding(grounder="g", error="timed out"))
     top = claim("P0", children=("P1", "P2"), link=AverageLink(), pinned=0.3, report="r", key_factor="f", notes=("n",))
@@ -123,9 +124,9 @@ def test_everything_a_tree_can_hold_survives(tmp_path: Path):
     ]
     path = tmp_path / "t.json"
     write_tree(path, tree, {s.name: s for s in scenarios})
-    found = read_tree_file(path)
-    assert found.tree == tree
-    assert list(found.scenarios.values()) == scenarios
+    tree_file = read_tree_file(path)
+    assert tree_file.tree == tree
+    assert list(tree_file.scenarios.values()) == scenarios
     text = path.read_text()
     assert '   "claim": "Claim P1.",\n' in text
     assert '"set": {"P1": 0.0}' in text
@@ -148,7 +149,7 @@ def test_everything_a_tree_can_hold_survives(tmp_path: Path):
         ({"P1__p": "0.4"}, "node P1, p: expected a number, found '0.4'"),
         ({"P1__p": True}, "node P1, p: expected a number, found true or false"),
         ({"P1__prob": 0.4}, "node P1, prob: is not a field here"),
-        ({"P1__pinned": 0.4}, "node P1, pinned: only parents are overridden"),
+        ({"P1__pinned": 0.4}, "node P1, pinned: only parents can be overridden"),
         ({"P1__link": {"kind": "average"}}, "node P1, link: the node has a link but no children"),
         ({"P0__link__kind": "linaer"}, "node P0, link.kind: 'linaer' is not a kind of link"),
         ({"P0__link__kind": None}, "node P0, link.kind: is missing"),
@@ -178,60 +179,60 @@ def test_everything_a_tree_can_hold_survives(tmp_path: Path):
         ({"PA": {"claim": "c", "p": 0}}, "node PA, id: cannot be an id"),
     ],
 )
-def test_what_is_wrong_is_told_with_node_and_field(tmp_path: Path, edits: dict[str, object], problem: str):
-    path = written(tmp_path, changed(**edits))
+def test_problems_name_the_node_and_the_field(tmp_path: Path, edits: dict[str, object], problem: str):
+    path = saved(tmp_path, changed(**edits))
     with pytest.raises(InputError) as caught:
         read_tree(path)
     assert str(caught.value).startswith(f"{path}: ")
-    told = "\n".join(p.with_pointer() for p in check_file(path))
-    assert problem in told
+    problems = "\n".join(p.with_pointer() for p in check_file(path))
+    assert problem in problems
 
 
-def test_a_cycle_is_shown(tmp_path: Path):
+def test_a_cycle_is_reported_with_its_claims(tmp_path: Path):
     data = changed(P1__children=["P2"], P1__link={"kind": "average"}, P2__children=["P1"], P2__link={"kind": "average"})
-    with pytest.raises(InvalidTree, match="a claim cannot rest on itself: P1 → P2 → P1"):
-        read_tree(written(tmp_path, data))
+    with pytest.raises(InvalidTree, match="a claim cannot depend on itself: P1 → P2 → P1"):
+        read_tree(saved(tmp_path, data))
 
 
-def test_an_id_given_twice_is_not_overlooked(tmp_path: Path):
+def test_duplicate_ids_are_an_error(tmp_path: Path):
     text = json.dumps(ISSUE).replace('"P2": {', '"P1": {"claim": "Again.", "p": 0.1}, "P2": {', 1)
     with pytest.raises(InvalidTree, match=r"nodes\.P1: is given twice"):
-        read_tree(written(tmp_path, text))
+        read_tree(saved(tmp_path, text))
 
 
 def test_all_problems_are_listed_at_once(tmp_path: Path):
-    path = written(tmp_path, changed(P1__p=7, P2__p=-1, P0__link__weights__P1=3))
+    path = saved(tmp_path, changed(P1__p=7, P2__p=-1, P0__link__weights__P1=3))
     assert len(check_file(path)) == 3
     with pytest.raises(InvalidTree, match="and 2 more: foretell tree show lists all"):
         read_tree(path)
 
 
-def test_the_limit_of_the_intercept_can_be_raised_in_the_file(tmp_path: Path):
-    path = written(tmp_path, changed(P0__link__intercept=0.2, P0__link__weights__P2=0.4, top__intercept_limit=0.25))
+def test_the_intercept_limit_can_be_raised_in_the_file(tmp_path: Path):
+    path = saved(tmp_path, changed(P0__link__intercept=0.2, P0__link__weights__P2=0.4, top__intercept_limit=0.25))
     assert read_tree(path).nodes["P0"].p == pytest.approx(0.2 + 0.32 + 0.24)
 
 
-def test_a_written_number_that_disagrees_is_mentioned_and_not_used(tmp_path: Path):
-    found = read_tree_file(written(tmp_path, changed(P0__p=0.9)))
-    assert found.tree.nodes["P0"].p == pytest.approx(0.67)
-    assert "0.9 is written, the tree gives 0.67" in str(found.warnings[0])
-    assert read_tree_file(written(tmp_path, changed(P0__p=0.6704))).warnings == ()
+def test_a_written_probability_that_disagrees_gives_a_warning(tmp_path: Path):
+    tree_file = read_tree_file(saved(tmp_path, changed(P0__p=0.9)))
+    assert tree_file.tree.nodes["P0"].p == pytest.approx(0.67)
+    assert "0.9 is written, but the tree gives 0.67" in str(tree_file.warnings[0])
+    assert read_tree_file(saved(tmp_path, changed(P0__p=0.6704))).warnings == ()
 
 
-def test_leaves_without_a_number_are_no_dead_end(tmp_path: Path):
-    found = read_tree_file(written(tmp_path, changed(P2__p=None)))
-    assert found.tree.nodes["P0"].incomplete == ("P2",)
-    assert found.tree.nodes["P0"].p == pytest.approx(0.05 + 0.32 + 0.25)
-    assert "has no probability yet" in str(found.warnings[0])
+def test_leaves_without_a_probability_are_read_with_a_warning(tmp_path: Path):
+    tree_file = read_tree_file(saved(tmp_path, changed(P2__p=None)))
+    assert tree_file.tree.nodes["P0"].incomplete == ("P2",)
+    assert tree_file.tree.nodes["P0"].p == pytest.approx(0.05 + 0.32 + 0.25)
+    assert "has no probability yet" in str(tree_file.warnings[0])
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{", '{"root": 1, "nodes": []}', "null"])
-def test_no_tree_at_all(tmp_path: Path, text: str):
+def test_files_without_a_tree_are_rejected(tmp_path: Path, text: str):
     with pytest.raises(InputError):
-        read_tree(written(tmp_path, text))
+        read_tree(saved(tmp_path, text))
 
 
-def test_missing_and_binary_files(tmp_path: Path):
+def test_missing_and_binary_files_are_rejected(tmp_path: Path):
     with pytest.raises(InputError, match="No such file"):
         read_tree(tmp_path / "none.json")
     (tmp_path / "b").write_bytes(b"\xff\xfe\x00")
@@ -239,8 +240,10 @@ def test_missing_and_binary_files(tmp_path: Path):
         read_tree(tmp_path / "b")
 
 
-def test_reasons_for_a_model_hold_the_caret():
-    from foretell.forecasters.tree import FormulaLink, SetLink, resynthesize
+def test_reasons_for_a_model_contain_the_caret():
+    from foretell.forecasters.tree.edits import SetLink
+    from foretell.forecasters.tree.links import FormulaLink
+    from foretell.forecasters.tree.what_if import resynthesize
 
     tree = tree_of(claim("P0", children=("P1", "P2")), claim("P1", p=0.5), claim("P2", p=0.5))
     with pytest.raises(InvalidTree) as caught:
@@ -248,6 +251,6 @@ def test_reasons_for_a_model_hold_the_caret():
     assert caught.value.reasons.splitlines()[1:] == ["P1 AND (P2 OR", "             ^"]
 
 
-def test_edits_are_read_from_json_and_problems_say_which():
+def test_problems_of_json_edits_name_the_edit():
     with pytest.raises(InvalidTree, match=r"edits\.2\.p: is missing"):
         edits_from_json([{"edit": "unpin", "id": "P0"}, {"edit": "set_p", "id": "P1"}])

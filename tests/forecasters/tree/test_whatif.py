@@ -6,19 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import claim, random_link, random_tree, tree_of, wide_tree
 
-from foretell.forecasters.tree import (
+from foretell.forecasters.tree.arithmetic.evaluation import evaluated, stale_claims
+from foretell.forecasters.tree.edits import (
     AddNode,
-    AverageLink,
     Edit,
-    FormulaAssumption,
-    FormulaLink,
-    Grounding,
-    InhibitedNoisyOrLink,
-    InvalidTree,
-    JudgedLink,
-    LinearLink,
     MoveNode,
-    NoisyOrLink,
     RemoveNode,
     Scenario,
     SetClaim,
@@ -27,26 +19,35 @@ from foretell.forecasters.tree import (
     SetP,
     SetReport,
     ShareNode,
-    Tree,
     Unpin,
+)
+from foretell.forecasters.tree.links import (
+    AverageLink,
+    FormulaAssumption,
+    FormulaLink,
+    InhibitedNoisyOrLink,
+    JudgedLink,
+    LinearLink,
+    NoisyOrLink,
+)
+from foretell.forecasters.tree.proposition import Grounding, Tree, leaves, parents_of
+from foretell.forecasters.tree.text import InvalidTree
+from foretell.forecasters.tree.what_if import (
     apply_scenario,
     claim_changes,
+    clamped_claims,
     compare_scenarios,
-    evaluated,
-    leaves,
     next_ids,
-    parents_of,
     resynthesize,
-    stale_claims,
+    what_if,
 )
-from foretell.forecasters.tree.what_if import clamped_claims, what_if
 
 SEEDS = st.integers(0, 2**32)
 NUMERIC = ("linear", "formula", "noisy_or", "inhibited_noisy_or", "average")
 
 
 def small() -> Tree:
-    """P0 = mean of P1 = (P3 AND P4) and P2 = P4."""
+    """Return P0 = mean of P1 = (P3 AND P4) and P2 = noisy-or of P4."""
     return evaluated(
         tree_of(
             claim("P0", children=("P1", "P2"), link=LinearLink(weights={"P1": 0.5, "P2": 0.5})),
@@ -75,8 +76,8 @@ def random_edits(rng: random.Random, tree: Tree) -> list[Edit]:
 
 
 @given(SEEDS)
-@settings(deadline=None, max_examples=200)
-def test_equals_a_full_recomputation_to_the_last_bit(seed: int):
+@settings(max_examples=200)
+def test_edits_equal_a_full_recomputation_bit_for_bit(seed: int):
     rng = random.Random(seed)
     tree = evaluated(random_tree(rng, rng.randint(1, 6), rng.randint(1, 7)))
     for _ in range(3):
@@ -85,8 +86,8 @@ def test_equals_a_full_recomputation_to_the_last_bit(seed: int):
 
 
 @given(SEEDS)
-@settings(deadline=None, max_examples=30)
-def test_edits_of_structure_equal_a_full_recomputation(seed: int):
+@settings(max_examples=30)
+def test_structural_edits_equal_a_full_recomputation(seed: int):
     rng = random.Random(seed)
     tree = evaluated(random_tree(rng, 4, 4, ("linear", "noisy_or", "average")))
     parent = rng.choice([id for id, node in tree.nodes.items() if node.children])
@@ -110,7 +111,7 @@ def test_a_tree_of_a_thousand_claims_changes_only_above_the_edit():
     assert all(new.nodes[id] is tree.nodes[id] for id in tree.nodes if id not in above)
 
 
-def test_a_value_moves_everything_above_it():
+def test_a_new_probability_changes_all_ancestors():
     new = resynthesize(small(), [SetP(id="P4", p=0.0)])
     assert [(c.id, round(c.before or 0, 6), round(c.after or 0, 6)) for c in claim_changes(small(), new)] == [
         ("P0", 0.43, 0.05),
@@ -129,7 +130,7 @@ def test_a_parent_is_pinned_and_unpinned():
 
 
 def test_a_pinned_claim_no_longer_shares_its_leaves():
-    """An intervention: P1 is then independent of P4, which P2 still reads."""
+    """Pinning is an intervention: P1 becomes independent of P4."""
     top = claim("P0", children=("P1", "P4"), link=FormulaLink(expression="P1 AND P4"))
     tree = evaluated(
         tree_of(top, claim("P1", children=("P4",), link=FormulaLink(expression="NOT P4")), claim("P4", p=0.8))
@@ -148,7 +149,7 @@ def test_an_assumption_is_an_input_too():
         resynthesize(tree, [SetP(id="P1:PA", p=1.0)])
 
 
-def test_judged_claims_keep_their_number_and_are_marked():
+def test_judged_claims_keep_their_probability_and_become_stale():
     tree = evaluated(
         tree_of(
             claim("P0", children=("P1",), link=JudgedLink(p=0.6)),
@@ -161,13 +162,13 @@ def test_judged_claims_keep_their_number_and_are_marked():
     new = resynthesize(tree, [SetP(id="P4", p=0.9)])
     assert (new.nodes["P0"].p, new.nodes["P1"].p, new.nodes["P2"].p) == (0.6, pytest.approx(0.3), 0.2)
     assert stale_claims(new) == ["P2", "P0"]
-    asked = resynthesize(new, [SetLink(id="P2", link=JudgedLink(p=0.8))])
-    assert stale_claims(asked) == ["P0"]
-    assert asked.nodes["P1"].p == pytest.approx(0.6)
+    rejudged = resynthesize(new, [SetLink(id="P2", link=JudgedLink(p=0.8))])
+    assert stale_claims(rejudged) == ["P0"]
+    assert rejudged.nodes["P1"].p == pytest.approx(0.6)
     assert stale_claims(resynthesize(tree, [SetP(id="P3", p=0.4)])) == []
 
 
-def test_a_what_if_names_only_what_does_not_follow_it():
+def test_what_if_lists_only_stale_claims_that_it_affects():
     sums = claim("P0", children=("P1", "P2"), link=AverageLink())
     tree = evaluated(tree_of(replace(sums, stale="P2 was added"), claim("P1", p=0.5), claim("P2", p=0.5)))
     outcome = what_if(tree, {"P1": 0.9})
@@ -178,7 +179,7 @@ def test_a_what_if_names_only_what_does_not_follow_it():
 
 
 @pytest.mark.parametrize("edit", [SetClaim(id="P1", claim="Other words."), SetReport(id="P1", report="Other reasons.")])
-def test_words_change_no_number_but_make_judgements_stale(edit: Edit):
+def test_new_texts_change_no_probability_but_make_judgements_stale(edit: Edit):
     grounded = claim("P1", p=0.5, grounding=Grounding(grounder="g", report="r"))
     tree = evaluated(tree_of(claim("P0", children=("P1",), link=JudgedLink(p=0.6)), grounded))
     new = resynthesize(tree, [edit])
@@ -187,7 +188,7 @@ def test_words_change_no_number_but_make_judgements_stale(edit: Edit):
     assert claim_changes(tree, new)[-1].fields[0] in ("claim", "grounding")
 
 
-def test_a_failed_leaf_marks_its_ancestors_and_can_be_filled_in():
+def test_a_failed_leaf_marks_its_ancestors_until_it_gets_a_probability():
     failed = claim("P1", grounding=Grounding(grounder="search", error="no results"))
     top = claim("P0", children=("P2",), link=JudgedLink(p=0.4))
     middle = claim("P2", children=("P1", "P3"), link=LinearLink(weights={"P1": 0.5, "P3": 0.5}))
@@ -212,7 +213,7 @@ def test_new_values_may_push_a_link_out_of_range_but_a_new_link_may_not():
         resynthesize(tree, [SetLink(id="P0", link=LinearLink(weights={"P1": 0.1}, intercept=-0.055))])
 
 
-def test_adding_sharing_moving_and_removing():
+def test_claims_can_be_added_shared_moved_and_removed():
     tree = small()
     added = resynthesize(tree, [AddNode(parent="P0", node=claim("P5", p=1.0), weight=0.1)])
     assert added.nodes["P0"].p == pytest.approx(0.53)
@@ -238,7 +239,7 @@ def test_adding_sharing_moving_and_removing():
     assert [(c.id, c.before, c.moved) for c in gone] == [("P4", 0.8, 0.0)]
 
 
-def test_a_leaf_grounded_anew():
+def test_a_new_grounding_changes_the_claims_above():
     tree = small()
     new = resynthesize(tree, [SetGrounding(id="P4", p=0.5, grounding=Grounding(grounder="g", report="r"))])
     assert new.nodes["P2"].p == pytest.approx(1 - 0.9 * 0.75)
@@ -248,13 +249,13 @@ def test_a_leaf_grounded_anew():
     assert evaluated(replace(new, notes=("anew",))).nodes == new.nodes
 
 
-def test_numbers_changed_by_other_means_are_not_believed():
+def test_probabilities_changed_outside_edits_are_recomputed():
     tree = small()
     swapped = replace(tree, nodes={**tree.nodes, "P4": replace(tree.nodes["P4"], p=0.0)})
     assert resynthesize(swapped, [SetP(id="P3", p=0.6)]).nodes["P0"].p == pytest.approx(0.05)
 
 
-def test_removing_an_inhibitor():
+def test_an_inhibitor_can_be_removed():
     link = InhibitedNoisyOrLink(strengths={"P1": 0.5}, inhibitors={"P2": 0.5})
     tree = evaluated(tree_of(claim("P0", children=("P1", "P2"), link=link), claim("P1", p=1.0), claim("P2", p=1.0)))
     assert tree.nodes["P0"].p == pytest.approx(0.25)
@@ -269,23 +270,23 @@ def test_removing_an_inhibitor():
         (SetP(id="P1", p=float("nan")), r"node P1, pinned: nan is outside"),
         (SetClaim(id="P9", claim="c"), "node P9: is not in the tree"),
         (AddNode(parent="P9", node=claim("P5", p=1.0)), "node P9: is not in the tree"),
-        (AddNode(parent="P0", node=claim("P3", p=1.0)), "node P3: is in the tree already"),
+        (AddNode(parent="P0", node=claim("P3", p=1.0)), "node P3: is already in the tree"),
         (AddNode(parent="P3", node=claim("P5", p=1.0)), "node P3, link: has children but no link"),
-        (ShareNode(id="P3", parent="P1"), "node P1, children: P3 is a child already"),
-        (ShareNode(id="P0", parent="P2", weight=0.1), "a claim cannot rest on itself"),
+        (ShareNode(id="P3", parent="P1"), "node P1, children: P3 is already a child"),
+        (ShareNode(id="P0", parent="P2", weight=0.1), "a claim cannot depend on itself"),
         (RemoveNode(id="P0"), "node P0: is the root"),
         (RemoveNode(id="P3"), "node P1, link.expression: character 1: P3 is not a child"),
-        (MoveNode(id="P3", to="P0", out_of="P2"), "node P2: is no parent of P3"),
+        (MoveNode(id="P3", to="P0", out_of="P2"), "node P2: is not a parent of P3"),
         (SetGrounding(id="P0", p=0.1, grounding=Grounding(grounder="g")), "node P0, grounding: only leaves"),
         (SetLink(id="P0", link=LinearLink(weights={"P1": 0.5})), "node P0, link.weights: P2 is a child"),
     ],
 )
-def test_edits_that_do_not_fit(edit: Edit, problem: str):
+def test_invalid_edits_are_rejected(edit: Edit, problem: str):
     with pytest.raises(InvalidTree, match=problem):
         resynthesize(small(), [edit])
 
 
-def test_scenarios_are_compared_with_the_tree_as_it_is():
+def test_scenarios_are_compared_with_the_original_tree():
     scenarios = [Scenario(name=f"P3 at {p}", edits=(SetP(id="P3", p=p),)) for p in (0.0, 1.0)]
     outcomes = compare_scenarios(small(), scenarios)
     assert [(o.name, round(o.p, 6), len(o.changes)) for o in outcomes] == [
@@ -299,7 +300,7 @@ def test_scenarios_are_compared_with_the_tree_as_it_is():
 
 
 def test_what_if_calls_no_model():
-    """Nothing on the way knows of models: the modules of the arithmetic import neither llm nor tools."""
+    """The modules of what-if do not import `foretell.models`."""
     import subprocess
     import sys
 
@@ -308,7 +309,7 @@ def test_what_if_calls_no_model():
     assert out.strip() == "[]"
 
 
-def test_building_a_tree_by_hand():
+def test_a_tree_can_be_built_by_edits():
     tree = tree_of(claim("P0", children=("P1", "P2")), claim("P1"), claim("P2"))
     below = next_ids(tree, "P1", 2)
     parent = claim("P1", children=tuple(below))

@@ -1,4 +1,4 @@
-"""Noise, and the theorem behind the noise study: no rule is spoilt less than a weighted sum of the leaves."""
+"""Noise, and the theorem of the noise study: no rule loses less variance than a weighted sum of the leaves."""
 
 import random
 from itertools import product
@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.forecasters.tree.random_trees import KINDS, random_tree
 
-from foretell.forecasters.tree import Tree, compile_tree, leaves, run_many
+from foretell.forecasters.tree.arithmetic.circuit import run_many
+from foretell.forecasters.tree.arithmetic.compiler import compile_tree
+from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.metrics import Floats
-from foretell.studies import (
+from foretell.studies.leaf_noise import (
     DISTURBANCES,
     add_uniform_noise,
     replace_by_chance,
@@ -22,15 +24,15 @@ from foretell.studies import (
 
 @pytest.mark.parametrize("kind", DISTURBANCES)
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0])
-def test_disturbed_chances_are_chances(kind: str, ratio: float):
+def test_disturbed_probabilities_stay_within_zero_and_one(kind: str, ratio: float):
     p = np.random.default_rng(0).random((500, 4))
-    found = DISTURBANCES[kind](p, ratio, np.random.default_rng(1))
-    assert ((found >= 0) & (found <= 1)).all()
+    disturbed = DISTURBANCES[kind](p, ratio, np.random.default_rng(1))
+    assert ((disturbed >= 0) & (disturbed <= 1)).all()
     if ratio == 0:
-        assert (found == p).all()
+        assert (disturbed == p).all()
 
 
-def test_the_three_kinds_do_what_they_say():
+def test_each_kind_of_noise_has_its_distribution():
     p, rng = np.full(200_000, 0.3), np.random.default_rng(2)
     assert add_uniform_noise(p, 0.4, rng).mean() == pytest.approx(0.5, abs=0.001)
     assert add_uniform_noise(p, 0.4, rng).max() <= 0.7
@@ -42,18 +44,18 @@ def test_the_three_kinds_do_what_they_say():
     assert (reverse_by_chance(p, 1.0, rng) == 0.7).all()
 
 
-def test_spoilt_by_hand():
+def test_variance_lost_matches_hand_computation():
     before, after = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.2, 0.1, 0.4, 0.3])
     assert variance_lost(before, after) == pytest.approx(1 - 0.6**2)
     assert np.isnan(variance_lost(np.full(3, 0.5), before[:3]))
 
 
 Law = list[tuple[float, float, float]]
-"""A leaf before and after, with the weight of that case."""
+"""Values of a leaf before and after noise, with the weight of the case."""
 
 
 def law(rng: random.Random) -> Law:
-    """Two values before, each disturbed or not."""
+    """Return the cases of a leaf with two values, each disturbed or not."""
     low, high = sorted((rng.random(), rng.random()))
     chance, ratio = rng.uniform(0.1, 0.9), rng.random()
     cases = []
@@ -70,7 +72,7 @@ def correlation(x: Floats, y: Floats, weight: Floats) -> float:
 
 
 def exactly(tree: Tree, laws: list[Law]) -> tuple[float, list[float]]:
-    """Correlation of the root before and after over all cases, and that of every leaf."""
+    """Return the correlation of the root before and after noise over all cases, and that of every leaf."""
     cases = np.array(list(product(*laws)))
     weight = cases[:, :, 2].prod(axis=1)
     circuit, names = compile_tree(tree), leaves(tree)
@@ -80,13 +82,13 @@ def exactly(tree: Tree, laws: list[Law]) -> tuple[float, list[float]]:
         ]
         for when in (0, 1)
     ]
-    single = [correlation(*(np.array(column) for column in zip(*one, strict=True))) for one in laws]
+    single = [correlation(*(np.array(column) for column in zip(*law, strict=True))) for law in laws]
     return correlation(roots[0], roots[1], weight), single
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 10**9))
-def test_no_rule_keeps_more_than_its_best_leaf(seed: int):
+def test_root_correlation_is_at_most_the_largest_leaf_correlation(seed: int):
     """Formulas, noisy-ors, sums and means, claims shared or not: |r| of the root is at most the largest |ρ|."""
     rng = random.Random(seed)
     kinds = [kind for kind in KINDS if kind != "judged"]
@@ -95,9 +97,9 @@ def test_no_rule_keeps_more_than_its_best_leaf(seed: int):
     assert abs(root) <= max(map(abs, single)) + 1e-9
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**9))
-def test_a_weighted_sum_keeps_exactly_what_its_leaves_keep(seed: int):
+def test_weighted_sum_has_the_correlation_of_its_leaves(seed: int):
     rng = random.Random(seed)
     tree = random_tree(rng, rng.randint(2, 4), rng.randint(1, 3), ("linear", "average"))
     same = law(rng)

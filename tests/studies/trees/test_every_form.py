@@ -1,4 +1,4 @@
-"""Every study of trees as a page, as Markdown and for terminals of several widths, twice the same."""
+"""Every study of trees renders as a page, as Markdown and for terminals of several widths, reproducibly."""
 
 import io
 import json
@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 from tests.studies.made_trials import SIMULATED
 
-from foretell.operations import study as run_study
-from foretell.report import StudyResult, markdown_study, print_study, study_page
+from foretell.operations.studies import study as run_study
+from foretell.report.document import markdown_study, print_study, study_page
+from foretell.report.study_result import StudyResult
 
 
 def played(name: str) -> StudyResult:
@@ -17,7 +18,7 @@ def played(name: str) -> StudyResult:
 
 
 @pytest.mark.parametrize("name", sorted(SIMULATED))
-def test_every_study_of_trees_can_be_told_in_every_form_and_again(name: str):
+def test_every_tree_study_renders_in_every_format_and_is_reproducible(name: str):
     study = played(name)
     assert study.text.endswith(".")
     assert study.tables

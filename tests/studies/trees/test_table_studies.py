@@ -1,22 +1,23 @@
-"""Thresholds by hand and as a whole section, and what tables of forecasts say of their forecasters."""
+"""Thresholds by hand and as a section, and facts about forecasters from tables of forecasts."""
 
 import numpy as np
 import pytest
 from tests.studies.made_trials import made
 from tests.studies.trees.test_runs import QUICK, table
 
-from foretell.operations import study as run_study
-from foretell.questions import InputError
-from foretell.report import cell_number as num
-from foretell.scoring import Verdict
+from foretell.operations.studies import study as run_study
+from foretell.questions.errors import InputError
+from foretell.report.study import cell_number as num
+from foretell.scoring.forecaster_facts import read_forecaster_facts
 from foretell.scoring.table import ForecastCost
-from foretell.studies import StudyData, read_forecaster_facts
+from foretell.scoring.verdict import Verdict
+from foretell.studies.inputs import StudyData
 
 
 def test_a_shifted_forecaster_is_helped_by_a_threshold_and_a_sound_one_is_not():
     tables = {"sound": made(size=120), "shifted": made(size=120, shift=1.5, method_seed=2)}
-    found = run_study("calibration", StudyData(tables=tables, resampling=QUICK), section="threshold")
-    values = {entry.name: entry.values for entry in found.tables[0].rows}
+    study = run_study("calibration", StudyData(tables=tables, resampling=QUICK), section="threshold")
+    values = {entry.name: entry.values for entry in study.tables[0].rows}
     gains = {name: gain for name, (_, _, _, gain, _, _) in values.items() if isinstance(gain, Verdict)}
     assert gains["shifted"].diff > 3
     assert abs(gains["sound"].diff) < 3
@@ -27,11 +28,11 @@ def test_a_shifted_forecaster_is_helped_by_a_threshold_and_a_sound_one_is_not():
     assert n == len(tables["sound"].outcome)
 
 
-def test_a_threshold_by_hand():
+def test_threshold_matches_hand_computation():
     """At 0.5 all four are called True, half of them wrongly; anywhere between 0.6 and 0.8 all are right."""
     data = table(np.array([[0.8, 0.9, 0.55, 0.6]]), [1.0, 1.0, 0.0, 0.0])
-    found = run_study("calibration", StudyData(tables={"x": data}, resampling=QUICK), section="threshold")
-    chosen, at_half, _, _, in_sample, n = map(num, found.tables[0].rows[0].values)
+    study = run_study("calibration", StudyData(tables={"x": data}, resampling=QUICK), section="threshold")
+    chosen, at_half, _, _, in_sample, n = map(num, study.tables[0].rows[0].values)
     assert (at_half, in_sample, n) == (50.0, 100.0, 4)
     assert 0.6 <= chosen < 0.8
     same = table(np.array([[0.8, 0.9]]), [1.0, 1.0])
@@ -44,8 +45,10 @@ def rows(forecaster: str, **facts: object) -> list[dict[str, object]]:
 
 
 def test_costs_are_columns_of_the_forecasts():
-    found = read_forecaster_facts([*rows("a", dollars="0.5", seconds=3), *rows("b", dollars=None, seconds=1)])
-    assert found.costs == {"a": ForecastCost(dollars=0.5, seconds=3)}
+    forecaster_facts = read_forecaster_facts(
+        [*rows("a", dollars="0.5", seconds=3), *rows("b", dollars=None, seconds=1)]
+    )
+    assert forecaster_facts.costs == {"a": ForecastCost(dollars=0.5, seconds=3)}
     with pytest.raises(InputError, match="not an amount of money"):
         read_forecaster_facts(rows("a", dollars=-1))
 

@@ -1,12 +1,16 @@
-"""Simulated worlds: sound trees, outcomes that follow their probabilities, the same for the same seed."""
+"""Simulated worlds: valid trees, outcomes that follow their probabilities, and reproducible seeds."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.tree import LinearLink, bayes_net_faults, evaluate, post_order, tree_problems
-from foretell.studies import (
+from foretell.forecasters.tree.arithmetic.evaluation import evaluate
+from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
+from foretell.forecasters.tree.links import LinearLink
+from foretell.forecasters.tree.proposition import post_order
+from foretell.forecasters.tree.validation import tree_problems
+from foretell.studies.tree_world import (
     WORLD_RULES,
     Simulation,
     WorldRule,
@@ -17,9 +21,9 @@ from foretell.studies import (
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(leaves=st.integers(1, 60), seed=st.integers(0, 10**6))
-def test_every_shape_has_its_leaves_and_hangs_together(leaves: int, seed: int):
+def test_every_shape_is_one_tree_with_enough_leaves(leaves: int, seed: int):
     shape = draw_shape(leaves, np.random.default_rng(seed))
     parents = {claim: below for claim, below in shape.items() if below}
     assert leaves <= len(shape) - len(parents) < leaves + 4
@@ -28,9 +32,9 @@ def test_every_shape_has_its_leaves_and_hangs_together(leaves: int, seed: int):
     assert sorted(["P0", *used]) == sorted(shape), "every claim but the root has one parent"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(rule=st.sampled_from(WORLD_RULES), seed=st.integers(0, 10**6))
-def test_every_world_is_a_sound_tree(rule: WorldRule, seed: int):
+def test_every_world_is_a_valid_tree(rule: WorldRule, seed: int):
     world = draw_world(rule, 10, np.random.default_rng(seed))
     assert not tree_problems(world.tree)
     links = [node.link for node in world.tree.nodes.values() if node.children]
@@ -40,7 +44,7 @@ def test_every_world_is_a_sound_tree(rule: WorldRule, seed: int):
 
 
 @pytest.mark.parametrize("rule", WORLD_RULES)
-def test_claims_come_true_as_often_as_their_chances_say(rule: WorldRule):
+def test_claims_come_true_as_often_as_their_probabilities(rule: WorldRule):
     rng = np.random.default_rng(5)
     world = draw_world(rule, 8, rng)
     leaf = draw_questions(world, 1, rng).leaf
@@ -51,10 +55,10 @@ def test_claims_come_true_as_often_as_their_chances_say(rule: WorldRule):
         assert abs(outcomes[claim].mean() - p) < 5 * (p * (1 - p) / many) ** 0.5 + 1e-9, claim
 
 
-def test_the_same_seed_is_the_same_world_and_rules_share_its_leaves():
+def test_same_seed_gives_the_same_world_and_rules_share_leaves():
     small = Simulation(worlds=2, questions=20, seed=3)
-    (first, asked), (second, again) = small.world("logic", 1), small.world("logic", 1)
+    (first, questions), (second, again) = small.world("logic", 1), small.world("logic", 1)
     assert first.tree == second.tree
-    assert (asked.outcome == again.outcome).all()
+    assert (questions.outcome == again.outcome).all()
     assert first.tree != small.world("logic", 0)[0].tree
-    assert (small.world("linear", 1)[1].leaf == asked.leaf).all()
+    assert (small.world("linear", 1)[1].leaf == questions.leaf).all()

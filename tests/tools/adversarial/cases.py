@@ -1,8 +1,8 @@
 # ruff: noqa: E501 (tables of wordings)
-"""Leaks and clean texts made from templates: kinds × languages × ways to write a date.
+"""Leaks and clean texts generated from templates: kinds × languages × date formats.
 
-They are wider than the rules on purpose. Some kinds only judge; of the others half of the wordings (by a hash of the
-wording) are the ones that rules were tuned on, and the other half only judges.
+They cover more than the rules on purpose. Some kinds are used only for evaluation. Of the other kinds, half of the
+wordings (by a hash of the wording) were used to tune the rules, and the other half only for evaluation.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class MadeText:
 
     @property
     def case(self) -> LeakCase:
-        """The text as the study stores it."""
+        """The text in the form stored by the study."""
         return LeakCase(
             kind=self.kind,
             wording=self.wording,
@@ -69,7 +69,7 @@ def item(text: str = PROSE, *, title: str = TITLE, url: str = ADDRESS) -> Place:
     return Place(text, title, url)
 
 
-def made(kind: str, wording: str, must: Must, at: Place) -> MadeText:
+def make_text(kind: str, wording: str, must: Must, at: Place) -> MadeText:
     return MadeText(kind=kind, wording=wording, must=must, text=at.text, title=at.title, url=at.url)
 
 
@@ -230,9 +230,9 @@ PLANNED_TITLES = (
 
 
 def all_cases(seed: int = 7) -> list[LeakCase]:
-    """Every case, the same for the same seed."""
+    """All cases, which are the same for the same seed."""
     texts = (*_leaks(random.Random(seed)), *_more_leaks(), *_clean(random.Random(seed + 1)), *_more_clean())
-    return [one.case for one in texts]
+    return [text.case for text in texts]
 
 
 def _later(draw: random.Random, low: int = 45, high: int = 900) -> date:
@@ -242,7 +242,7 @@ def _later(draw: random.Random, low: int = 45, high: int = 900) -> date:
 def _leaks(draw: random.Random) -> Iterator[MadeText]:
     for making in (_stamped, _aged, _templated, _titled, _addressed):
         for kind, wording, leak in making(draw):
-            yield made(kind, wording, "drop", leak)
+            yield make_text(kind, wording, "drop", leak)
 
 
 Made = Iterator[tuple[str, str, Place]]
@@ -293,7 +293,7 @@ def _addressed(draw: random.Random) -> Made:
 def _clean(draw: random.Random) -> Iterator[MadeText]:
     for making in (_scheduled, _past, _planned):
         for kind, wording, clean in making(draw):
-            yield made(kind, wording, "keep", clean)
+            yield make_text(kind, wording, "keep", clean)
 
 
 def _scheduled(draw: random.Random) -> Made:
@@ -319,7 +319,7 @@ def _planned(draw: random.Random) -> Made:
         yield "lasting pages", address, item(url=address)
 
 
-# The wordings of `kinds`, each with days of its own: a new one changes no other.
+# The wordings of `kinds`, each with its own days, so that a new one does not change the others.
 
 
 def _days(wording: str, count: int, *, past: bool = False) -> Iterator[DayForms]:
@@ -330,7 +330,7 @@ def _days(wording: str, count: int, *, past: bool = False) -> Iterator[DayForms]
 
 
 def _placed(text: str, draw: random.Random) -> Place:
-    """The text at the head, in the middle or at the end of a page."""
+    """Put the text at the start, in the middle or at the end of a page."""
     return item(
         draw.choice(("{text}\n{prose}", "{prose}\n{text}", "{prose}\n{text}\n{prose}")).format(text=text, prose=PROSE)
     )
@@ -343,12 +343,12 @@ def _more_leaks() -> Iterator[MadeText]:
                 for day in _days(stamp, 2):
                     for style in ("", "_s"):
                         text = stamp.replace("{}", day[language + style])
-                        yield made(kind, stamp, "drop", _placed(text, random.Random(text)))
+                        yield make_text(kind, stamp, "drop", _placed(text, random.Random(text)))
     for kind, templates in kinds.LEAKS.items():
         yield from _texts(kind, templates, "drop")
     yield from _places("dated titles", "dated addresses", kinds.LEAK_TITLES, kinds.LEAK_ADDRESSES, "drop")
     for address in kinds.LEAK_LIVING:
-        yield made("living pages and mirrors", address, "drop", item(url=address))
+        yield make_text("living pages and mirrors", address, "drop", item(url=address))
 
 
 def _more_clean() -> Iterator[MadeText]:
@@ -363,7 +363,7 @@ def _texts(kind: str, templates: Sequence[str], must: Must, *, past: bool = Fals
     for template in templates:
         for day in _days(template, 2, past=past):
             text = template.format_map(day)
-            yield made(kind, template, must, _placed(text, random.Random(text)))
+            yield make_text(kind, template, must, _placed(text, random.Random(text)))
 
 
 def _places(
@@ -371,8 +371,8 @@ def _places(
 ) -> Iterator[MadeText]:
     for template in titles:
         for day in _days(template, 2):
-            yield made(in_titles, template, must, item(title=template.format_map(day)))
+            yield make_text(in_titles, template, must, item(title=template.format_map(day)))
     for template in addresses:
         for day in _days(template, 2):
             address = template.format_map(day).replace(" ", "-")
-            yield made(in_addresses, template, must, item(url=address))
+            yield make_text(in_addresses, template, must, item(url=address))

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (tables of forms)
-"""Ways to write a day, by the names that templates use."""
+"""Date formats by the names that templates use."""
 
 from datetime import UTC, date, datetime
 from typing import Any
@@ -27,9 +27,9 @@ def _han(number: int) -> str:
 
 
 def _persian(day: date) -> tuple[int, int, int]:
-    """The day in the solar calendar of Iran, counted from the new year of 2024, on 20 March."""
+    """The day in Iran's solar calendar, counted from the new year on 20 March 2024."""
     starts = {1403: date(2024, 3, 20), 1404: date(2025, 3, 21), 1405: date(2026, 3, 21), 1406: date(2027, 3, 21)}
-    year = max(one for one, start in starts.items() if start <= day)
+    year = max(year_before for year_before, start in starts.items() if start <= day)
     passed = (day - starts[year]).days
     return (
         (year, passed // 31 + 1, passed % 31 + 1)
@@ -39,10 +39,10 @@ def _persian(day: date) -> tuple[int, int, int]:
 
 
 class DayForms(dict[str, Any]):
-    """The forms of one day; a name of a language is its long form there, with `_s` its usual short one."""
+    """The formats of one day. A language code gives its long format, with `_s` its short one."""
 
     def __init__(self, day: date) -> None:
-        moment = datetime(day.year, day.month, day.day, 8, 15, 42, tzinfo=UTC)
+        time = datetime(day.year, day.month, day.day, 8, 15, 42, tzinfo=UTC)
         week = day.isocalendar()
         jalali = _persian(day) if day >= date(2024, 3, 20) else (1402, 12, 20)
         ones, ordinals, roman, jalali_months = _ONES.split(), _ORDINALS.split(), _ROMAN.split(), _JALALI.split()
@@ -54,7 +54,7 @@ class DayForms(dict[str, Any]):
             shortdots=f"{day:%d.%m.%y}", weekday=f"{day:%A}", wd=f"{day:%a}", year=str(day.year), y=f"{day:%Y}", yy=f"{day:%y}", m=f"{day:%m}", d=f"{day:%d}",
             slug=format_date(day, "d-MMMM-yyyy", "en").lower(), compact=f"{day:%Y%m%d}", mdyslug=format_date(day, "MMMM-d-yyyy", "en").lower(),
             deslug=format_date(day, "d-MMMM-yyyy", "de").lower(), frslug=format_date(day, "d-MMMM-yyyy", "fr").lower(), monthname=f"{day:%B}".lower(),
-            Month=f"{day:%B}", Mon=f"{day:%b}", yymmdd=f"{day:%y%m%d}", unix=str(int(moment.timestamp())), unixms=f"{int(moment.timestamp())}345",
+            Month=f"{day:%B}", Mon=f"{day:%b}", yymmdd=f"{day:%y%m%d}", unix=str(int(time.timestamp())), unixms=f"{int(time.timestamp())}345",
             rfc=f"{day:%a, %d %b %Y} 08:15:42 GMT", rfcz=f"{day:%a, %d %b %Y} 08:15:42 +0200", isoz=f"{day.isoformat()}T08:15:42Z", isooff=f"{day.isoformat()}T08:15:42+02:00",
             ics=f"{day:%Y%m%d}T081542Z", exif=f"{day:%Y:%m:%d} 08:15:42", apache=f"{day:%d/%b/%Y}:08:15:42 +0000", pdf=f"D:{day:%Y%m%d}081542+02'00'",
             syslog=f"{day:%b %d %Y} 08:15:42", gitdate=f"{day:%a %b} {day.day} 08:15:42 {day.year} +0200", wayback=f"{day:%Y%m%d}081542",
@@ -69,11 +69,11 @@ class DayForms(dict[str, Any]):
             minguodots=f"{day.year - 1911}.{day.month:02}.{day.day:02}", minguoslash=f"{day.year - 1911}/{day.month:02}/{day.day:02}", thaiyear=str(day.year + 543),
             thai=f"{format_date(day, 'd MMMM', 'th')} พ.ศ. {day.year + 543}", thaishort=f"{format_date(day, 'd MMM', 'th')} {day.year + 543}",
             persian=f"{jalali[2]} {jalali_months[jalali[1] - 1]} {jalali[0]}".translate(str.maketrans("0123456789", "۰۱۲۳۴۵۶۷۸۹")), persianslash=f"{jalali[0]}/{jalali[1]:02}/{jalali[2]:02}",
-            han="".join(_HAN[int(one)] for one in str(day.year)) + f"年{_han(day.month)}月{_han(day.day)}日", zhmonth=f"{day.year}年{day.month}月", juche=f"Juche {day.year - 1911} ({day.year})",
+            han="".join(_HAN[int(char)] for char in str(day.year)) + f"年{_han(day.month)}月{_han(day.day)}日", zhmonth=f"{day.year}年{day.month}月", juche=f"Juche {day.year - 1911} ({day.year})",
             spaced=" ".join(day.isoformat()), ohs=day.isoformat().replace("0", "O"), ells=day.isoformat().replace("1", "l"), under=f"{day:%Y_%m_%d}", tilde=f"{day:%d~%m~%Y}", middot=f"{day:%Y·%m·%d}",
-            entities="".join(f"&#{ord(one)};" for one in day.isoformat()), hexentities="".join(f"&#x{ord(one):x};" for one in format_date(day, "d MMMM yyyy", "en")),
-            softhyphens="\u00ad".join(format_date(day, "d MMMM yyyy", "en")), zerowidth="\u200b".join(day.isoformat()), bold="".join(chr(0x1D7CE + int(one)) if one.isdigit() else one for one in day.isoformat()),
-            circled="".join("⓪①②③④⑤⑥⑦⑧⑨"[int(one)] if one.isdigit() else one for one in day.isoformat()), tagged=f"<b>{day.day}</b> {day:%B} <i>{day.year}</i>", nextday=str(day.day + 1),
+            entities="".join(f"&#{ord(char)};" for char in day.isoformat()), hexentities="".join(f"&#x{ord(char):x};" for char in format_date(day, "d MMMM yyyy", "en")),
+            softhyphens="\u00ad".join(format_date(day, "d MMMM yyyy", "en")), zerowidth="\u200b".join(day.isoformat()), bold="".join(chr(0x1D7CE + int(char)) if char.isdigit() else char for char in day.isoformat()),
+            circled="".join("⓪①②③④⑤⑥⑦⑧⑨"[int(char)] if char.isdigit() else char for char in day.isoformat()), tagged=f"<b>{day.day}</b> {day:%B} <i>{day.year}</i>", nextday=str(day.day + 1),
         )  # fmt: skip
 
     def __missing__(self, name: str) -> str:

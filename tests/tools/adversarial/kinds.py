@@ -1,7 +1,7 @@
 # ruff: noqa: E501 (tables of wordings)
-"""Wordings of leaks and of clean texts by kind. A line of template is one text; `{prose}` is added where it is missing.
+"""Wordings of leaks and clean texts by kind. Each template is one text; `{prose}` is added if it is missing.
 
-Whole kinds only judge: no rule was made or changed after a look at what they hold.
+Whole kinds are used only for evaluation: no rule was written or changed because of their content.
 """
 
 ONLY_JUDGED = frozenset(
@@ -13,11 +13,11 @@ ONLY_JUDGED = frozenset(
 )  # fmt: skip
 
 UNDATED = frozenset(("told without a date",))
-"""Kinds that only reading tells."""
+"""Kinds that can only be recognized by reading."""
 ONLY_TUNED = frozenset(
     ("posts, mails and captions, to tune on", "quotes and periods, to tune on", "acts and words, to tune on")
 )
-"""Written so that the kinds that only judge need not be looked at."""
+"""Kinds for tuning, so that the evaluation kinds need not be read."""
 
 # Leaks by the words around the date. Placeholders: `DayForms` in dates_written.py.
 
@@ -161,7 +161,7 @@ LEAK_LIVING = (
     "https://example.org/rates?page=2", "https://example.org/hub/rates", "https://example.org/index.php?title=Central_bank", "https://wiki.example.org/Central_bank", "https://example.org/w/index.php?title=Bank&action=history", "https://example.fandom.com/wiki/Bank", "https://reader.example.org/read?u=https%3A%2F%2Fwww.worldometers.info%2F", "https://example.org/status", "https://example.org/changelog", "https://example.org/markets/quote/ACME", "https://example.org/timeline", "https://example.org/dashboard/rates", "https://de.wikibrief.org/wiki/Bank", "https://example.org/faq/rates-tracker", "https://example.org/weather/oslo/today", "https://old.reddit.com/r/economics/", "https://x.com/centralbank", "https://example.org/rss.xml", "https://example.org/sitemap.xml",
 )  # fmt: skip
 
-# Clean texts: what they name lies ahead, or is no date.
+# Clean texts: their dates are in the future, or are not dates.
 
 CLEAN = {
     "clean: agendas and fixtures": (

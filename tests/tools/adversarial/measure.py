@@ -1,7 +1,7 @@
-"""The stored texts of `foretell audit --filter`, and what the rules get wrong on them.
+"""The stored texts of `foretell audit --filter`, and the errors of the rules on them.
 
-`python -m tests.tools.adversarial.measure` stores the texts that the templates make and renews the table in the report;
-`--wrong` lists what the rules get wrong on the wordings they may be tuned on.
+`python -m tests.tools.adversarial.measure` generates and stores the texts and updates the table in the report.
+`--wrong` lists the errors of the rules on the wordings for tuning.
 """
 
 import asyncio
@@ -37,15 +37,15 @@ def table() -> str:
     """The tables of the study as Markdown, without a model."""
     result = asyncio.run(audit_filters(cast("Any", None), [RULES], None))
     lines = [result.text, ""]
-    for one in result.tables:
-        lines += [f"| {one.row_header} | " + " | ".join(each.label for each in one.columns) + " |"]
-        lines += ["|---|---|" + "---:|" * (len(one.columns) - 1)]
-        lines += [f"| {row.name} | " + " | ".join(map(str, row.values)) + " |" for row in one.rows] + [""]
+    for section in result.tables:
+        lines += [f"| {section.row_header} | " + " | ".join(column.label for column in section.columns) + " |"]
+        lines += ["|---|---|" + "---:|" * (len(section.columns) - 1)]
+        lines += [f"| {row.name} | " + " | ".join(map(str, row.values)) + " |" for row in section.rows] + [""]
     return "\n".join(lines).strip()
 
 
 def wrong(cases: list[LeakCase]) -> list[LeakCase]:
-    """What the rules get wrong where they may be tuned."""
+    """The errors of the rules on the wordings for tuning."""
     return [case for case in cases if case.part == "tuned" and case.dated and case.refused_by_rules() != case.leak]
 
 

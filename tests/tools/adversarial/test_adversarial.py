@@ -1,4 +1,4 @@
-"""The texts of `foretell audit --filter`: what is stored, and what the rules make of it beside no filter at all."""
+"""The stored texts of `foretell audit --filter`, and the verdicts of the rules without a content filter."""
 
 import json
 from datetime import timedelta
@@ -10,14 +10,14 @@ from tests.tools.adversarial.measure import BEGIN, END, PAGE, STORED, table
 from foretell import audit
 from foretell.questions.as_of import AsOf
 from foretell.studies.audit.leaks import ADDRESS, ASKED, LeakCase, leak_cases
-from foretell.tools.rules import FenceRules
+from foretell.tools.leakage_rules import LeakageRules
 from foretell.tools.tool import Refusal, SourceItem
 
 
-def test_rules_alone_stop_nine_leaks_in_ten_and_hardly_a_clean_text(
+def test_rules_alone_stop_90_percent_of_leaks_and_few_clean_texts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two clean texts in a hundred at most; the audit prints it by kind, and the docs say the same."""
+    """At most two percent of clean texts are stopped. The audit prints the shares by kind, as the docs do."""
     monkeypatch.setenv("FORETELL_HOME", str(tmp_path))
     mute = tmp_path / "mute.jsonl"
     mute.write_text('{"when": "", "text": "I cannot say."}\n', encoding="utf-8")
@@ -29,13 +29,13 @@ def test_rules_alone_stop_nine_leaks_in_ten_and_hardly_a_clean_text(
     for share in (judged["leaks with a date"], tuned["leaks with a date"]):
         assert int(share[0]) >= 0.9 * int(share[1])
     clean = [judged["clean texts"], tuned["clean texts"]]
-    assert sum(int(one[0]) for one in clean) <= 0.02 * sum(int(one[1]) for one in clean)
+    assert sum(int(counts[0]) for counts in clean) <= 0.02 * sum(int(counts[1]) for counts in clean)
     assert len(leak_cases()) > 3_000
     assert PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0].strip() == table()
 
 
-def test_texts_written_by_hand_stay_mended() -> None:
-    """Three sets that were written without a look at the rules, which were mended for them afterwards."""
+def test_handwritten_texts_are_judged_correctly() -> None:
+    """Three sets that were written without knowledge of the rules, which were improved for them afterwards."""
     lines = (Path(__file__).parent / "by_hand.jsonl").read_text(encoding="utf-8").splitlines()
     wrong: dict[bool, list[str]] = {True: [], False: []}
     rows = [json.loads(line) for line in lines]
@@ -49,8 +49,8 @@ def test_texts_written_by_hand_stay_mended() -> None:
     assert len(wrong[False]) <= 0.005 * (len(rows) - leaks), wrong[False]
 
 
-def test_lines_lists_tables_and_days_without_a_year_are_judged_by_their_layout() -> None:
-    """Texts in 40 languages, leaks and clean ones of the same layouts; the rules were tuned on them."""
+def test_lines_lists_tables_and_yearless_days_are_judged_by_layout() -> None:
+    """Leaks and clean texts with the same layouts in 40 languages. The rules were tuned on them."""
     lines = (Path(__file__).parent / "layouts.jsonl").read_text(encoding="utf-8").splitlines()
     wrong: dict[bool, list[str]] = {True: [], False: []}
     rows = [json.loads(line) for line in lines]
@@ -63,7 +63,7 @@ def test_lines_lists_tables_and_days_without_a_year_are_judged_by_their_layout()
             published=as_of.at - timedelta(days=20),
             dating="published",
         )
-        refused = isinstance(FenceRules(as_of=as_of, question=ASKED).admit(item, "web_search"), Refusal)
+        refused = isinstance(LeakageRules(as_of=as_of, question=ASKED).admit(item, "web_search"), Refusal)
         if refused != row["leak"]:
             wrong[row["leak"]].append(row["text"])
     leaks = sum(row["leak"] for row in rows)
@@ -71,7 +71,7 @@ def test_lines_lists_tables_and_days_without_a_year_are_judged_by_their_layout()
     assert len(wrong[False]) <= 0.02 * (len(rows) - leaks), wrong[False]
 
 
-def test_the_stored_texts_are_those_that_the_templates_make() -> None:
+def test_stored_texts_match_the_templates() -> None:
     pytest.importorskip("babel", reason="writes dates in many languages")
     from tests.tools.adversarial.cases import all_cases
     from tests.tools.adversarial.dates_written import PROSE

@@ -1,4 +1,4 @@
-"""Run by a test as another user: the probes and some of the worst attacks, and what became of them as JSON."""
+"""Run by a test as another user: runs the probes and some of the worst attacks, and prints the results as JSON."""
 
 import asyncio
 import json
@@ -9,8 +9,9 @@ from typing import Any
 from tests.tools.notebook.conftest import TIGHT
 from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES
 
-from foretell.questions import AsOf
-from foretell.tools.notebook import KernelPool, open_notebook
+from foretell.questions.as_of import AsOf
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.session import open_notebook
 
 CUTOFF = AsOf.day("2025-10-26")
 WORST = {

@@ -1,4 +1,4 @@
-"""What the tests of notebooks share: a loop in its own thread, pools on it, and things of the host to be spared."""
+"""Fixtures of the notebook tests: an event loop in its own thread, kernel pools, and canaries on the host."""
 
 import asyncio
 import os
@@ -14,7 +14,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from foretell.tools.notebook import MIB, KernelLimits, KernelPool, SandboxUnavailable, check_sandbox
+from foretell.tools.notebook.limits import MIB, KernelLimits
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.sandbox import SandboxUnavailable
+from foretell.tools.notebook.sandbox_check import check_sandbox
 
 T = TypeVar("T")
 TIGHT = KernelLimits(
@@ -25,14 +28,14 @@ TIGHT = KernelLimits(
     disk_bytes=24 * MIB,
     disk_entries=2_000,
     tmp_bytes=16 * MIB,
-    cell_seconds=10.0,
+    trial_seconds=10.0,
     grace_seconds=0.5,
     cpu_seconds=60,
 )
 
 
 class Loop:
-    """Runs on while tests come and go, so that warm kernels get warm."""
+    """An event loop that runs during all tests, so that kernels can start in advance."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -57,7 +60,7 @@ def loop() -> Iterator[Loop]:
 
 @pytest.fixture(scope="session")
 def sandboxed(loop: Loop) -> None:
-    """Skips, saying why, where notebooks cannot be confined."""
+    """Skip a test, with the reason, if notebooks cannot be sandboxed."""
     pytest.importorskip("ipykernel")
     try:
         loop.run(check_sandbox(KernelLimits()))
@@ -67,7 +70,7 @@ def sandboxed(loop: Loop) -> None:
 
 @pytest.fixture(scope="session")
 def tight_pool(loop: Loop, sandboxed: None) -> Iterator[KernelPool]:
-    """Kernels that are soon out of everything."""
+    """Kernels with low limits."""
     pool = loop.run(KernelPool(warm=2, most=2, limits=TIGHT, preload=()).__aenter__())
     yield pool
     loop.run(pool.__aexit__(None, None, None))
@@ -82,7 +85,7 @@ def roomy_pool(loop: Loop, sandboxed: None) -> Iterator[KernelPool]:
 
 
 class Canaries:
-    """A secret, a server, sockets and a process of the host. None of them may be touched."""
+    """A secret, a server, sockets and a process on the host that notebooks must not reach."""
 
     def __init__(self, folder: Path, name: str = "host") -> None:
         self.secret = folder / "secret.txt"
@@ -110,7 +113,7 @@ class Canaries:
 
     @property
     def names(self) -> dict[str, str]:
-        """What attacks are told of the host, by the name under which they ask for it."""
+        """Facts about the host that attacks can use, by name."""
         return {
             "port": str(self.port),
             "secret!r": repr(str(self.secret)),
@@ -140,7 +143,7 @@ class Canaries:
 @pytest.fixture(scope="session")
 def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canaries]:
     os.environ["FORETELL_CANARY_KEY"] = "sk-canary"
-    found = Canaries(tmp_path_factory.mktemp("host"))
-    yield found
-    found.close()
+    host = Canaries(tmp_path_factory.mktemp("host"))
+    yield host
+    host.close()
     del os.environ["FORETELL_CANARY_KEY"]

@@ -1,7 +1,7 @@
-"""Notebooks that try to get out, to look in, or to bring everything down. None of them may succeed.
+"""Notebooks that try to escape, to read host data, or to exhaust resources. None of them may succeed.
 
-`PROBES` leave their kernel as it was, so that they can share one. `DESTROYERS` need a kernel of their own. An attack
-that works prints ESCAPED. `{…}` stands for things of the host that a notebook is told, to make it as hard as can be.
+`PROBES` do not damage their kernel, so that they can share one. `DESTROYERS` need their own kernels. An attack that
+succeeds prints ESCAPED. `{…}` is replaced by facts about the host, which make the attacks stronger.
 """
 
 import platform
@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from foretell.tools.notebook import CellResult, PythonCell
+from foretell.tools.notebook.notebook import PythonCell
 from foretell.tools.notebook.sandbox import ARCHITECTURES, DENIED
+from foretell.tools.notebook.session import CellResult
 
 TOOLS = '''
 import ctypes, errno, os, socket, subprocess, sys, threading, time
@@ -46,19 +47,19 @@ def connect(family, kind, address):
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """A notebook of one cell, and what its report must say."""
+    """A notebook with one cell, and the expected report."""
 
     name: str
     code: str
     says: str
     """A pattern for the whole report."""
     how: str = "done"
-    """How its cell must end, where there is a choice separated by a bar."""
+    """The expected endings of its cell, separated by a bar."""
     seconds: float = 20.0
-    """What it is given; little where it is time that ends it."""
+    """The time limit of the cell; short for attacks that never end."""
 
     def cell(self, names: Mapping[str, str]) -> PythonCell:
-        """Its code, with things of the host by name."""
+        """Return its code with the facts about the host filled in."""
         place = ARCHITECTURES.get(platform.machine(), (0, 0))[0]
         code = self.code.replace("{syscalls}", repr({name: numbers[place] for name, numbers in DENIED.items()}))
         for name, value in names.items():
@@ -66,10 +67,10 @@ class Attack:
         return PythonCell(source=TOOLS + code)
 
     def fault(self, result: CellResult) -> str | None:
-        """What is wrong with how it ended: it got out, ended otherwise, or its report does not say how."""
-        held = "ESCAPED" not in result.report and result.how in self.how.split("|")
-        said = re.search(self.says, result.report, re.DOTALL)
-        return None if held and said else f"{result.how}: {result.report[:2_000]}"
+        """Return what is wrong: it escaped, ended in another way, or its report does not match; else None."""
+        contained = "ESCAPED" not in result.report and result.how in self.how.split("|")
+        reported = re.search(self.says, result.report, re.DOTALL)
+        return None if contained and reported else f"{result.how}: {result.report[:2_000]}"
 
 
 NETWORK = (

@@ -1,4 +1,4 @@
-"""Every source keeps to the cutoff, whatever it is asked and whatever it has."""
+"""Endpoints return only data known at the cutoff."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -7,26 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.tools.doubles import CUTOFF, Engine, Judge, Numbers, Prices, at, fenced
+from tests.tools.doubles import CUTOFF, Engine, Judge, Numbers, Prices, at, filtered
 from tests.tools.doubles import series as known
 
-from foretell.data.markets import PricePoint, PricesUnavailable
-from foretell.data.search import SearchHit
-from foretell.data.series import SeriesInMemory, SeriesUnavailable
-from foretell.questions import AsOf, InputError, LeakBlocked, SeriesRef, TraceEvent
-from foretell.tools import FencedTools, LeakRefused, ToolFailed, WebSearch
-from foretell.tools.notebook import (
+from foretell.data.markets.market import PricePoint, PricesUnavailable
+from foretell.data.search.engine import SearchHit
+from foretell.data.series.series import SeriesInMemory, SeriesUnavailable
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+from foretell.questions.question import SeriesRef
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.leakage_filter import FilteredTools
+from foretell.tools.notebook.endpoints import (
     Endpoint,
     LocalFile,
     check_parameters,
     days_ahead_endpoint,
     describe_endpoint,
-    fenced_tool_endpoint,
+    filtered_tool_endpoint,
     journaled_endpoint,
     local_files_endpoint,
     market_prices_endpoint,
     series_endpoint,
 )
+from foretell.tools.tool import LeakRefused, ToolFailed
+from foretell.tools.web import WebSearch
 
 ROWS = {"2025-10-24": 1.0, "2025-10-25": 2.0, "2025-10-26": 3.0, "2025-10-27": 4.0}
 LIVE = AsOf.day("2025-10-26", mode="live")
@@ -37,8 +42,8 @@ def call(endpoint: Endpoint, params: Mapping[str, Any], as_of: AsOf = CUTOFF) ->
 
 
 def series(**options: Any) -> Endpoint:
-    given: dict[str, Any] = {"source": Numbers(rows=ROWS), "providers": {"fred": "ids such as DGS10"}}
-    return series_endpoint(**{**given, **options})
+    defaults: dict[str, Any] = {"source": Numbers(rows=ROWS), "providers": {"fred": "ids such as DGS10"}}
+    return series_endpoint(**{**defaults, **options})
 
 
 FRED = {"provider": "fred", "id": "DGS10"}
@@ -46,20 +51,20 @@ FRED = {"provider": "fred", "id": "DGS10"}
 
 def test_a_series_ends_at_the_cutoff() -> None:
     events: list[TraceEvent] = []
-    found = call(series(emit=events.append), FRED)
-    assert found["rows"] == [{"date": day, "value": value} for day, value in list(ROWS.items())[:3]]
+    answer = call(series(emit=events.append), FRED)
+    assert answer["rows"] == [{"date": day, "value": value} for day, value in list(ROWS.items())[:3]]
     assert [event.reason for event in events if isinstance(event, LeakBlocked)] == [
         "1 points of fred/DGS10 after the cutoff"
     ]
 
 
-def test_days_can_be_chosen_but_not_those_to_come() -> None:
-    found = call(series(), {**FRED, "start": "2025-10-25", "end": "2030-01-01"})
-    assert [row["date"] for row in found["rows"]] == ["2025-10-25", "2025-10-26"]
+def test_days_can_be_chosen_up_to_the_cutoff() -> None:
+    answer = call(series(), {**FRED, "start": "2025-10-25", "end": "2030-01-01"})
+    assert [row["date"] for row in answer["rows"]] == ["2025-10-25", "2025-10-26"]
     assert call(series(), {**FRED, "end": "2025-10-24"})["rows"] == [{"date": "2025-10-24", "value": 1.0}]
 
 
-def test_a_corrected_series_is_refused_in_a_backtest() -> None:
+def test_revised_series_is_refused_in_a_backtest() -> None:
     corrected = Numbers(rows=ROWS, revised=True)
     with pytest.raises(LeakRefused, match="corrected later"):
         call(series(source=corrected), FRED)
@@ -70,7 +75,7 @@ def test_a_corrected_series_is_refused_in_a_backtest() -> None:
     assert call(series(source=corrected, allow_revised=frozenset({"fred"})), FRED)["rows"]
 
 
-def test_series_that_are_not_there() -> None:
+def test_missing_series_and_providers_fail() -> None:
     with pytest.raises(ToolFailed, match="no provider 'x'; providers: fred"):
         call(series(), {"provider": "x", "id": "y"})
     with pytest.raises(ToolFailed, match="Nothing of the series was known"):
@@ -90,8 +95,8 @@ MARKET = {"platform": "polymarket", "id": "0x1"}
 
 def test_prices_end_at_the_cutoff() -> None:
     points = [PricePoint(at=at("2025-10-28"), p=0.9), PricePoint(at=at("2025-10-20"), p=0.4)]
-    found = call(prices(points), {**MARKET, "days": 10_000})
-    assert found == {**MARKET, "rows": [{"at": "2025-10-20T09:00:00+00:00", "p": 0.4}]}
+    answer = call(prices(points), {**MARKET, "days": 10_000})
+    assert answer == {**MARKET, "rows": [{"at": "2025-10-20T09:00:00+00:00", "p": 0.4}]}
     with pytest.raises(ToolFailed, match="no price was known"):
         call(prices(points[:1]), MARKET)
     with pytest.raises(ToolFailed, match="no platform 'x'"):
@@ -109,32 +114,32 @@ HITS = [
 ]
 
 
-def searching(**options: Any) -> tuple[FencedTools, list[TraceEvent]]:
+def searching(**options: Any) -> tuple[FilteredTools, list[TraceEvent]]:
     judge = Judge(lambda title, text, cutoff: "Outcome" not in title)
-    return fenced(WebSearch(engine=Engine(hits=HITS)), model=judge, **options)
+    return filtered(WebSearch(engine=Engine(hits=HITS)), model=judge, **options)
 
 
-def test_a_notebook_sees_of_a_search_what_an_agent_would() -> None:
+def test_search_endpoint_returns_only_admitted_results() -> None:
     toolbox, events = searching()
-    endpoint = fenced_tool_endpoint(toolbox)
+    endpoint = filtered_tool_endpoint(toolbox)
     assert endpoint.path == "/search/web"
     assert "query (text, needed)" in describe_endpoint(endpoint)
-    found = call(endpoint, {"query": "bill"})
-    assert [row["title"] for row in found["rows"]] == ["Old news"]
-    assert found["rows"][0]["published"].startswith("2025-10-20")
+    answer = call(endpoint, {"query": "bill"})
+    assert [row["title"] for row in answer["rows"]] == ["Old news"]
+    assert answer["rows"][0]["published"].startswith("2025-10-20")
     assert {event.layer for event in events if isinstance(event, LeakBlocked)} == {"date", "content"}
 
 
-def test_a_search_of_a_later_day_is_closed() -> None:
+def test_search_endpoint_with_a_later_cutoff_is_closed() -> None:
     toolbox, _ = searching(as_of=AsOf.day("2026-01-01"))
     with pytest.raises(ToolFailed, match="later cutoff"):
-        call(fenced_tool_endpoint(toolbox), {"query": "bill"})
+        call(filtered_tool_endpoint(toolbox), {"query": "bill"})
 
 
-def test_a_search_that_fails_says_what_the_fence_says() -> None:
-    toolbox, _ = fenced(WebSearch(engine=Engine(hits=[], filters_dates=False)))
+def test_failed_search_returns_the_message_of_the_leakage_filter() -> None:
+    toolbox, _ = filtered(WebSearch(engine=Engine(hits=[], filters_dates=False)))
     with pytest.raises(ToolFailed, match="Searching is not possible"):
-        call(fenced_tool_endpoint(toolbox), {"query": "bill"})
+        call(filtered_tool_endpoint(toolbox), {"query": "bill"})
 
 
 @pytest.fixture
@@ -154,18 +159,18 @@ def tables(tmp_path: Path) -> Endpoint:
 
 
 def test_rows_of_a_table_end_at_the_cutoff(tables: Endpoint) -> None:
-    found = call(tables, {"name": "polls"})
-    assert found["columns"] == ["day", "share", "note"]
-    assert found["rows"] == [
+    answer = call(tables, {"name": "polls"})
+    assert answer["columns"] == ["day", "share", "note"]
+    assert answer["rows"] == [
         {"day": "2025-10-25", "share": 41.5, "note": "ok"},
         {"day": "2025-10-26T10:00:00Z", "share": 7, "note": None},
     ]
-    assert found["more"] is False
+    assert answer["more"] is False
     assert len(call(tables, {"name": "polls"}, AsOf.day("2026-01-01"))["rows"]) == 3
 
 
-def test_words_of_a_table_stand_behind_the_same_rules_as_a_page(tmp_path: Path) -> None:
-    """The day of a row says nothing of a note beside it that was written later, nor of columns of days to come."""
+def test_texts_in_a_table_are_filtered_like_pages(tmp_path: Path) -> None:
+    """A row with an earlier date may contain a note written later, and a column may be that of a future day."""
     lines = [
         "day,note,deadline,2025-10-20,2025-12-01",
         "2025-10-01,quiet,2026-01-31,1,9",
@@ -182,15 +187,15 @@ def test_words_of_a_table_stand_behind_the_same_rules_as_a_page(tmp_path: Path) 
     endpoint = local_files_endpoint(
         tmp_path, notes=LocalFile(path=Path("notes.csv"), meaning="notes", date_column="day")
     )
-    found = call(endpoint, {"name": "notes"})
-    assert found["columns"] == ["day", "note", "deadline", "2025-10-20"]
-    assert [row["day"][-2:] for row in found["rows"]] == ["01", "06", "08"]
-    assert found["rows"][0]["deadline"] == "2026-01-31"
+    answer = call(endpoint, {"name": "notes"})
+    assert answer["columns"] == ["day", "note", "deadline", "2025-10-20"]
+    assert [row["day"][-2:] for row in answer["rows"]] == ["01", "06", "08"]
+    assert answer["rows"][0]["deadline"] == "2026-01-31"
     assert len(call(endpoint, {"name": "notes"}, LIVE)["rows"]) == 9
     assert len(call(endpoint, {"name": "notes", "offset": 1}, CUTOFF)["rows"]) == 2
 
 
-def test_tables_without_dates_need_a_day_in_a_backtest(tables: Endpoint) -> None:
+def test_undated_tables_need_a_publication_day_in_a_backtest(tables: Endpoint) -> None:
     assert call(tables, {"name": "codes"})["rows"][0] == {"code": "007", "name": "Bond"}
     assert call(tables, {"name": "undated"}, LIVE)["rows"]
     with pytest.raises(ToolFailed, match="no table 'undated'; tables: polls, codes"):
@@ -215,7 +220,7 @@ def test_names_never_become_paths(tables: Endpoint, name: str) -> None:
         call(tables, {"name": name})
 
 
-def test_files_must_lie_in_their_folder(tmp_path: Path) -> None:
+def test_files_must_be_inside_their_folder(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()
     (tmp_path / "secret.csv").write_text("a\n1\n", encoding="utf-8")
@@ -228,7 +233,7 @@ def test_files_must_lie_in_their_folder(tmp_path: Path) -> None:
 
 
 class Journal:
-    """Keeps what was produced first."""
+    """Stores the first result of each key."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
@@ -239,13 +244,17 @@ class Journal:
         return self.kept[key]
 
 
-def test_answers_and_failures_are_the_same_in_a_replay() -> None:
+def test_endpoint_answers_and_failures_are_replayed() -> None:
     journal = Journal()
-    kept = journaled_endpoint(series(), journal=journal)
+    journaled = journaled_endpoint(series(), journal=journal)
     empty = journaled_endpoint(series(source=Numbers(rows={})), journal=journal)
-    first = call(kept, FRED)
+    first = call(journaled, FRED)
     assert call(empty, FRED) == first
-    assert (kept.path, kept.parameters, kept.documentation) == (empty.path, empty.parameters, empty.documentation)
+    assert (journaled.path, journaled.parameters, journaled.documentation) == (
+        empty.path,
+        empty.parameters,
+        empty.documentation,
+    )
     refused = journaled_endpoint(series(source=Numbers(rows=ROWS, revised=True)), journal=journal, scope="b")
     broken = journaled_endpoint(series(source=SeriesInMemory(series={})), journal=journal, scope="c")
     for _ in range(2):
@@ -257,7 +266,7 @@ def test_answers_and_failures_are_the_same_in_a_replay() -> None:
     assert len(journal.kept) == 3
 
 
-def test_a_notebook_reads_what_was_known_of_the_days_ahead() -> None:
+def test_days_ahead_endpoint_returns_what_was_known() -> None:
     class Foreseeing:
         async def fetch(self, ref: SeriesRef, as_of: AsOf) -> Any:
             raise SeriesUnavailable("no numbers")
@@ -266,8 +275,8 @@ def test_a_notebook_reads_what_was_known_of_the_days_ahead() -> None:
             return (f"warm after {as_of.at.date()}",)
 
     endpoint = days_ahead_endpoint(Foreseeing(), {"open_meteo": "weather"})
-    asked = {"provider": "open_meteo", "id": "x"}
-    answer = asyncio.run(endpoint.call(asked, AsOf.day("2026-05-01")))
-    assert answer == {**asked, "lines": ["warm after 2026-05-01"]}
+    params = {"provider": "open_meteo", "id": "x"}
+    answer = asyncio.run(endpoint.call(params, AsOf.day("2026-05-01")))
+    assert answer == {**params, "lines": ["warm after 2026-05-01"]}
     with pytest.raises(ToolFailed, match="no provider"):
         asyncio.run(endpoint.call({"provider": "y", "id": "x"}, AsOf.day("2026-05-01")))

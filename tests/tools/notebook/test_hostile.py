@@ -1,4 +1,4 @@
-"""Every hostile notebook is contained, the host is unharmed, and the report says clearly how it ended."""
+"""Hostile notebooks are contained, the host is unharmed, and the report describes how the cell ended."""
 
 import re
 import subprocess
@@ -11,8 +11,9 @@ from tests.tools.notebook.conftest import Canaries, Loop
 from tests.tools.notebook.hostile_notebooks import DESTROYERS, PROBES, Attack
 from tests.tools.notebook.test_outputs import assert_inert
 
-from foretell.questions import AsOf
-from foretell.tools.notebook import CellResult, KernelPool, NotebookSession, open_notebook
+from foretell.questions.as_of import AsOf
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.session import CellResult, NotebookSession, open_notebook
 from foretell.tools.notebook.watchdog import descendants, is_running
 
 CUTOFF = AsOf.day("2025-10-26")
@@ -20,7 +21,7 @@ CUTOFF = AsOf.day("2025-10-26")
 
 @pytest.fixture(scope="module")
 def shared(loop: Loop, roomy_pool: KernelPool) -> Iterator[NotebookSession]:
-    """One notebook for all attacks that leave their kernel alone."""
+    """One notebook for all attacks that do not damage their kernel."""
     opening = open_notebook(roomy_pool, CUTOFF)
     yield loop.run(opening.__aenter__())
     loop.run(opening.__aexit__(None, None, None))
@@ -70,16 +71,16 @@ def test_attacks_would_succeed_without_a_sandbox(
     attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORETELL_CANARY_KEY", "sk-canary")
-    found = Canaries(tmp_path, name="outside")
+    canaries = Canaries(tmp_path, name="outside")
     try:
-        source = attack.cell(found.names).source
+        source = attack.cell(canaries.names).source
         done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
     finally:
-        found.close()
+        canaries.close()
     assert "ESCAPED" in done.stdout
 
 
-def test_there_are_enough_of_them() -> None:
+def test_number_of_attacks_is_large_enough() -> None:
     assert len(PROBES) + len(DESTROYERS) >= 40
     names = [attack.name for attack in (*PROBES, *DESTROYERS)]
     assert len(set(names)) == len(names)

@@ -1,4 +1,4 @@
-"""What hostile notebooks leave behind for the host to stumble over: files, sockets, processes."""
+"""Files, sockets and processes left behind by hostile notebooks."""
 
 import asyncio
 import os
@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from tests.tools.notebook.conftest import Canaries, Loop
 
-from foretell.questions import AsOf
-from foretell.tools.notebook import CellResult, KernelPool, PythonCell, open_notebook
+from foretell.questions.as_of import AsOf
+from foretell.tools.notebook.notebook import PythonCell
+from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.process import PREFIX, CollectedFiles, sweep
+from foretell.tools.notebook.session import CellResult, open_notebook
 from foretell.tools.notebook.watchdog import descendants, is_running
 
 CUTOFF = AsOf.day("2025-10-26")
@@ -51,12 +53,21 @@ os.mkdir('closed'); os.chmod('closed', 0)
 open('bad \\udcff name', 'w').write('n')
 print('done')
 """
-    (result,), found = run(loop, tight_pool, attack)
+    (result,), collected = run(loop, tight_pool, attack)
     assert result.ok, result.report
-    wanted = {"a/b/c/deep.txt": b"deep", "bad ? name": b"n"}
-    assert wanted.items() <= found.files.items()
-    assert {"secret.txt", "folder", "environment", "inner", "pipe", "door", "honest.csv", "twin"} <= found.left.keys()
-    assert not any(b"secret" in content or b"canary" in content for content in found.files.values())
+    expected = {"a/b/c/deep.txt": b"deep", "bad ? name": b"n"}
+    assert expected.items() <= collected.files.items()
+    assert {
+        "secret.txt",
+        "folder",
+        "environment",
+        "inner",
+        "pipe",
+        "door",
+        "honest.csv",
+        "twin",
+    } <= collected.skipped.keys()
+    assert not any(b"secret" in content or b"canary" in content for content in collected.files.values())
     canaries.check()
 
 
@@ -105,11 +116,11 @@ def test_daemons_end_with_their_notebook(last: str, tight_pool: KernelPool, loop
 
 HOST = """
 import asyncio, sys
-from foretell.questions import AsOf
-from foretell.tools.notebook import PythonCell
-from foretell.tools.notebook import KernelPool
+from foretell.questions.as_of import AsOf
+from foretell.tools.notebook.notebook import PythonCell
+from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.process import PREFIX, sweep
-from foretell.tools.notebook import open_notebook
+from foretell.tools.notebook.session import open_notebook
 
 async def main():
     async with KernelPool(warm=1, preload=()) as pool, open_notebook(pool, AsOf.day("2025-10-26")) as session:
@@ -123,14 +134,14 @@ asyncio.run(main())
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A place for temporary files whose path is short and open."""
+    """A directory for temporary files with a short path that all users can traverse."""
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         Path(name).chmod(0o755)
         yield Path(name)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_outlives_a_host_that_is_killed(
+def test_killed_host_leaves_no_processes_and_directories(
     number: int, sandboxed: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = {**os.environ, "TMPDIR": str(folder)}
@@ -150,17 +161,17 @@ def test_nothing_outlives_a_host_that_is_killed(
         time.sleep(0.05)
     assert not any(map(is_running, inside))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    left = list(folder.glob(f"{PREFIX}*"))
-    assert len(left) >= 2
+    leftovers = list(folder.glob(f"{PREFIX}*"))
+    assert len(leftovers) >= 2
     sweep()
-    assert len(list(folder.iterdir())) == len(left), "they are too young"
-    for path in left:
+    assert len(list(folder.iterdir())) == len(leftovers), "they are too young"
+    for path in leftovers:
         os.utime(path, (0, 0))
     sweep()
     assert list(folder.iterdir()) == []
 
 
-def test_a_dead_kernel_takes_nothing_with_it(tight_pool: KernelPool, loop: Loop) -> None:
+def test_dead_kernel_does_not_lose_earlier_cells(tight_pool: KernelPool, loop: Loop) -> None:
     async def running() -> list[Any]:
         async with open_notebook(tight_pool, CUTOFF) as session:
             await session.run([PythonCell(source="x = 5"), PythonCell(source="1 / 0")])
@@ -176,11 +187,11 @@ def test_a_dead_kernel_takes_nothing_with_it(tight_pool: KernelPool, loop: Loop)
     assert [attempt.source for attempt in notebook.cells[-1].attempts] == ["1 / 0", "import os; os._exit(1)"]
 
 
-def test_the_working_directory_is_nobody_elses(tight_pool: KernelPool, loop: Loop) -> None:
+def test_working_directory_is_private(tight_pool: KernelPool, loop: Loop) -> None:
     async def running() -> tuple[Path, set[str]]:
         async with open_notebook(tight_pool, CUTOFF) as session:
             run = session._kernel.run  # pyright: ignore[reportPrivateUsage]
-            return run.top, {oct(path.stat().st_mode & 0o777) for path in (run.work, run.wire, run.api)}
+            return run.top, {oct(path.stat().st_mode & 0o777) for path in (run.work, run.sockets, run.api)}
 
     top, modes = loop.run(running())
     assert modes == {"0o700"}

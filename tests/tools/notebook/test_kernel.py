@@ -7,19 +7,12 @@ from pathlib import Path
 import pytest
 from tests.tools.notebook.conftest import Loop
 
-from foretell.tools.notebook import (
-    DisplayOutput,
-    ErrorOutput,
-    ExecutionEnd,
-    Kernel,
-    KernelLimits,
-    KernelPool,
-    Output,
-    OutputCaps,
-    SandboxUnavailable,
-    StreamOutput,
-)
+from foretell.tools.notebook.kernel import ExecutionEnd, Kernel
+from foretell.tools.notebook.limits import KernelLimits, OutputCaps
+from foretell.tools.notebook.notebook import DisplayOutput, ErrorOutput, Output, StreamOutput
+from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.process import new_run, remove_directory
+from foretell.tools.notebook.sandbox import SandboxUnavailable
 
 Events = list[Output | ExecutionEnd]
 
@@ -41,7 +34,7 @@ def run(loop: Loop, kernel: Kernel, source: str, seconds: float = 60.0) -> Event
 
 
 def count(loop: Loop, kernel: Kernel) -> int:
-    """The number of an execution that is made to learn it: tests share a kernel and come in any order."""
+    """Run a cell and return its execution count. Tests share a kernel and run in any order."""
     (ended,) = run(loop, kernel, "pass")
     assert isinstance(ended, ExecutionEnd)
     assert ended.count is not None
@@ -69,7 +62,7 @@ def test_executions_are_counted_and_share_their_variables(loop: Loop, kernel: Ke
     assert ended.count == before + 2
 
 
-def test_tables_and_figures(loop: Loop, kernel: Kernel) -> None:
+def test_tables_and_figures_are_displayed(loop: Loop, kernel: Kernel) -> None:
     before = count(loop, kernel)
     table, ended = run(loop, kernel, "import pandas\npandas.DataFrame({'a': [1, 2]})")
     assert isinstance(table, DisplayOutput)
@@ -104,7 +97,7 @@ def test_a_cell_out_of_time_is_interrupted_and_variables_stay(loop: Loop, kernel
     assert run(loop, kernel, "kept")[0] == DisplayOutput(text="'kept'", result=True)
 
 
-def test_await_works_and_so_do_threads_and_processes(loop: Loop, kernel: Kernel) -> None:
+def test_await_threads_and_processes_work(loop: Loop, kernel: Kernel) -> None:
     assert run(loop, kernel, "import asyncio\nawait asyncio.sleep(0, 5)")[0] == DisplayOutput(text="5", result=True)
     code = "import subprocess\nprint(subprocess.run(['echo', 'child'], capture_output=True, text=True).stdout)"
     assert run(loop, kernel, code)[0] == StreamOutput(stream="stdout", text="child\n\n")
@@ -115,7 +108,7 @@ list(ThreadPoolExecutor(4).map(abs, [-1, -2]))
     assert run(loop, kernel, code)[0] == DisplayOutput(text="[1, 2]", result=True)
 
 
-def test_files_can_be_written_and_a_temporary_place_exists(loop: Loop, kernel: Kernel) -> None:
+def test_files_and_temporary_files_can_be_written(loop: Loop, kernel: Kernel) -> None:
     code = """
 import tempfile
 with tempfile.TemporaryFile() as file: file.write(b'y')
@@ -127,7 +120,7 @@ open('a.txt').read()
     assert kernel.memory > 10_000_000
 
 
-def test_a_dead_kernel_says_so_ever_after(loop: Loop, tight_pool: KernelPool) -> None:
+def test_dead_kernel_reports_its_exit_for_every_cell(loop: Loop, tight_pool: KernelPool) -> None:
     async def dying() -> list[Events]:
         kernel = await tight_pool.take()
         try:
@@ -141,7 +134,7 @@ def test_a_dead_kernel_says_so_ever_after(loop: Loop, tight_pool: KernelPool) ->
     assert second == [dead]
 
 
-def test_a_cell_that_is_given_up_makes_its_kernel_unusable(loop: Loop, tight_pool: KernelPool) -> None:
+def test_abandoned_cell_makes_its_kernel_unusable(loop: Loop, tight_pool: KernelPool) -> None:
     async def giving_up() -> tuple[str | None, bool]:
         kernel = await tight_pool.take()
 
@@ -159,7 +152,7 @@ def test_a_cell_that_is_given_up_makes_its_kernel_unusable(loop: Loop, tight_poo
     assert loop.run(giving_up()) == ("the cell was given up", False)
 
 
-def test_a_kernel_that_cannot_start_tells_why(loop: Loop, sandboxed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_kernel_start_reports_the_reason(loop: Loop, sandboxed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foretell.tools.notebook.kernel.kernel_program", lambda *_, **__: ["/bin/sh", "-c", "oops"])
 
     async def starting() -> None:
@@ -169,9 +162,7 @@ def test_a_kernel_that_cannot_start_tells_why(loop: Loop, sandboxed: None, monke
         loop.run(starting())
 
 
-def test_a_kernel_that_never_answers_is_not_waited_for(
-    loop: Loop, sandboxed: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unresponsive_kernel_start_times_out(loop: Loop, sandboxed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foretell.tools.notebook.kernel.kernel_program", lambda *_, **__: ["/bin/sleep", "60"])
 
     async def starting() -> None:
@@ -181,13 +172,13 @@ def test_a_kernel_that_never_answers_is_not_waited_for(
         loop.run(starting())
 
 
-def test_socket_paths_are_short_wherever_temporary_files_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_socket_paths_are_short_for_any_temporary_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     long = tmp_path / ("x" * 90)
     long.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(long))
     directory = new_run(None)
     try:
-        assert len(str(directory.wire / "kernel-5")) <= 103
+        assert len(str(directory.sockets / "kernel-5")) <= 103
         assert list(long.iterdir()) == []
     finally:
         remove_directory(directory.top)

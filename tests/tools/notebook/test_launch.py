@@ -1,4 +1,4 @@
-"""What runs inside, as far as it can be tried outside: cutting, and limits in a process of its own."""
+"""The kernel launcher, tested outside of a sandbox: cutting of output, and limits in a separate process."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ def message(kind: str, cell: str = "c", **content: Any) -> dict[str, Any]:
     return {"header": {"msg_type": kind}, "parent_header": {"msg_id": cell}, "content": content}
 
 
-def test_long_texts_keep_their_ends() -> None:
+def test_long_texts_are_cut_in_the_middle() -> None:
     assert cut("abc", 3) == "abc"
     assert cut("a" * 100 + "b" * 100, 30) == "a" * 20 + "\n[170 characters left out]\n" + "b" * 10
     assert cut("\ud800", 5) == "?"
@@ -27,24 +27,24 @@ def test_every_kind_of_output_is_cut() -> None:
     printed = message("stream", text="x" * 10_000)
     cutter.cut(printed)
     assert len(printed["content"]["text"]) < 400
-    shown = message(
+    display = message(
         "display_data",
         data={"text/html": "h" * 51, "image/png": "i" * 4_200, "text/latex": "ok", "application/json": {}},
     )
-    cutter.cut(shown)
-    assert set(shown["content"]["data"]) == {"text/latex", "text/plain"}
+    cutter.cut(display)
+    assert set(display["content"]["data"]) == {"text/latex", "text/plain"}
     failed = message("error", ename="E", evalue="v" * 50_000, traceback=["l" * 50_000] * 100)
     cutter.cut(failed)
     assert len(json.dumps(failed)) < 2_000_000
     assert len(failed["content"]["traceback"]) == 60
 
 
-def test_a_cell_that_never_ends_is_cut_off_and_the_next_begins_anew() -> None:
+def test_endless_output_is_cut_off_for_one_cell_only() -> None:
     cutter = OutputCutter(CAPS)
     assert [cutter.full(message("display_data", data={})) for _ in range(21)] == [False] * 20 + [True]
     printed = [message("stream", text="x") for _ in range(201)]
-    assert [cutter.full(one) for one in printed] == [False] * 200 + [True]
-    assert [one["content"]["text"] for one in printed[198:200]] == ["x", "\n[further output left out]\n"]
+    assert [cutter.full(output) for output in printed] == [False] * 200 + [True]
+    assert [output["content"]["text"] for output in printed[198:200]] == ["x", "\n[further output left out]\n"]
     assert not cutter.full(message("execute_result", data={}))
     assert not cutter.full(message("stream", cell="d", text="x"))
     for _ in range(10):
@@ -52,7 +52,7 @@ def test_a_cell_that_never_ends_is_cut_off_and_the_next_begins_anew() -> None:
     assert cutter.full(message("stream", cell="d", text="x"))
 
 
-def test_limits_are_hard_and_never_rise() -> None:
+def test_limits_cannot_be_raised() -> None:
     code = f"""
 import resource, sys
 sys.path.insert(0, {str(Path(kernel_launcher.__file__).parent)!r})

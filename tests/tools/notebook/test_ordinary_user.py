@@ -1,4 +1,4 @@
-"""The sandbox holds for an ordinary user just as it does for root."""
+"""The sandbox contains attacks for an ordinary user as well as for root."""
 
 import json
 import os
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_attacks_are_contained_for_an_ordinary_user(sandboxed: None, canaries: Canaries) -> None:
     with tempfile.TemporaryDirectory() as stage:
-        # Whoever is an ordinary user already stays so.
+        # An ordinary user needs no switch.
         change = becoming(NOBODY, (*python_environment(), ROOT), Path(stage)) if os.geteuid() == 0 else []
         done = subprocess.run(
             [*change, sys.executable, "-B", "-m", "tests.tools.notebook.as_ordinary_user", json.dumps(canaries.names)],

@@ -1,4 +1,4 @@
-"""What a kernel says becomes a value of bounded size that can do nothing, whatever it says."""
+"""Kernel messages become harmless outputs of bounded size."""
 
 import base64
 from contextlib import suppress
@@ -9,10 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.tools.notebook import DisplayOutput, ErrorOutput, Output, OutputCaps, StreamOutput
+from foretell.tools.notebook.limits import OutputCaps
 from foretell.tools.notebook.notebook import (
     ATTRIBUTE,
     TAGS,
+    DisplayOutput,
+    ErrorOutput,
+    Output,
+    StreamOutput,
     harmless_html,
     join_outputs,
     output_of,
@@ -25,43 +29,45 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 SMALL = OutputCaps(text=300, html=200, image=100, pieces=6, cell=2_000)
 
 
-def heard(kind: str, **content: Any) -> Output | None:
+def output_from(kind: str, **content: Any) -> Output | None:
     return output_of(JupyterMessage(kind=kind, parent="x", content=content), SMALL)
 
 
-def test_printed_text() -> None:
-    assert heard("stream", name="stdout", text="a\n") == StreamOutput(stream="stdout", text="a\n")
-    assert heard("stream", name="elsewhere", text="a") == StreamOutput(stream="stdout", text="a")
-    assert heard("stream", name="stderr", text="\x1b[31ma") == StreamOutput(stream="stderr", text="a")
-    assert heard("stream", name="stdout", text="") is None
-    long = heard("stream", name="stdout", text="x" * 10_000)
+def test_stream_messages_become_stream_outputs() -> None:
+    assert output_from("stream", name="stdout", text="a\n") == StreamOutput(stream="stdout", text="a\n")
+    assert output_from("stream", name="elsewhere", text="a") == StreamOutput(stream="stdout", text="a")
+    assert output_from("stream", name="stderr", text="\x1b[31ma") == StreamOutput(stream="stderr", text="a")
+    assert output_from("stream", name="stdout", text="") is None
+    long = output_from("stream", name="stdout", text="x" * 10_000)
     assert isinstance(long, StreamOutput)
     assert len(long.text) < 400
 
 
-def test_shown_values() -> None:
+def test_display_messages_become_display_outputs() -> None:
     encoded = base64.b64encode(PNG).decode()
     data = {"text/plain": "t", "text/html": "<b onclick=x>h</b>", "image/png": f"{encoded[:9]}\n{encoded[9:]}"}
-    assert heard("display_data", data=data) == DisplayOutput(text="t", html="<b>h</b>", image=PNG)
-    assert heard("execute_result", data={"text/plain": "1"}) == DisplayOutput(text="1", result=True)
-    assert heard("display_data", data={"text/markdown": "# m", "text/plain": "<Markdown>"}) == DisplayOutput(text="# m")
-    assert heard("display_data", data={"application/javascript": "alert(1)"}) == DisplayOutput(
+    assert output_from("display_data", data=data) == DisplayOutput(text="t", html="<b>h</b>", image=PNG)
+    assert output_from("execute_result", data={"text/plain": "1"}) == DisplayOutput(text="1", result=True)
+    assert output_from("display_data", data={"text/markdown": "# m", "text/plain": "<Markdown>"}) == DisplayOutput(
+        text="# m"
+    )
+    assert output_from("display_data", data={"application/javascript": "alert(1)"}) == DisplayOutput(
         text="[application/javascript is not shown]"
     )
-    assert heard("display_data", data={}) is None
+    assert output_from("display_data", data={}) is None
 
 
 @pytest.mark.parametrize("image", [base64.b64encode(PNG * 20).decode(), "%%%", base64.b64encode(b"GIF89a").decode()])
-def test_images_that_are_too_large_or_none_are_left_out(image: str) -> None:
-    found = heard("display_data", data={"image/png": image, "text/plain": "p"})
-    assert found == DisplayOutput(text="p\n[image/png left out: too large or unreadable]")
+def test_invalid_or_too_large_images_are_left_out(image: str) -> None:
+    output = output_from("display_data", data={"image/png": image, "text/plain": "p"})
+    assert output == DisplayOutput(text="p\n[image/png left out: too large or unreadable]")
 
 
 def test_exceptions() -> None:
-    found = heard("error", ename="KeyError", evalue="'k'", traceback=["\x1b[31mline", 7, "KeyError: 'k'"])
-    assert found == ErrorOutput(name="KeyError", message="'k'", traceback=("line", "KeyError: 'k'"))
-    assert found.text == "line\nKeyError: 'k'"
-    assert heard("error", ename=3, evalue=None, traceback="x") == ErrorOutput(name="Error", message="")
+    output = output_from("error", ename="KeyError", evalue="'k'", traceback=["\x1b[31mline", 7, "KeyError: 'k'"])
+    assert output == ErrorOutput(name="KeyError", message="'k'", traceback=("line", "KeyError: 'k'"))
+    assert output.text == "line\nKeyError: 'k'"
+    assert output_from("error", ename=3, evalue=None, traceback="x") == ErrorOutput(name="Error", message="")
 
 
 junk = st.recursive(
@@ -76,13 +82,13 @@ names = st.sampled_from(["text", "data", "name", "ename", "evalue", "traceback",
     st.sampled_from(["stream", "display_data", "execute_result", "error", "status"]),
     st.dictionaries(names, junk | st.dictionaries(names, junk, max_size=3), max_size=4),
 )
-@settings(deadline=None, max_examples=80)
-def test_no_content_breaks_the_reader(kind: str, content: dict[str, Any]) -> None:
-    found = heard(kind, **content)
-    assert found is None or isinstance(found, StreamOutput | DisplayOutput | ErrorOutput)
+@settings(max_examples=80)
+def test_any_message_content_is_handled(kind: str, content: dict[str, Any]) -> None:
+    output = output_from(kind, **content)
+    assert output is None or isinstance(output, StreamOutput | DisplayOutput | ErrorOutput)
 
 
-def test_what_is_printed_in_a_row_is_joined() -> None:
+def test_consecutive_printed_text_is_joined() -> None:
     rows: list[Output] = [
         StreamOutput(stream="stdout", text="1 %\r"),
         StreamOutput(stream="stdout", text="2 %\n"),
@@ -96,26 +102,26 @@ def test_what_is_printed_in_a_row_is_joined() -> None:
     assert "28,700 characters left out" in long[0].text
 
 
-def test_of_many_outputs_the_first_and_the_last_are_kept() -> None:
-    kept = join_outputs([DisplayOutput(text=str(number)) for number in range(20)], SMALL)
-    assert [output.text for output in kept] == ["0", "1", "2", "3", "[14 outputs left out]\n", "18", "19"]
+def test_first_and_last_of_many_outputs_are_kept() -> None:
+    outputs = join_outputs([DisplayOutput(text=str(number)) for number in range(20)], SMALL)
+    assert [output.text for output in outputs] == ["0", "1", "2", "3", "[14 outputs left out]\n", "18", "19"]
     with_error = join_outputs(
         [DisplayOutput(text="x" * 1_500), DisplayOutput(text="y" * 900), ErrorOutput(name="E", message="m")], SMALL
     )
     assert [type(output).__name__ for output in with_error] == ["DisplayOutput", "ErrorOutput", "StreamOutput"]
 
 
-def test_a_request_is_read_back() -> None:
+def test_request_can_be_parsed_again() -> None:
     parts = jupyter_request("execute_request", "r-1", {"code": "1"}, b"key")
-    found = read_message([b"topic", *parts])
-    assert found == JupyterMessage(kind="execute_request", parent="", content={"code": "1"})
-    assert found.text("code") == "1"
-    assert found.text("missing") == ""
+    message = read_message([b"topic", *parts])
+    assert message == JupyterMessage(kind="execute_request", parent="", content={"code": "1"})
+    assert message.text("code") == "1"
+    assert message.text("missing") == ""
 
 
 @given(st.lists(st.sampled_from([b"<IDS|MSG>", b"{}", b"[]", b"", b"{", b"\xff", b"1", b"[" * 100_000]), max_size=8))
-@settings(deadline=None, max_examples=200)
-def test_rubbish_is_told_as_such(parts: list[bytes]) -> None:
+@settings(max_examples=200)
+def test_invalid_messages_raise_zmtp_broken(parts: list[bytes]) -> None:
     with suppress(ZmtpBroken):
         assert isinstance(read_message(parts), JupyterMessage)
 
@@ -146,7 +152,7 @@ ATTACKS = [
 ]
 
 
-class Seen(HTMLParser):
+class TagCollector(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.tags: list[str] = []
@@ -158,27 +164,27 @@ class Seen(HTMLParser):
 
 
 def assert_inert(html: str) -> None:
-    seen = Seen()
-    seen.feed(html)
-    assert set(seen.tags) <= TAGS
-    assert set(seen.attributes) <= {"colspan", "rowspan", "scope"}
+    parser = TagCollector()
+    parser.feed(html)
+    assert set(parser.tags) <= TAGS
+    assert set(parser.attributes) <= {"colspan", "rowspan", "scope"}
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_attacks_come_out_as_words(attack: str) -> None:
+def test_html_attacks_become_harmless_text(attack: str) -> None:
     assert_inert(harmless_html(attack))
     assert_inert(harmless_html(f"<table><tr><td>{attack}</td></tr></table>"))
 
 
 @given(st.lists(st.sampled_from(["<", ">", "'", '"', "script", "td", " onclick=x ", "/", "<!--", "-->", "&lt;", "x"])))
-@settings(deadline=None, max_examples=300)
-def test_no_mixture_of_marks_gets_through(pieces: list[str]) -> None:
+@settings(max_examples=300)
+def test_random_markup_becomes_harmless(pieces: list[str]) -> None:
     cleaned = harmless_html("".join(pieces))
     assert_inert(cleaned)
     assert harmless_html(cleaned) == cleaned
 
 
-def test_tables_survive() -> None:
+def test_html_tables_are_kept() -> None:
     head = '<thead><tr><th scope="col">a</th></tr></thead>'
     table = f'<table>{head}<tbody><tr><td colspan="2">1 &lt; 2</td></tr></tbody></table>'
     assert harmless_html(f'<div style="x">{table}</div>') == f"<div>{table}</div>"
@@ -191,12 +197,12 @@ def test_very_deep_nesting_is_flattened() -> None:
 
 
 @given(st.text())
-@settings(deadline=None, max_examples=100)
-def test_plain_text_steers_no_terminal(text: str) -> None:
+@settings(max_examples=100)
+def test_plain_text_has_no_control_characters(text: str) -> None:
     cleaned = plain_text(text + "\x1b[2J\x1b]0;t\x07\x9b1m")
     assert not set(map(chr, [*range(9), 11, 12, *range(14, 32), *range(127, 160)])) & set(cleaned)
     assert plain_text(cleaned) == cleaned
 
 
-def test_progress_bars_show_their_end() -> None:
+def test_overwritten_text_shows_the_final_state() -> None:
     assert overwritten_text("  0 %\r 50 %\r100 %\nnext\r\nlast\r") == "100 %\nnext\nlast"

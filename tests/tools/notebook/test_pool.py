@@ -1,4 +1,4 @@
-"""Kernels wait warm, serve once, are bounded in number and leave nothing behind."""
+"""The kernel pool: warm kernels, one notebook per kernel, a limited number, and no leftovers."""
 
 import asyncio
 from typing import Any
@@ -6,16 +6,12 @@ from typing import Any
 import pytest
 from tests.tools.notebook.conftest import TIGHT, Loop
 
-from foretell.questions import AsOf, InputError
-from foretell.tools.notebook import (
-    UNSANDBOXED,
-    DisplayOutput,
-    ExecutionEnd,
-    Kernel,
-    KernelPool,
-    PythonCell,
-    open_notebook,
-)
+from foretell.questions.as_of import AsOf
+from foretell.questions.errors import InputError
+from foretell.tools.notebook.kernel import ExecutionEnd, Kernel
+from foretell.tools.notebook.notebook import DisplayOutput, PythonCell
+from foretell.tools.notebook.pool import UNSANDBOXED, KernelPool
+from foretell.tools.notebook.session import open_notebook
 from foretell.tools.notebook.watchdog import descendants, is_running
 
 
@@ -35,26 +31,26 @@ def test_a_kernel_serves_one_notebook_and_everything_ends_with_the_pool(loop: Lo
             await until_warm(pool, 1)
             first = await pool.take()
             value = [event async for event in first.execute("import sys; 'json' in sys.modules")]
-            seen = pids(first)
+            process_ids = pids(first)
             await pool.give_back(first)
             second = await pool.take()
             await until_warm(pool, 1)
-            seen += pids(second)
-            seen += [pid for kernel in pool._ready for pid in pids(kernel)]  # pyright: ignore[reportPrivateUsage]
-            return seen, [first, second], value
+            process_ids += pids(second)
+            process_ids += [pid for kernel in pool._ready for pid in pids(kernel)]  # pyright: ignore[reportPrivateUsage]
+            return process_ids, [first, second], value
 
-    seen, (first, second), value = loop.run(using())
+    process_ids, (first, second), value = loop.run(using())
     assert value[0] == DisplayOutput(text="True", result=True)
     assert isinstance(value[1], ExecutionEnd)
-    assert value[1].count == 1, "loading libraries is not counted"
+    assert value[1].count == 1, "loading libraries does not increase the count"
     assert first is not second
-    assert len(seen) >= 9
-    assert not any(map(is_running, seen))
+    assert len(process_ids) >= 9
+    assert not any(map(is_running, process_ids))
     assert not first.run.top.exists()
     assert not second.run.top.exists()
 
 
-def test_no_more_than_so_many_at_once(loop: Loop, tight_pool: KernelPool) -> None:
+def test_pool_limits_the_number_of_kernels(loop: Loop, tight_pool: KernelPool) -> None:
     async def crowding() -> bool:
         first, second = await tight_pool.take(), await tight_pool.take()
         third = asyncio.create_task(tight_pool.take())
@@ -68,28 +64,28 @@ def test_no_more_than_so_many_at_once(loop: Loop, tight_pool: KernelPool) -> Non
     assert loop.run(crowding())
 
 
-def test_a_kernel_that_died_waiting_is_not_handed_out(loop: Loop, sandboxed: None) -> None:
+def test_kernel_that_died_while_waiting_is_replaced(loop: Loop, sandboxed: None) -> None:
     async def dying() -> tuple[bool, Kernel, Kernel]:
         async with KernelPool(warm=1, most=1, limits=TIGHT, preload=()) as pool:
             await until_warm(pool, 1)
             waiting = pool._ready[0]  # pyright: ignore[reportPrivateUsage]
             waiting._confined._kill()  # pyright: ignore[reportPrivateUsage]
             await asyncio.wait([waiting._confined.ended])  # pyright: ignore[reportPrivateUsage]
-            taken = await pool.take()
-            return taken.alive, waiting, taken
+            kernel = await pool.take()
+            return kernel.alive, waiting, kernel
 
-    alive, waiting, taken = loop.run(dying())
+    alive, waiting, kernel = loop.run(dying())
     assert alive
-    assert waiting is not taken
+    assert waiting is not kernel
     assert not waiting.run.top.exists()
 
 
-def test_a_closed_pool_gives_nothing(loop: Loop) -> None:
+def test_closed_pool_raises_an_error(loop: Loop) -> None:
     with pytest.raises(InputError, match="closed"):
         loop.run(KernelPool().take())
 
 
-def test_closing_while_kernels_start_leaves_nothing(loop: Loop, sandboxed: None) -> None:
+def test_closing_while_kernels_start_leaves_no_processes(loop: Loop, sandboxed: None) -> None:
     async def hasty() -> int:
         before = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
         async with KernelPool(warm=3, most=1, limits=TIGHT, preload=()):
@@ -100,7 +96,7 @@ def test_closing_while_kernels_start_leaves_nothing(loop: Loop, sandboxed: None)
     assert loop.run(hasty()) == 0
 
 
-def test_without_a_sandbox_only_if_told_and_every_notebook_says_so(loop: Loop) -> None:
+def test_unsandboxed_notebooks_need_an_option_and_carry_a_warning(loop: Loop) -> None:
     pytest.importorskip("ipykernel")
 
     async def trusting() -> tuple[dict[str, Any], str]:

@@ -1,4 +1,4 @@
-"""What an enemy leaves in a directory is read and removed without harm; what the watcher counts, and that it kills."""
+"""Reading and removing untrusted directories, and the limits that the watchdog enforces."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from foretell.tools.notebook import MIB, KernelLimits
+from foretell.tools.notebook.limits import MIB, KernelLimits
 from foretell.tools.notebook.process import collect_files, remove_directory
 from foretell.tools.notebook.watchdog import (
     SandboxWatchdog,
@@ -29,18 +29,18 @@ def test_ordinary_files_are_collected(tmp_path: Path) -> None:
     assert collect_files(tmp_path).files == {"a/b.csv": b"1", "c.txt": b"2"}
 
 
-def test_too_many_too_large_and_too_deep(tmp_path: Path) -> None:
+def test_files_beyond_the_limits_are_skipped(tmp_path: Path) -> None:
     for number in range(6):
         (tmp_path / f"{number}").write_bytes(b"x" * 10)
-    found = collect_files(tmp_path, most_files=3)
-    assert list(found.files) == ["0", "1", "2"]
-    assert found.left["3"] == "there are more than 3 files"
+    files = collect_files(tmp_path, most_files=3)
+    assert list(files.files) == ["0", "1", "2"]
+    assert files.skipped["3"] == "there are more than 3 files"
     (tmp_path / "large").write_bytes(b"x" * 1_000)
-    assert collect_files(tmp_path, most_bytes=100).left["large"] == "its 1,000 bytes are too many"
+    assert collect_files(tmp_path, most_bytes=100).skipped["large"] == "its 1,000 bytes are too many"
     deep = tmp_path.joinpath(*"abcdefghij")
     deep.mkdir(parents=True)
     (deep / "file").write_bytes(b"")
-    assert "it lies too deep" in collect_files(tmp_path).left.values()
+    assert "it lies too deep" in collect_files(tmp_path).skipped.values()
 
 
 def test_a_directory_that_is_a_link_is_not_entered(tmp_path: Path) -> None:
@@ -52,12 +52,12 @@ def test_a_directory_that_is_a_link_is_not_entered(tmp_path: Path) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
     (inside / "out").symlink_to(tmp_path / "real")
-    found = collect_files(inside)
-    assert found.files == {}
-    assert "out" in found.left
+    files = collect_files(inside)
+    assert files.files == {}
+    assert "out" in files.skipped
 
 
-def test_everything_can_be_removed_and_nothing_else_is(tmp_path: Path) -> None:
+def test_remove_directory_removes_exactly_the_directory(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "kept").write_text("kept", encoding="utf-8")
@@ -82,7 +82,7 @@ def test_everything_can_be_removed_and_nothing_else_is(tmp_path: Path) -> None:
     assert (outside / "kept").read_text(encoding="utf-8") == "kept"
 
 
-def test_a_link_is_not_removed_in_place_of_a_directory(tmp_path: Path) -> None:
+def test_remove_directory_does_not_follow_symlinks(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with pytest.raises(OSError):
@@ -103,19 +103,19 @@ def killed(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def test_families_are_found(family: "subprocess.Popen[bytes]") -> None:
+def test_descendants_of_a_process_are_found(family: "subprocess.Popen[bytes]") -> None:
     try:
         for _ in range(200):
-            found = descendants(family.pid, most=100)
-            if len(found) >= 3:
+            pids = descendants(family.pid, most=100)
+            if len(pids) >= 3:
                 break
             time.sleep(0.02)
-        assert found[0] == family.pid
-        assert len(found) >= 3
-        assert children(family.pid) == [found[1]]
+        assert pids[0] == family.pid
+        assert len(pids) >= 3
+        assert children(family.pid) == [pids[1]]
         assert len(descendants(family.pid, most=0)) == 1
-        assert all(map(is_running, found))
-        assert sum(map(resident, found)) >= sum(map(fair_share, found)) > 0
+        assert all(map(is_running, pids))
+        assert sum(map(resident, pids)) >= sum(map(fair_share, pids)) > 0
     finally:
         killed(family)
     assert not is_running(family.pid)
@@ -123,7 +123,7 @@ def test_families_are_found(family: "subprocess.Popen[bytes]") -> None:
     assert descendants(family.pid, most=10) == [family.pid]
 
 
-def test_files_without_names_are_counted(tmp_path: Path) -> None:
+def test_deleted_open_files_are_counted(tmp_path: Path) -> None:
     before = unlinked(os.getpid())
     with (tmp_path / "hidden").open("wb", buffering=0) as file:
         file.write(b"x" * 2 * MIB)
@@ -135,7 +135,7 @@ def test_files_without_names_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "told"),
+    ("limits", "message"),
     [
         (KernelLimits(processes=1), "more than the 1 processes"),
         (KernelLimits(memory=1), "MiB of memory, more than the 0 MiB"),
@@ -143,8 +143,8 @@ def test_files_without_names_are_counted(tmp_path: Path) -> None:
         (KernelLimits(disk_entries=2), "more than the 2 files"),
     ],
 )
-def test_it_kills_whoever_goes_too_far(
-    family: "subprocess.Popen[bytes]", limits: KernelLimits, told: str, tmp_path: Path
+def test_watchdog_kills_a_process_beyond_its_limits(
+    family: "subprocess.Popen[bytes]", limits: KernelLimits, message: str, tmp_path: Path
 ) -> None:
     for number in range(3):
         (tmp_path / str(number)).write_bytes(b"x" * 10_000)
@@ -152,12 +152,12 @@ def test_it_kills_whoever_goes_too_far(
     watcher.start()
     watcher.join(20)
     assert watcher.breach is not None
-    assert told in watcher.breach
+    assert message in watcher.breach
     assert family.poll() is not None
     watcher.stop()
 
 
-def test_depth_is_bounded(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
+def test_watchdog_limits_the_directory_depth(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
     tmp_path.joinpath(*["d"] * 70).mkdir(parents=True)
     watcher = SandboxWatchdog(family.pid, (tmp_path,), KernelLimits(), lambda: killed(family))
     watcher.start()
@@ -165,7 +165,7 @@ def test_depth_is_bounded(family: "subprocess.Popen[bytes]", tmp_path: Path) -> 
     assert watcher.breach == "it nested directories more than 64 deep"
 
 
-def test_links_are_not_followed(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
+def test_watchdog_does_not_follow_symlinks(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()
@@ -179,7 +179,7 @@ def test_links_are_not_followed(family: "subprocess.Popen[bytes]", tmp_path: Pat
     killed(family)
 
 
-def test_it_stops_when_told(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
+def test_watchdog_can_be_stopped(family: "subprocess.Popen[bytes]", tmp_path: Path) -> None:
     watcher = SandboxWatchdog(family.pid, (tmp_path, tmp_path / "gone"), KernelLimits(), lambda: None)
     watcher.start()
     time.sleep(0.3)

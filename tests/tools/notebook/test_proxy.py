@@ -1,4 +1,4 @@
-"""The data proxy answers what it may and bears everything else."""
+"""The data proxy answers valid requests and survives all others."""
 
 import asyncio
 import json
@@ -11,16 +11,18 @@ from typing import Any
 
 import pytest
 
-from foretell.questions import AsOf, LeakBlocked, TraceEvent
-from foretell.tools import LeakRefused, Refusal, ToolFailed
-from foretell.tools.notebook import DataProxy, Parameter, ProxyLimits, check_parameters
+from foretell.questions.as_of import AsOf
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.notebook.endpoints import Parameter, check_parameters
+from foretell.tools.notebook.proxy import DataProxy, ProxyLimits
+from foretell.tools.tool import LeakRefused, Refusal, ToolFailed
 
 CUTOFF = AsOf.day("2025-10-26")
 
 
 @dataclass
 class Echo:
-    """Answers with what it was told, or does what it is set to do."""
+    """Answers with its parameters, or calls a given function."""
 
     does: Any = None
     seen: list[tuple[dict[str, Any], AsOf]] = field(default_factory=list[tuple[dict[str, Any], AsOf]])
@@ -50,10 +52,10 @@ async def served(
         try:
             yield proxy, path, events
         finally:
-            await proxy.hush()
+            await proxy.stop()
 
 
-async def said(path: Path, data: bytes) -> bytes:
+async def exchange(path: Path, data: bytes) -> bytes:
     reader, writer = await asyncio.open_unix_connection(str(path))
     try:
         writer.write(data)
@@ -65,19 +67,19 @@ async def said(path: Path, data: bytes) -> bytes:
         writer.transport.abort()
 
 
-async def asked(path: Path, **request: Any) -> Any:
-    return json.loads(await said(path, json.dumps(request).encode() + b"\n"))
+async def send_request(path: Path, **request: Any) -> Any:
+    return json.loads(await exchange(path, json.dumps(request).encode() + b"\n"))
 
 
-def test_calls_and_documentation() -> None:
+def test_calls_and_documentation_are_answered() -> None:
     echo = Echo()
 
     async def talk() -> list[Any]:
         async with served(echo) as (proxy, path, _):
             answers = [
-                await asked(path, call="/echo", params={"word": "hi", "times": 2, "day": "2025-01-02"}),
-                await asked(path, doc=None),
-                await asked(path, doc=["/echo"]),
+                await send_request(path, call="/echo", params={"word": "hi", "times": 2, "day": "2025-01-02"}),
+                await send_request(path, doc=None),
+                await send_request(path, doc=["/echo"]),
             ]
             return [*answers, proxy.calls, proxy.paths]
 
@@ -98,7 +100,7 @@ def test_calls_and_documentation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "told"),
+    ("request_", "message"),
     [
         ({"call": "/nope"}, "there is no '/nope'; paths are: /echo"),
         ({"call": "../../etc/shadow"}, "there is no"),
@@ -118,12 +120,12 @@ def test_calls_and_documentation() -> None:
         ({"other": 1}, "this is not a request"),
     ],
 )
-def test_wrong_requests_are_told_what_is_wrong(request_: dict[str, Any], told: str) -> None:
+def test_wrong_requests_get_an_error_message(request_: dict[str, Any], message: str) -> None:
     async def talk() -> Any:
         async with served() as (_, path, _):
-            return await asked(path, **request_)
+            return await send_request(path, **request_)
 
-    assert told in asyncio.run(talk())["error"]
+    assert message in asyncio.run(talk())["error"]
 
 
 def failing(error: Exception, cause: Exception | None = None) -> Any:
@@ -137,7 +139,7 @@ SOURCE = failing(ToolFailed("the series ended in 2027"), OSError("404"))
 
 
 @pytest.mark.parametrize(
-    ("does", "as_of", "told", "noted"),
+    ("does", "as_of", "message", "noted"),
     [
         (failing(ToolFailed("ask otherwise")), CUTOFF, "/echo: ask otherwise", 0),
         (SOURCE, CUTOFF, "/echo: nothing could be admitted as of 2025-10-26", 1),
@@ -146,18 +148,18 @@ SOURCE = failing(ToolFailed("the series ended in 2027"), OSError("404"))
         (failing(KeyError("secret-key")), CUTOFF, "/echo: this source is broken", 1),
     ],
 )
-def test_failures(does: Any, as_of: AsOf, told: str, noted: int) -> None:
+def test_failures(does: Any, as_of: AsOf, message: str, noted: int) -> None:
     async def talk() -> tuple[Any, list[TraceEvent], str]:
         async with served(Echo(does=does), as_of) as (proxy, path, events):
-            return await asked(path, call="/echo", params={"word": "x"}), events, proxy.calls[-1]["error"]
+            return await send_request(path, call="/echo", params={"word": "x"}), events, proxy.calls[-1]["error"]
 
     answer, events, error = asyncio.run(talk())
-    assert answer == {"error": told}
-    assert told.endswith(error)
+    assert answer == {"error": message}
+    assert message.endswith(error)
     assert len([event for event in events if isinstance(event, LeakBlocked)]) == noted
 
 
-def test_slow_sources_large_answers_and_too_many_calls() -> None:
+def test_slow_sources_large_answers_and_too_many_calls_fail() -> None:
     async def slow() -> None:
         await asyncio.sleep(60)
 
@@ -171,9 +173,9 @@ def test_slow_sources_large_answers_and_too_many_calls() -> None:
         answers: list[Any] = []
         for does in (slow, large, odd):
             async with served(Echo(does=does), seconds=0.05, answer_bytes=1_000) as (_, path, _):
-                answers.append(await asked(path, call="/echo", params={"word": "x"}))
+                answers.append(await send_request(path, call="/echo", params={"word": "x"}))
         async with served(calls=2) as (_, path, _):
-            answers += [await asked(path, call="/echo", params={"word": "x"}) for _ in range(3)]
+            answers += [await send_request(path, call="/echo", params={"word": "x"}) for _ in range(3)]
         return answers
 
     slow_one, large_one, odd_one, *rest = asyncio.run(talk())
@@ -188,69 +190,69 @@ def test_slow_sources_large_answers_and_too_many_calls() -> None:
     "rubbish",
     [b"\n", b"{}\n", b"[1]\n", b"\xff\xfe\n", b'{"call": ' + b"[" * 50_000 + b"\n", b"GET / HTTP/1.1\r\n", b"nul\0l\n"],
 )
-def test_rubbish_gets_an_answer_and_does_no_harm(rubbish: bytes) -> None:
+def test_invalid_requests_get_an_error_and_do_no_harm(rubbish: bytes) -> None:
     async def talk() -> tuple[bytes, Any]:
         async with served() as (_, path, _):
-            return await said(path, rubbish), await asked(path, call="/echo", params={"word": "on"})
+            return await exchange(path, rubbish), await send_request(path, call="/echo", params={"word": "on"})
 
     answer, after = asyncio.run(talk())
     assert json.loads(answer) == {"error": "this is not a request"}
     assert after == {"result": {"said": "on"}}
 
 
-def test_a_line_without_end_is_cut_off() -> None:
+def test_endless_line_is_cut_off() -> None:
     async def talk() -> tuple[bytes, Any]:
         async with served(request_bytes=1_000) as (_, path, _):
-            return await said(path, b"x" * 1_000_000), await asked(path, call="/echo", params={"word": "on"})
+            return await exchange(path, b"x" * 1_000_000), await send_request(path, call="/echo", params={"word": "on"})
 
     answer, after = asyncio.run(talk())
     assert answer == b""
     assert after == {"result": {"said": "on"}}
 
 
-def test_whoever_says_nothing_is_hung_up_on_and_makes_room() -> None:
+def test_silent_connections_are_closed() -> None:
     async def talk() -> tuple[list[bytes], Any]:
         async with served(connections=2, idle_seconds=0.1) as (_, path, _):
-            silent = await asyncio.gather(*(said(path, b"") for _ in range(4)))
-            return silent, await asked(path, call="/echo", params={"word": "on"})
+            silent = await asyncio.gather(*(exchange(path, b"") for _ in range(4)))
+            return silent, await send_request(path, call="/echo", params={"word": "on"})
 
     silent, after = asyncio.run(talk())
     assert silent == [b""] * 4
     assert after == {"result": {"said": "on"}}
 
 
-def test_a_flood_shuts_the_door() -> None:
+def test_too_many_faults_stop_the_proxy() -> None:
     async def talk() -> DataProxy:
         async with served(faults=5) as (proxy, path, _):
             for _ in range(5):
-                await said(path, b"rubbish\n")
+                await exchange(path, b"rubbish\n")
             with pytest.raises((ConnectionError, FileNotFoundError)):  # Newer Pythons remove the socket.
-                await said(path, b"rubbish\n")
+                await exchange(path, b"rubbish\n")
             return proxy
 
     asyncio.run(talk())
 
 
-def test_requests_are_paced() -> None:
+def test_requests_are_rate_limited() -> None:
     async def talk() -> Any:
         async with served(per_second=0.01) as (_, path, _):
-            first = await asked(path, doc=None)
+            first = await send_request(path, doc=None)
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(asked(path, doc=None), 0.2)
+                await asyncio.wait_for(send_request(path, doc=None), 0.2)
             return first
 
     assert "result" in asyncio.run(talk())
 
 
-def test_it_can_serve_again_elsewhere() -> None:
+def test_proxy_can_serve_again_in_another_directory() -> None:
     async def talk() -> list[Any]:
         async with served() as (proxy, path, _):
-            first = await asked(path, call="/echo", params={"word": "a"})
+            first = await send_request(path, call="/echo", params={"word": "a"})
             again = await proxy.serve(path.parent)
-            return [first, await asked(again, call="/echo", params={"word": "b"}), len(proxy.calls)]
+            return [first, await send_request(again, call="/echo", params={"word": "b"}), len(proxy.calls)]
 
     assert asyncio.run(talk()) == [{"result": {"said": "a"}}, {"result": {"said": "b"}}, 2]
 
 
-def test_parameters_left_out_are_left_out() -> None:
+def test_omitted_parameters_are_not_passed() -> None:
     assert check_parameters(Echo(), {"word": "x", "times": None}) == {"word": "x"}

@@ -1,4 +1,4 @@
-"""The filter, run in a small model of the machine that the kernel runs it on."""
+"""The seccomp filter, run in a small interpreter of its instructions."""
 
 import errno
 import struct
@@ -29,12 +29,12 @@ MACHINES = list(ARCHITECTURES)
 TESTS = {EQUAL: lambda a, k: a == k, AT_LEAST: lambda a, k: a >= k, ANY_BIT: lambda a, k: bool(a & k)}
 
 
-def verdict(machine: str, number: int, *given: int, architecture: int | None = None) -> int:
-    """What the filter answers to a call."""
+def verdict(machine: str, number: int, *arguments: int, architecture: int | None = None) -> int:
+    """Return the filter's verdict on a call."""
     program = seccomp_filter(machine)
     assert program is not None
     known = ARCHITECTURES[machine][1] if architecture is None else architecture
-    data = struct.pack("<IIQ6Q", number, known, 0, *(*given, 0, 0, 0, 0, 0, 0)[:6])
+    data = struct.pack("<IIQ6Q", number, known, 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
     steps = [struct.unpack_from("<HBBI", program, place) for place in range(0, len(program), 8)]
     assert len(steps) < 4_096
     place = accumulator = 0
@@ -52,7 +52,7 @@ def verdict(machine: str, number: int, *given: int, architecture: int | None = N
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_what_is_denied(machine: str) -> None:
+def test_dangerous_system_calls_are_denied(machine: str) -> None:
     place = ARCHITECTURES[machine][0]
     for numbers in DENIED.values():
         assert verdict(machine, numbers[place]) == FAIL | errno.EPERM
@@ -61,7 +61,7 @@ def test_what_is_denied(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_processes_yes_namespaces_no(machine: str) -> None:
+def test_clone_allows_processes_but_not_namespaces(machine: str) -> None:
     number = CLONE[ARCHITECTURES[machine][0]]
     threads, fork = 0x003D0F00, 0x01200011
     assert verdict(machine, number, threads) == ALLOW
@@ -71,7 +71,7 @@ def test_processes_yes_namespaces_no(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_which_sockets(machine: str) -> None:
+def test_only_local_socket_families_are_allowed(machine: str) -> None:
     number = SOCKET[ARCHITECTURES[machine][0]]
     allowed = {family for family in range(60) if verdict(machine, number, family) == ALLOW}
     assert allowed == {1, 2, 10, 16}
@@ -79,7 +79,7 @@ def test_which_sockets(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_memory_and_files_that_escape_their_count(machine: str) -> None:
+def test_calls_that_evade_memory_and_file_counts_are_denied(machine: str) -> None:
     place = ARCHITECTURES[machine][0]
     shared, private, anonymous, validated = 0x01, 0x02, 0x20, 0x03
     for flags in (shared | anonymous, validated | anonymous | 0x4000):
@@ -93,7 +93,7 @@ def test_memory_and_files_that_escape_their_count(machine: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_everything_else_is_allowed_and_other_numberings_are_not(machine: str) -> None:
+def test_other_calls_are_allowed_except_in_other_numberings(machine: str) -> None:
     place = ARCHITECTURES[machine][0]
     special = {numbers[place] for numbers in (*DENIED.values(), CLONE3, SOCKET)}
     for number in set(range(460)) - special:
@@ -102,5 +102,5 @@ def test_everything_else_is_allowed_and_other_numberings_are_not(machine: str) -
     assert verdict(machine, 1, architecture=0x40000003) == KILL_PROCESS
 
 
-def test_unknown_machines_get_none() -> None:
+def test_unknown_machines_have_no_filter() -> None:
     assert seccomp_filter("riscv64") is None

@@ -1,4 +1,4 @@
-"""A notebook at work, with data from outside, to its saved file."""
+"""Notebook sessions with data from the proxy, and their saved files."""
 
 import asyncio
 import json
@@ -10,19 +10,13 @@ import pytest
 from tests.tools.doubles import Numbers
 from tests.tools.notebook.conftest import Loop
 
-from foretell.questions import AsOf, LeakBlocked, TraceEvent
-from foretell.tools.notebook import (
-    KernelPool,
-    LocalFile,
-    MarkdownCell,
-    NotebookSession,
-    ProxyLimits,
-    PythonCell,
-    local_files_endpoint,
-    open_notebook,
-    series_endpoint,
-    setup_source,
-)
+from foretell.questions.as_of import AsOf
+from foretell.questions.trace import LeakBlocked, TraceEvent
+from foretell.tools.notebook.endpoints import LocalFile, local_files_endpoint, series_endpoint
+from foretell.tools.notebook.notebook import MarkdownCell, PythonCell
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.proxy import ProxyLimits
+from foretell.tools.notebook.session import NotebookSession, open_notebook, setup_source
 
 CUTOFF = AsOf.day("2025-10-26")
 ROWS = {"2025-10-24": 1.0, "2025-10-25": 2.0, "2025-10-27": 666.0}
@@ -42,7 +36,7 @@ def python(*sources: str) -> list[PythonCell]:
     return [PythonCell(source=source) for source in sources]
 
 
-def test_a_whole_notebook(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
+def test_notebook_runs_is_corrected_and_saved(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
     path = tmp_path / "book.ipynb"
     cells = [
@@ -76,14 +70,14 @@ def test_a_whole_notebook(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) ->
     assert any(getattr(output, "image", b"") for output in third.results[1].cell.outputs)
     assert collected.files["frame.csv"].startswith(b"date,value\n2025-10-24,1.0")
     assert "666" not in json.dumps([cell.source for cell in notebook.cells]) + first.results[2].report
-    read = nbformat.read(path, as_version=4)
-    nbformat.validate(read)
-    assert len(read.cells) == 6
-    assert read.cells[3].metadata["foretell"]["calls"][0]["path"] == "/series/observations"
-    assert len(read.cells[4].metadata["foretell"]["failed_versions"]) == 2
-    assert read.metadata["foretell"]["as_of"].startswith("2025-10-26")
-    assert read.metadata["foretell"]["sandbox"] == "bubblewrap"
-    assert [cell.execution_count for cell in read.cells if cell.cell_type == "code"] == [1, 2, 3, 6, 7]
+    document = nbformat.read(path, as_version=4)
+    nbformat.validate(document)
+    assert len(document.cells) == 6
+    assert document.cells[3].metadata["foretell"]["calls"][0]["path"] == "/series/observations"
+    assert len(document.cells[4].metadata["foretell"]["failed_versions"]) == 2
+    assert document.metadata["foretell"]["as_of"].startswith("2025-10-26")
+    assert document.metadata["foretell"]["sandbox"] == "bubblewrap"
+    assert [cell.execution_count for cell in document.cells if cell.cell_type == "code"] == [1, 2, 3, 6, 7]
 
 
 DATA_ATTACKS = {
@@ -123,7 +117,7 @@ print('crowd', len(doors))
 }
 
 
-def test_data_cannot_be_had_by_force(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
+def test_hostile_data_requests_get_no_later_data(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
     events: list[TraceEvent] = []
 
     async def attacking() -> dict[str, str]:
@@ -136,9 +130,9 @@ def test_data_cannot_be_had_by_force(loop: Loop, roomy_pool: KernelPool, tmp_pat
         return reports
 
     reports = loop.run(attacking())
-    told = json.dumps(reports)
-    assert "666" not in told
-    assert "host's secret" not in told
+    text = json.dumps(reports)
+    assert "666" not in text
+    assert "host's secret" not in text
     assert "has no parameter 'as_of'" in reports["the future by name"]
     assert "there is no table '../secret.csv'" in reports["another file"]
     assert "Read-only file system" in reports["another socket"]
@@ -150,7 +144,7 @@ def test_data_cannot_be_had_by_force(loop: Loop, roomy_pool: KernelPool, tmp_pat
     assert any("after the cutoff" in event.reason for event in events if isinstance(event, LeakBlocked))
 
 
-def test_what_waits_is_dropped_by_other_cells(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
+def test_new_cells_replace_pending_cells(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
     async def changing_its_mind() -> tuple[Any, ...]:
         async with opened(roomy_pool, tmp_path) as session:
             first = await session.run(python("1 / 0", "print('never')"))
@@ -168,7 +162,9 @@ def test_what_waits_is_dropped_by_other_cells(loop: Loop, roomy_pool: KernelPool
     assert second.results[0].report == ""
 
 
-def test_a_new_kernel_that_cannot_repeat_the_cells_says_so(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
+def test_notice_tells_if_cells_cannot_be_rerun_in_a_new_kernel(
+    loop: Loop, roomy_pool: KernelPool, tmp_path: Path
+) -> None:
     async def repeating() -> tuple[Any, Any]:
         async with opened(roomy_pool, tmp_path, limits=ProxyLimits(calls=1)) as session:
             await session.run(python("seen = CALL_API('/files/read', {'name': 'polls'})"))
@@ -182,9 +178,7 @@ def test_a_new_kernel_that_cannot_repeat_the_cells_says_so(loop: Loop, roomy_poo
     assert "NameError" in again.failed.report
 
 
-def test_cells_that_kill_a_kernel_when_repeated_do_not_hold_up_the_notebook(
-    loop: Loop, roomy_pool: KernelPool, tmp_path: Path
-) -> None:
+def test_notebook_continues_if_rerun_cells_kill_the_kernel(loop: Loop, roomy_pool: KernelPool, tmp_path: Path) -> None:
     once = "import os\ntry: CALL_API('/files/read', {'name': 'polls'})\nexcept ApiError: os._exit(9)"
 
     async def dying() -> tuple[Any, Any]:
@@ -202,7 +196,7 @@ def test_cells_that_kill_a_kernel_when_repeated_do_not_hold_up_the_notebook(
     assert (second.notice, second.results[0].report) == ("", "'and on'")
 
 
-def test_the_first_cell_is_ours_and_works_without_a_proxy() -> None:
+def test_setup_cell_raises_api_error_without_a_proxy() -> None:
     space: dict[str, Any] = {}
     exec(compile(setup_source("/nowhere/data.sock"), "setup", "exec"), space)
     with pytest.raises(space["ApiError"], match="cannot be reached"):

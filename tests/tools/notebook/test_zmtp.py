@@ -1,4 +1,4 @@
-"""The wire speaks with real ZeroMQ sockets, and bears anything that pretends to be one."""
+"""ZMTP connections with real ZeroMQ sockets and with hostile peers."""
 
 import asyncio
 import tempfile
@@ -20,50 +20,50 @@ def path() -> Iterator[Path]:
         yield Path(folder) / "s"
 
 
-def test_a_dealer_talks_to_a_router(path: Path) -> None:
+def test_dealer_exchanges_messages_with_a_router(path: Path) -> None:
     context = zmq.Context()
     router = context.socket(zmq.ROUTER)
     router.bind(f"ipc://{path}")
 
     async def talk() -> list[bytes]:
-        wire = await ZmtpConnection.connect(path, "DEALER", most=10_000_000)
-        wire.allowance = 10_000_000
-        await wire.send([b"hello", b"", b"x" * 100_000])
+        connection = await ZmtpConnection.connect(path, "DEALER", most=10_000_000)
+        connection.allowance = 10_000_000
+        await connection.send([b"hello", b"", b"x" * 100_000])
         who, *parts = await asyncio.to_thread(router.recv_multipart)
         assert parts == [b"hello", b"", b"x" * 100_000]
         router.send_multipart([who, b"answer", b"y" * 300, b"z" * 1_000_000])
-        found = await wire.receive()
-        wire.close()
-        return found
+        received = await connection.receive()
+        connection.close()
+        return received
 
     assert asyncio.run(talk()) == [b"answer", b"y" * 300, b"z" * 1_000_000]
     context.destroy(linger=0)
 
 
-def test_a_subscriber_hears_a_publisher(path: Path) -> None:
+def test_subscriber_receives_from_a_publisher(path: Path) -> None:
     context = zmq.Context()
     publisher = context.socket(zmq.XPUB)
     publisher.bind(f"ipc://{path}")
 
     async def listen() -> list[bytes]:
-        wire = await ZmtpConnection.connect(path, "SUB", most=1_000)
+        connection = await ZmtpConnection.connect(path, "SUB", most=1_000)
         assert await asyncio.to_thread(publisher.recv) == b"\x01"
         publisher.send_multipart([b"topic", b"news"])
-        found = await wire.receive()
-        wire.close()
-        return found
+        received = await connection.receive()
+        connection.close()
+        return received
 
     assert asyncio.run(listen()) == [b"topic", b"news"]
     context.destroy(linger=0)
 
 
-def against(path: Path, said: bytes, *, most: int = 1_000, kind: SocketKind = "DEALER") -> list[bytes]:
-    """What a wire receives from a peer that says some bytes whatever it hears."""
+def receive_from(path: Path, data: bytes, *, most: int = 1_000, kind: SocketKind = "DEALER") -> list[bytes]:
+    """Return the message received from a peer that sends fixed bytes."""
 
     gone = asyncio.Event()
 
     async def peer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(said)
+        writer.write(data)
         writer.write_eof()
         with suppress(ConnectionError):
             await reader.read()
@@ -73,11 +73,11 @@ def against(path: Path, said: bytes, *, most: int = 1_000, kind: SocketKind = "D
     async def meet() -> list[bytes]:
         server = await asyncio.start_unix_server(peer, path)
         try:
-            wire = await ZmtpConnection.connect(path, kind, most=most)
+            connection = await ZmtpConnection.connect(path, kind, most=most)
             try:
-                return await wire.receive()
+                return await connection.receive()
             finally:
-                wire.close()
+                connection.close()
         finally:
             await gone.wait()
             server.close()
@@ -89,7 +89,7 @@ HELLO = GREETING + b"\x04\x06\x05READY"
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("data", "message"),
     [
         (b"", "hung up"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"x" * 64, "does not speak ZMTP"),
@@ -105,24 +105,24 @@ HELLO = GREETING + b"\x04\x06\x05READY"
         (HELLO + b"\x04\x00" * 10_000, "during one cell"),
     ],
 )
-def test_a_peer_that_does_not_keep_to_the_protocol(path: Path, said: bytes, told: str) -> None:
-    with pytest.raises(ZmtpBroken, match=told):
-        against(path, said)
+def test_peer_that_violates_the_protocol_raises_zmtp_broken(path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(ZmtpBroken, match=message):
+        receive_from(path, data)
 
 
 def test_parts_and_their_number_are_bounded(path: Path) -> None:
-    assert against(path, HELLO + b"\x01\x02ab\x04\x03cmd\x00\x01c", most=10_000) == [b"ab", b"c"]
+    assert receive_from(path, HELLO + b"\x01\x02ab\x04\x03cmd\x00\x01c", most=10_000) == [b"ab", b"c"]
     with pytest.raises(ZmtpBroken, match="more than 64 parts"):
-        against(path, HELLO + b"\x01\x00" * 65, most=100_000)
+        receive_from(path, HELLO + b"\x01\x00" * 65, most=100_000)
     with pytest.raises(ZmtpBroken, match="more than 5,000 bytes"):
-        against(
+        receive_from(
             path,
             HELLO + b"\x03" + (3_000).to_bytes(8, "big") + b"x" * 3_000 + b"\x02" + (3_000).to_bytes(8, "big"),
             most=5_000,
         )
 
 
-def test_a_peer_that_does_not_listen_is_not_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_send_to_a_peer_that_does_not_read_times_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("foretell.tools.notebook.protocol.PATIENCE", 0.1)
     over = asyncio.Event()
 
@@ -133,19 +133,19 @@ def test_a_peer_that_does_not_listen_is_not_waited_for(path: Path, monkeypatch: 
 
     async def talk() -> None:
         server = await asyncio.start_unix_server(deaf, path)
-        wire = await ZmtpConnection.connect(path, "DEALER", most=1_000)
+        connection = await ZmtpConnection.connect(path, "DEALER", most=1_000)
         try:
-            await wire.send([b"x" * 10_000_000])
+            await connection.send([b"x" * 10_000_000])
         finally:
             over.set()
-            wire.close()
+            connection.close()
             server.close()
 
     with pytest.raises(ZmtpBroken, match="does not listen"):
         asyncio.run(talk())
 
 
-def test_nobody_there(path: Path) -> None:
+def test_missing_socket_raises_zmtp_broken(path: Path) -> None:
     with pytest.raises(ZmtpBroken, match="no connection"):
         asyncio.run(ZmtpConnection.connect(path, "SUB", most=10))
     assert issubclass(PeerHungUp, ZmtpBroken)

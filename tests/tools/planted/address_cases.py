@@ -1,4 +1,4 @@
-"""Cases that addresses decide: platforms and pages a question names, in every spelling, and redirects to them."""
+"""Cases decided by addresses: platforms and pages named by a question, in all spellings, and redirects to them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 from tests.tools.doubles import Articles, Engine, Pages, at, question
 from tests.tools.planted.case import Case, Decider, Must
 
-from foretell.data import ArticleRevision, Page
-from foretell.data.search import SearchHit
-from foretell.questions import Question
-from foretell.tools import FetchWikipedia, LookupUrl, WebSearch
+from foretell.data.pages import Page
+from foretell.data.search.engine import SearchHit
+from foretell.data.wikipedia import ArticleRevision
+from foretell.questions.question import Question
+from foretell.tools.web import FetchWikipedia, LookupUrl, WebSearch
 
 WORDS = "The market page with everything on it."
 PAGE = "https://stats.example.org/tables/cpi-2025"
@@ -88,12 +89,12 @@ LIVE_PAGES = {
 }
 
 
-def opened(kind: str, name: str, must: Must, url: str, asked: Question, **fields: Any) -> Case:
+def opened(kind: str, name: str, must: Must, url: str, about: Question, **fields: Any) -> Case:
     by: Decider = fields.pop("by", "address")
     page = Page(**{**_page(url), **fields})
     tool = LookupUrl(pages=Pages(page=page))
     return Case(
-        kind=kind, name=name, must=must, by=by, tool=tool, arguments={"url": url}, needle=WORDS[:30], asked=asked
+        kind=kind, name=name, must=must, by=by, tool=tool, arguments={"url": url}, needle=WORDS[:30], about=about
     )
 
 
@@ -101,36 +102,36 @@ def _page(url: str) -> dict[str, Any]:
     return {"url": url, "hops": (url,), "title": "Page", "text": WORDS, "published": at("2025-10-20")}
 
 
-def found(kind: str, name: str, must: Must, url: str, asked: Question, **fields: Any) -> Case:
+def search_hit(kind: str, name: str, must: Must, url: str, about: Question, **fields: Any) -> Case:
     by: Decider = fields.pop("by", "address")
-    given: dict[str, Any] = {"url": url, "title": "Hit", "snippet": WORDS, "published": at("2025-10-20")}
-    tool = WebSearch(engine=Engine(hits=(SearchHit(**{**given, **fields}),)))
+    defaults: dict[str, Any] = {"url": url, "title": "Hit", "snippet": WORDS, "published": at("2025-10-20")}
+    tool = WebSearch(engine=Engine(hits=(SearchHit(**{**defaults, **fields}),)))
     return Case(
-        kind=kind, name=name, must=must, by=by, tool=tool, arguments={"query": "x"}, needle=WORDS[:30], asked=asked
+        kind=kind, name=name, must=must, by=by, tool=tool, arguments={"query": "x"}, needle=WORDS[:30], about=about
     )
 
 
 def platforms() -> Iterator[Case]:
     kind = "platform address"
     for url in SPELLINGS:
-        yield found(kind, f"found {url}", "drop", url, NAMING)
+        yield search_hit(kind, f"found {url}", "drop", url, NAMING)
         yield opened(kind, f"opened {url}", "drop", url, NAMING)
 
 
 def named_pages() -> Iterator[Case]:
     kind = "resolution address in the text"
     for url in NAMED:
-        yield found(kind, f"found {url}", "drop", url, NAMING)
+        yield search_hit(kind, f"found {url}", "drop", url, NAMING)
         yield opened(kind, f"opened {url}", "drop", url, NAMING)
     for url in ELSEWHERE:
-        yield found(kind, f"found {url}", "keep", url, NAMING)
+        yield search_hit(kind, f"found {url}", "keep", url, NAMING)
         yield opened(kind, f"opened {url}", "keep", url, NAMING)
     yield opened(kind, "stored before the cutoff", "keep", PAGE, NAMING, captured=at("2025-10-01"))
     for source, url in LIVE_PAGES.items():
-        asked = question(source=source)
-        yield found(kind, f"live data of {source}, found", "drop", url, asked)
-        yield opened(kind, f"live data of {source}, opened", "drop", url, asked)
-    yield found(
+        about = question(source=source)
+        yield search_hit(kind, f"live data of {source}, found", "drop", url, about)
+        yield opened(kind, f"live data of {source}, opened", "drop", url, about)
+    yield search_hit(
         kind, "a weekly report of acled", "keep", "https://acleddata.com/2025/10/20/week", question(source="acled")
     )
 
@@ -144,7 +145,7 @@ def redirects() -> Iterator[Case]:
         passing = (start, url, "https://calm.example/end")
         yield opened(kind, f"by way of {url}", "drop", start, NAMING, hops=passing)
     for short in ("https://bit.ly/3abc", "https://t.co/abc", "https://news.google.com/rss/articles/CBMiabc"):
-        yield found(kind, f"unresolved {short}", "drop", short, NAMING)
+        yield search_hit(kind, f"unresolved {short}", "drop", short, NAMING)
     for url in ELSEWHERE[:3]:
         yield opened(kind, f"to {url}", "keep", start, NAMING, hops=(start, url))
     yield opened(
@@ -178,35 +179,35 @@ def encyclopedia() -> Iterator[Case]:
         old = {"captured": at("2025-10-01"), "published": at("2025-10-01")}
         yield opened(kind, f"revision drawn today, opened {url}", "drop", url, question(), **old)
         stored = {"text": WORDS, "text_as_of": at("2025-10-01")}
-        yield found(kind, f"revision drawn today, found {url}", "drop", url, question(), by="date", **stored)
+        yield search_hit(kind, f"revision drawn today, found {url}", "drop", url, question(), by="date", **stored)
     for url in (
         "https://en.wikipedia.org/wiki/Elo",
         "https://www.wikiwand.com/en/Elo",
         "https://chess.fandom.com/wiki/Elo",
     ):
-        yield found(kind, f"living page {url}", "drop", url, question(), by="date")
+        yield search_hit(kind, f"living page {url}", "drop", url, question(), by="date")
     article = "https://en.wikipedia.org/wiki/FIDE_rankings"
-    asked = question(source="wikipedia", url=article, criteria=f"See {article}.")
-    for moment, must in (
+    about = question(source="wikipedia", url=article, criteria=f"See {article}.")
+    for day, must in (
         ("2025-10-20", "keep"),
         ("2025-10-26T23:59:00Z", "keep"),
         ("2025-10-27T00:01:00Z", "drop"),
         ("2026-02-01", "drop"),
     ):
         revision = ArticleRevision(
-            title="FIDE rankings", revid=1, at=at(moment), wikitext=WORDS + " {{Current Elo|Carlsen}}"
+            title="FIDE rankings", revid=1, at=at(day), wikitext=WORDS + " {{Current Elo|Carlsen}}"
         )
         tool = FetchWikipedia(wikipedia=Articles(revision_=revision))
         for name, arguments in (("by title", {"title": "FIDE rankings"}), ("by address", {"url": article})):
             yield Case(
                 kind=kind,
-                name=f"source text of {moment} {name}",
+                name=f"source text of {day} {name}",
                 must=must,
                 by="date" if name == "by title" and must == "keep" else "address",
                 tool=tool,
                 arguments=arguments,
                 needle=WORDS[:30],
-                asked=asked,
+                about=about,
             )
 
 

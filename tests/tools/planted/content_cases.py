@@ -1,4 +1,4 @@
-"""Cases that only reading decides: plans stay, outcomes go, whatever the dates around them say."""
+"""Cases decided by content: plans are kept and outcomes are dropped, whatever their dates."""
 
 from collections.abc import Iterator
 
@@ -38,7 +38,7 @@ HARD = (
     ("The rule was adopted in May and applies from January 1, 2026.", ""),
     ("The fund was launched in 2019 and will be wound up on 30 June 2026.", ""),
 )
-"""Clean texts that look like leaks, and who is known to drop them by mistake."""
+"""Clean texts that look like leaks, and the filter that is known to drop them by mistake."""
 
 
 def content_cases() -> Iterator[Case]:

@@ -1,4 +1,4 @@
-"""Cases that dates decide: of publishing, of an update, of a live entry, of a crawl, of a stored version, or none."""
+"""Cases decided by dates: of publication, update, live entry, crawl or stored version, or without a date."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -8,9 +8,9 @@ from tests.tools.doubles import Engine, Pages, at
 from tests.tools.planted.case import Case, Must
 from tests.tools.planted.topics import TOPICS, Topic
 
-from foretell.data import Page
-from foretell.data.search import SearchHit
-from foretell.tools import LookupUrl, WebSearch
+from foretell.data.pages import Page
+from foretell.data.search.engine import SearchHit
+from foretell.tools.web import LookupUrl, WebSearch
 
 DECOY = SearchHit(
     url="https://archive.example/background",
@@ -51,20 +51,20 @@ AGES = ("Updated 3 hours ago", "By Jane Doe | Updated 2 days ago", "Last updated
 
 
 def search(topic: Topic, kind: str, name: str, must: Must, **fields: Any) -> Case:
-    """A search whose first hit is planted, beside a harmless one."""
+    """A search with a planted first hit and a harmless second one."""
     text = fields.pop("text", topic.before)
     by = fields.pop("by", "date")
     options = fields.pop("options", {})
     needle = fields.pop("needle", text[:60])
     misread = fields.pop("misread_by", "")
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "url": f"https://news.example/{topic.name}",
         "title": f"On {topic.name}",
         "snippet": text,
         "published": at("2025-10-20"),
         "text": fields.pop("whole", None),
     }
-    hit = SearchHit(**{**given, **fields})
+    hit = SearchHit(**{**defaults, **fields})
     tool = WebSearch(engine=Engine(hits=(hit, DECOY)))
     return Case(
         kind=kind,
@@ -84,8 +84,8 @@ def lookup(topic: Topic, kind: str, name: str, must: Must, **fields: Any) -> Cas
     url = f"https://news.example/{topic.name}"
     text = fields.pop("text", topic.before)
     needle = fields.pop("needle", text[:60])
-    given: dict[str, Any] = {"url": url, "hops": (url,), "title": topic.name, "published": at("2025-10-20")}
-    tool = LookupUrl(pages=Pages(page=Page(**{**given, "text": text, **fields})))
+    defaults: dict[str, Any] = {"url": url, "hops": (url,), "title": topic.name, "published": at("2025-10-20")}
+    tool = LookupUrl(pages=Pages(page=Page(**{**defaults, "text": text, **fields})))
     arguments = {"url": url}
     return Case(
         kind=kind, name=f"{topic.name}, {name}", must=must, by="date", tool=tool, arguments=arguments, needle=needle
@@ -116,8 +116,8 @@ def without_date() -> Iterator[Case]:
     for topic in TOPICS[:6]:
         yield lookup(topic, kind, "page without a date", "drop", published=None)
     broken = (datetime(1970, 1, 1), at("1970-01-01"), datetime(2025, 10, 20, 9), at("1899-12-30"))  # noqa: DTZ001
-    for topic, moment in zip(TOPICS, broken, strict=False):
-        yield search(topic, kind, f"unusable date {moment}", "drop", published=moment)
+    for topic, published in zip(TOPICS, broken, strict=False):
+        yield search(topic, kind, f"unusable date {published}", "drop", published=published)
     yield search(TOPICS[4], kind, "a date the engine does not vouch for", "drop", dating="none")
 
 
@@ -140,8 +140,8 @@ def by_update() -> Iterator[Case]:
         yield search(topic, kind, f"excerpt with {stamp!r}", "drop", text=f"{stamp}\n{topic.before}")
         yield lookup(topic, kind, f"page with {stamp!r}", "drop", text=f"{topic.before}\n\n{stamp}")
     for topic in TOPICS[:4]:
-        whole = f"{topic.before} More follows. {topic.before}\nUpdated March 5, 2026"
-        yield search(topic, kind, "stamp only in the full text", "drop", whole=whole)
+        full_text = f"{topic.before} More follows. {topic.before}\nUpdated March 5, 2026"
+        yield search(topic, kind, "stamp only in the full text", "drop", whole=full_text)
     for stamp, topic in zip(HARMLESS_STAMPS, TOPICS, strict=False):
         yield search(topic, kind, f"excerpt with {stamp!r}", "keep", text=f"{topic.before}\n{stamp}.")
 

@@ -1,4 +1,4 @@
-"""Measure the leakage filter on planted cases. `python -m tests.tools.planted.measure --write` renews its report."""
+"""Measure the leakage filter on planted cases. `python -m tests.tools.planted.measure --write` updates the report."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ _OUTCOMES: dict[tuple[str, Callable[[], Any]], Outcome] = {}
 
 
 def outcome(case: Case, model: Callable[[], Any]) -> Outcome:
-    """What becomes of a case beside such a filter. It is sent through once, however often it is asked for."""
+    """Return the cached outcome of a case with this content filter."""
     key = (case.id, model)
     if key not in _OUTCOMES:
         _OUTCOMES[key] = case.run(model())
@@ -76,10 +76,10 @@ def _stopped(cases: Sequence[Case], model: Callable[[], Any]) -> int:
 
 
 def table(cases: Sequence[Case]) -> str:
-    found = rows(cases)
+    rows_ = rows(cases)
     total = Row(
         kind="**all**",
-        **{name: sum(getattr(row, name) for row in found) for name in Row.__dataclass_fields__ if name != "kind"},
+        **{name: sum(getattr(row, name) for row in rows_) for name in Row.__dataclass_fields__ if name != "kind"},
     )
     by_rule = [case for case in cases if case.must == "drop" and case.by != "content"]
     let_through = len(by_rule) - _stopped(by_rule, keeps_all)
@@ -90,7 +90,7 @@ def table(cases: Sequence[Case]) -> str:
     return "\n".join(
         (
             *HEAD,
-            *(row.line() for row in found),
+            *(row.line() for row in rows_),
             total.line(),
             "",
             f"- {len(cases)} cases: {total.leaks} leaks, {total.clean} clean.",
@@ -98,22 +98,22 @@ def table(cases: Sequence[Case]) -> str:
             f"{let_through} through, even beside a filter that says KEEP to everything.",
             f"- Leaks that only reading decides: {len(reached)}, of which the stand-in stops "
             f"{_stopped(reached, stand_in)}.",
-            f"- Whole fence with the stand-in: recall {share:.1%}, false drops {wrong:.1%}.",
+            f"- Whole leakage filter with the stand-in: recall {share:.1%}, false drops {wrong:.1%}.",
             f"- With a filter that fails, {failing} texts are admitted.",
         )
     )
 
 
-def written(page: str, found: str) -> str:
+def replace_table(page: str, table_text: str) -> str:
     before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}\n{found}\n{END}{rest.split(END)[1]}"
+    return f"{before}{BEGIN}\n{table_text}\n{END}{rest.split(END)[1]}"
 
 
 def main() -> None:
-    found = table(all_cases())
+    text = table(all_cases())
     if "--write" in sys.argv:
-        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
-    print(found)
+        PAGE.write_text(replace_table(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
+    print(text)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
-"""The planted-leak suite: every case through the whole fence, with a filter that reads, one that waves all through, and
-one that fails."""
+"""The planted-leak suite: all cases with the whole leakage filter, and three content filters.
+
+One content filter judges, one keeps everything, and one fails.
+"""
 
 from collections import Counter
 
@@ -27,34 +29,34 @@ KINDS = (
 )
 
 
-def test_the_suite_is_large_covers_every_kind_and_repeats_nothing() -> None:
+def test_suite_is_large_complete_and_without_duplicates() -> None:
     assert len(CASES) >= 200
     assert set(KINDS) <= {case.kind for case in CASES}
     assert [name for name, n in Counter(case.id for case in CASES).items() if n > 1] == []
 
 
-def test_what_a_rule_decides_is_dropped_even_beside_a_filter_that_keeps_everything() -> None:
+def test_rules_drop_leaks_even_if_the_content_filter_keeps_everything() -> None:
     assert [case.id for case in BY_RULE if outcome(case, keeps_all).admitted] == []
     assert [case.id for case in BY_RULE if case.by not in outcome(case, keeps_all).layers] == []
 
 
-def test_what_is_clean_reaches_the_model() -> None:
+def test_clean_material_reaches_the_model() -> None:
     assert [case.id for case in CLEAN if not outcome(case, stand_in).admitted] == []
 
 
-def test_known_misreadings_are_those_that_are_written_down() -> None:
+def test_only_listed_cases_are_misjudged() -> None:
     assert [case.id for case in MISREAD if outcome(case, stand_in).admitted] == []
     by_the_stand_in = [case for case in MISREAD if case.misread_by == "stand-in"]
     assert [case for case in MISREAD if outcome(case, keeps_all).admitted] == by_the_stand_in
 
 
-def test_with_a_failing_filter_nothing_but_numbers_is_admitted() -> None:
+def test_failing_content_filter_admits_only_numbers() -> None:
     admitted = [case for case in CASES if outcome(case, Broken).admitted]
     assert {case.tool.spec.name for case in admitted} <= {"fetch_series", "fetch_prices"}
     assert all(case.must == "keep" for case in admitted)
 
 
-def test_the_stand_in_reads_outcomes_with_a_date_and_keeps_every_plan() -> None:
+def test_stand_in_drops_dated_outcomes_and_keeps_plans() -> None:
     dated = [case for case in CASES if case.kind in ("outcome with its date", "text that gives orders")]
     missed = [case for case in dated if outcome(case, stand_in).admitted]
     assert len(missed) <= 0.1 * len(dated)
@@ -62,6 +64,6 @@ def test_the_stand_in_reads_outcomes_with_a_date_and_keeps_every_plan() -> None:
     assert all(outcome(case, stand_in).admitted for case in plans)
 
 
-def test_the_table_in_the_docs_is_what_was_measured() -> None:
+def test_table_in_the_docs_matches_the_measurement() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page.split(BEGIN)[1].split(END)[0].strip() == table(CASES)

@@ -1,6 +1,6 @@
-"""Twelve things that were still open on 26 October 2025, as made-up reports before and after.
+"""Twelve topics that were open on 26 October 2025, with invented reports from before and after.
 
-Outcomes here are inventions: nothing depends on what really happened.
+The outcomes are invented, so nothing depends on what really happened.
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ class Topic:
     scheduled: str
     """A plan for a day after the cutoff, known before it."""
     dated_outcome: str
-    """What came of it, with its date."""
+    """The outcome with its date."""
     bare_outcome: str
-    """What came of it, without any date."""
+    """The outcome without a date."""
 
 
 TOPICS = (

@@ -8,7 +8,8 @@ from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
-from foretell.data.datasets.question_set import AskedKey, FileFormat, QuestionSet, QuestionSetBuilder, asked_key
+from foretell.data.datasets.dataset import FileFormat
+from foretell.data.datasets.question_set import AskedKey, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, first_fields, jsonl_rows
 from foretell.data.series.series import Series
 from foretell.questions.as_of import AsOf, instant
@@ -31,10 +32,10 @@ def read_claims(path: str | Path, split: Split | None = None) -> QuestionSet:
     `split`, only that part is returned and the rest is counted. The split is the question's subtype, and so a column of
     every table of outcomes. Several categories are separated by semicolons.
     """
-    found, ids = QuestionSetBuilder(), set[str]()
+    set_builder, ids = QuestionSetBuilder(), set[str]()
     for row in jsonl_rows(Path(path)):
         row.known_fields(CLAIM_FIELDS)
-        published = row.need_moment("published", "the publication day is the cutoff")
+        published = row.need_datetime("published", "the publication day is the cutoff")
         part = row.text("split").lower()
         if part and part not in get_args(Split):
             raise row.problem("split", f"{part!r} is not a split", known_names(part, get_args(Split)))
@@ -49,13 +50,13 @@ def read_claims(path: str | Path, split: Split | None = None) -> QuestionSet:
             background=row.text("background"),
         )
         if question.id in ids:
-            raise row.problem("id", f"claim {question.id} is there twice")
+            raise row.problem("id", f"claim {question.id} occurs twice")
         ids.add(question.id)
         if split is not None and part != split:
-            found.counts[f"claims of the {part or 'unnamed'} split left aside"] += 1
+            set_builder.counts[f"claims of the {part or 'unnamed'} split left out"] += 1
             continue
-        found.questions[asked_key(question)] = question
-        found.resolutions.append(
+        set_builder.questions[asked_key(question)] = question
+        set_builder.resolutions.append(
             Resolution(
                 question_id=question.id,
                 target_id=TRUE,
@@ -65,7 +66,7 @@ def read_claims(path: str | Path, split: Split | None = None) -> QuestionSet:
                 provenance=row.path.name,
             )
         )
-    return found.build(" ".join(filter(None, [Path(path).stem, split])))
+    return set_builder.build(" ".join(filter(None, [Path(path).stem, split])))
 
 
 claims = FileFormat(
@@ -91,26 +92,26 @@ def read_options(path: str | Path) -> QuestionSet:
     `resolves`, `id`, `category`, `criteria`, `background`, `source` and `cluster` are optional. Dollars are what one
     dollar put on the option returned; leave all of them out (null) while a task is open.
     """
-    found, seen = QuestionSetBuilder(), set[AskedKey]()
+    set_builder, seen = QuestionSetBuilder(), set[AskedKey]()
     for line in jsonl_rows(Path(path)):
         line.known_fields(TASK_FIELDS)
         row = line.named(line.text("id"))
         payoffs = _read_payoffs(row)
         question = _option_question(row, tuple(payoffs))
         if asked_key(question) in seen:
-            raise row.problem("id", f"task {question.id} is there twice")
+            raise row.problem("id", f"task {question.id} occurs twice")
         seen.add(asked_key(question))
         known = {label: value for label, value in payoffs.items() if value is not None}
         if known and best_option(known) is None:
-            found.counts[NO_BEST] += 1
+            set_builder.counts[NO_BEST] += 1
             continue
-        found.questions[asked_key(question)] = question
-        found.resolutions += resolve_options(question, known, provenance=row.path.name)
-    return found.build(Path(path).stem)
+        set_builder.questions[asked_key(question)] = question
+        set_builder.resolutions += resolve_options(question, known, provenance=row.path.name)
+    return set_builder.build(Path(path).stem)
 
 
 def best_option(payoffs: Mapping[str, float], *, tolerance: float = 1e-9) -> str | None:
-    """Return the option that pays more than every other; None if the best cannot be told from the next.
+    """Return the option that pays more than every other; None if the two best cannot be distinguished.
 
     >>> best_option({"long": 1.2, "short": 0.8}), best_option({"long": 1.0, "short": 1.0})
     ('long', None)
@@ -140,8 +141,8 @@ def resolve_options(question: Question, payoffs: Mapping[str, float], *, provena
 
 
 def _option_question(row: Row, labels: tuple[str, ...]) -> Question:
-    due = row.need_moment("cutoff", "the day whose evening is the last thing a forecaster may know")
-    resolves = row.moment("resolves")
+    due = row.need_datetime("cutoff", "the last day that a forecaster may know about")
+    resolves = row.get_datetime("resolves")
     if resolves is not None and resolves <= due:
         raise row.problem("resolves", f"{resolves.date()} is not after the cutoff {due.date()}")
     text = row.need_text("question")
@@ -163,26 +164,26 @@ def _option_question(row: Row, labels: tuple[str, ...]) -> Question:
 
 
 def _read_payoffs(row: Row) -> dict[str, float | None]:
-    given: Any = row.need("options")
-    if isinstance(given, dict):
-        given = [{"label": label, "value": value} for label, value in cast(dict[Any, Any], given).items()]
-    if not isinstance(given, list) or len(cast(list[Any], given)) < 2:
+    options: Any = row.need("options")
+    if isinstance(options, dict):
+        options = [{"label": label, "value": value} for label, value in cast(dict[Any, Any], options).items()]
+    if not isinstance(options, list) or len(cast(list[Any], options)) < 2:
         raise row.problem("options", "needs two or more options")
-    found: dict[str, float | None] = {}
-    for item in cast(list[Any], given):
+    payoffs: dict[str, float | None] = {}
+    for item in cast(list[Any], options):
         part = row.part("options", {"label": item} if isinstance(item, str) else item)
         if not {"label", "value"} >= set(part.fields):
             raise row.problem("options", f"expected a label and a value, found {str(item)[:60]}")
         label = str(part.need("label"))
-        if label in found:
-            raise row.problem("options", f"option {label!r} is there twice")
-        found[label] = part.real("value")
-    if len({value is None for value in found.values()}) > 1:
+        if label in payoffs:
+            raise row.problem("options", f"option {label!r} occurs twice")
+        payoffs[label] = part.real("value")
+    if len({value is None for value in payoffs.values()}) > 1:
         raise row.problem("options", "some options have dollars and some have none")
-    return found
+    return payoffs
 
 
-# Financial tasks out of a price series: long or short, higher or lower, with what each choice returned.
+# Financial tasks from a price series: long or short, higher or lower, with what each choice returned.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +194,7 @@ class FinancialTaskPlan:
     min_history: int = 250
     """Minimum observations up to the cutoff, about one trading year."""
     max_stale_days: int = 7
-    """Maximum age in days of a price that stands for a day."""
+    """Maximum age in days of the price that is used for a day."""
     min_move: float = 1e-6
     """Minimum relative price move; smaller moves leave nothing to choose between."""
 
@@ -260,19 +261,19 @@ def build_financial_tasks(
     ('no price at the end', ('1 tasks dropped: no price at the end',))
     """
     plan = plan or FinancialTaskPlan()
-    every = [series] if isinstance(series, Series) else list(series)
-    found, discarded = QuestionSetBuilder(), list[DiscardedTask]()
-    for one, cutoff in ((one, cutoff) for cutoff in sorted(set(cutoffs)) for one in every):
-        payoffs = _series_payoffs(one, cutoff, wager, plan)
+    all_series = [series] if isinstance(series, Series) else list(series)
+    set_builder, discarded = QuestionSetBuilder(), list[DiscardedTask]()
+    for prices, cutoff in ((prices, cutoff) for cutoff in sorted(set(cutoffs)) for prices in all_series):
+        payoffs = _series_payoffs(prices, cutoff, wager, plan)
         if isinstance(payoffs, str):
-            found.counts[f"tasks dropped: {payoffs}"] += 1
-            discarded.append(DiscardedTask(series=one.id, cutoff=cutoff, reason=payoffs))
+            set_builder.counts[f"tasks dropped: {payoffs}"] += 1
+            discarded.append(DiscardedTask(series=prices.id, cutoff=cutoff, reason=payoffs))
             continue
-        question = _financial_question(one, cutoff, wager, plan, tuple(payoffs))
-        found.questions[asked_key(question)] = question
-        found.resolutions += resolve_options(question, payoffs, provenance=question.id)
-    name = every[0].id if len(every) == 1 else f"{len(every)} series"
-    return FinancialTasks(**vars(found.build(f"{name} {wager.name}")), discarded=tuple(discarded))
+        question = _financial_question(prices, cutoff, wager, plan, tuple(payoffs))
+        set_builder.questions[asked_key(question)] = question
+        set_builder.resolutions += resolve_options(question, payoffs, provenance=question.id)
+    name = all_series[0].id if len(all_series) == 1 else f"{len(all_series)} series"
+    return FinancialTasks(**vars(set_builder.build(f"{name} {wager.name}")), discarded=tuple(discarded))
 
 
 LATEST_VALUES, EARLIER_MONTHS = 10, 24
@@ -308,9 +309,9 @@ def _prices_told(known: Series) -> str:
     for day, value in rows[:-LATEST_VALUES]:
         months[day[:7]] = f"{day} {value:g}"
     earlier = list(months.values())[-EARLIER_MONTHS:]
-    told = [f"Last prices of {known.id}: {', '.join(f'{day} {value:g}' for day, value in latest)}."]
-    told += [f"At the ends of the months before: {', '.join(earlier)}."] if earlier else []
-    return "\n".join(told)
+    lines = [f"Last prices of {known.id}: {', '.join(f'{day} {value:g}' for day, value in latest)}."]
+    lines += [f"At the ends of the months before: {', '.join(earlier)}."] if earlier else []
+    return "\n".join(lines)
 
 
 def _series_payoffs(

@@ -9,14 +9,8 @@ from functools import cache
 
 import numpy as np
 
-from foretell.data.datasets.question_set import (
-    Dataset,
-    DatasetRequest,
-    QuestionSet,
-    QuestionSetBuilder,
-    asked_key,
-    union,
-)
+from foretell.data.datasets.dataset import Dataset, DatasetRequest
+from foretell.data.datasets.question_set import QuestionSet, QuestionSetBuilder, asked_key, union
 from foretell.data.series.local import PackagedSeries
 from foretell.data.series.series import Series
 from foretell.questions.as_of import instant
@@ -49,12 +43,12 @@ def _built() -> Dataset:
     sets: list[QuestionSet] = []
     for id in source.ids():
         series, name = source.series(id), id.partition(".")[0]
-        every, horizons = DEMO[name]
+        spacing, horizons = DEMO[name]
         first, last = series.days[int(BURN_IN * len(series))].astype(date), series.days[-1].astype(date)
-        dues = [first + timedelta(days=days) for days in range(0, (last - first).days + 1, every)]
+        dues = [first + timedelta(days=days) for days in range(0, (last - first).days + 1, spacing)]
         sets.append(questions_from(series, SeriesRef(provider=name, id=id), source.title(id), dues, horizons))
-    found = union("demo", sets)
-    return Dataset(questions=found, history=found, series=source)
+    questions = union("demo", sets)
+    return Dataset(questions=questions, history=questions, series=source)
 
 
 def questions_from(
@@ -67,14 +61,14 @@ def questions_from(
     """
     id, last = f"{ref.provider}/{series.id}", series.days[-1].astype(date)
     spacing = float(np.median(np.diff(series.days).astype(int)))
-    found = QuestionSetBuilder()
+    set_builder = QuestionSetBuilder()
     for due in dues:
         if np.searchsorted(series.days, np.asarray(due, "M8[D]"), side="right") < LEAST_HISTORY:
-            found.counts["due dates with too little history"] += 1
+            set_builder.counts["due dates with too little history"] += 1
             continue
         ahead = [due + timedelta(days=horizon) for horizon in horizons if horizon >= 0.9 * spacing]
         days = [day for day in ahead if day <= last]
-        found.counts["targets beyond the end of the series"] += len(ahead) - len(days)
+        set_builder.counts["targets beyond the end of the series"] += len(ahead) - len(days)
         if not days:
             continue
         question = Question(
@@ -86,13 +80,13 @@ def questions_from(
             criteria="Compares the last observation on or before each of the two days; an equal value counts as no.",
             due=instant(due),
             targets=tuple(Target(id=day.isoformat(), resolves_at=instant(day)) for day in days),
-            # What happens after one date moves all series together; what happens after another does not.
+            # Events after a date move all series together; series of different dates are independent.
             cluster=due.isoformat(),
             series=ref,
         )
-        found.questions[asked_key(question)] = question
-        found.resolutions += [_resolution(series, question, due, day) for day in days]
-    return found.build(id)
+        set_builder.questions[asked_key(question)] = question
+        set_builder.resolutions += [_resolution(series, question, due, day) for day in days]
+    return set_builder.build(id)
 
 
 def _resolution(series: Series, question: Question, due: date, day: date) -> Resolution:

@@ -18,7 +18,7 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import LastValue, Question, QuestionKind, SeriesRef, Snapshot, Target
 from foretell.questions.resolution import Resolution
 
-# The frame all ForecastBench files share: an object with a due date and one long list.
+# The structure of all ForecastBench files: an object with a due date and one long list.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +55,9 @@ def _due(head: Row) -> datetime:
         problem = f"forecast_due_date {stated} and question_set {named} name two rounds"
         raise InputError(problem, path=head.path, column="question_set")
     field = "forecast_due_date" if stated or not named else "question_set"
-    due = replace(head, fields={field: stated or named}).moment(field)
+    due = replace(head, fields={field: stated or named}).get_datetime(field)
     if due is None:
-        raise InputError("names no forecast due date", path=head.path, column="forecast_due_date")
+        raise InputError("has no forecast due date", path=head.path, column="forecast_due_date")
     return due
 
 
@@ -69,7 +69,7 @@ def question_identity(row: Row) -> tuple[str, Row] | None:
     return question_id, row.named(f"question {question_id}")
 
 
-# The templates behind ForecastBench questions: which kind of thing is asked, told by the wording.
+# The templates of ForecastBench questions, recognised by their wording.
 
 MARKETS = ("infer", "manifold", "metaculus", "polymarket")
 SERIES = ("dbnomics", "fred", "yfinance")
@@ -124,12 +124,12 @@ def series_of(source: str, question_id: str, url: str, text: str, frozen: float 
         path = urlsplit(url).path.strip("/")
         known = source == "dbnomics" and path.replace("/", "_") == question_id
         return SeriesRef(provider=source, id=path if known else question_id, comparison="above")
-    for asked in LOOKED_UP.get(source, ()):
-        found = asked.words.search(text[:LONGEST_WORDING])
-        level = asked.level if asked.level is not None or frozen is None else asked.scale * frozen + asked.plus
-        if found is not None and level is not None:
-            id = asked.id.format(**{name: part.strip("'") for name, part in found.groupdict().items()})
-            return SeriesRef(provider=source, id=id, comparison=asked.comparison, threshold=level)
+    for wording in LOOKED_UP.get(source, ()):
+        match = wording.words.search(text[:LONGEST_WORDING])
+        level = wording.level if wording.level is not None or frozen is None else wording.scale * frozen + wording.plus
+        if match is not None and level is not None:
+            id = wording.id.format(**{name: part.strip("'") for name, part in match.groupdict().items()})
+            return SeriesRef(provider=source, id=id, comparison=wording.comparison, threshold=level)
     return None
 
 
@@ -152,7 +152,7 @@ LONGEST_WORDING = 1_000
 _CONFLICTS = r"(?P<what>'[^']{1,60}'|fatalities) in (?P<country>.{1,80}?) for the (?P<days>\d{1,3}) days before"
 LOOKED_UP: dict[str, tuple[LookedUp, ...]] = {
     "acled": (
-        # The frozen value of these is one plus the average already.
+        # The frozen value of these already is one plus the average.
         LookedUp(
             words=re.compile(f"more than ten times as many {_CONFLICTS}"), id="{country}/{what}/{days} days", scale=10.0
         ),
@@ -164,7 +164,7 @@ LOOKED_UP: dict[str, tuple[LookedUp, ...]] = {
             id="FIDE rankings/{player}/Rating",
             scale=1.01,
         ),
-        # A rank that stays as it is counts, and a better one is a smaller number.
+        # An unchanged rank counts, and a better one is a smaller number.
         LookedUp(
             words=re.compile(r"will (?P<player>.{1,80}?) have a FIDE ranking on .{1,80}? as high or higher"),
             id="FIDE rankings/{player}/Rank",
@@ -189,7 +189,7 @@ def filled(text: str, *, due: str, resolution: str = "the resolution date") -> s
     return text.replace("{forecast_due_date}", due).replace("{resolution_date}", resolution)
 
 
-# Question sets: what is asked in a round, with the crowd's price at the freeze, and no answer.
+# Question sets: the questions of a round, with the market price at the freeze, and no outcomes.
 
 YES = "yes"
 """The only target of a market question."""
@@ -199,27 +199,29 @@ def read_question_set(path: str | Path) -> QuestionSet:
     """Read `<due>-llm.json`. Combination questions (a list as id) are dropped and counted, as on the leaderboard."""
     document = read_forecastbench_file(Path(path), "questions")
     counts: Counter[str] = Counter()
-    found: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     for row in document.rows:
         named = question_identity(row)
         if named is None:
             counts["combination questions dropped"] += 1
             continue
         question = _question(document, *named)
-        if question.id not in found:
-            found[question.id] = question
-        elif found[question.id] == question:
+        if question.id not in questions:
+            questions[question.id] = question
+        elif questions[question.id] == question:
             counts["repeated questions dropped"] += 1
         else:
             raise named[1].problem("id", "is asked twice in this file with different content")
-    return QuestionSet(name=f"forecastbench {document.day}", questions=tuple(found.values()), notes=count_notes(counts))
+    return QuestionSet(
+        name=f"forecastbench {document.day}", questions=tuple(questions.values()), notes=count_notes(counts)
+    )
 
 
 def _question(document: ForecastBenchFile, question_id: str, row: Row) -> Question:
     kind: QuestionKind = "dataset" if isinstance(row.get("resolution_dates"), list) else "market"
     text = stated(row, "question") or row.need("question")
     source, url, due = row.text("source"), stated(row, "url"), document.day
-    value, at = stated(row, "freeze_datetime_value"), _moment(row, "freeze_datetime")
+    value, at = stated(row, "freeze_datetime_value"), _stated_datetime(row, "freeze_datetime")
     meaning = filled(stated(row, "freeze_datetime_value_explanation"), due=due)
     known = "" if kind == "market" or not value or at is None else f"Value known on {at.date().isoformat()}: {value}."
     criteria = (stated(row, "resolution_criteria"), stated(row, "market_info_resolution_criteria"))
@@ -233,32 +235,33 @@ def _question(document: ForecastBenchFile, question_id: str, row: Row) -> Questi
             subtype=subtype_of(source, kind, text),
             text=filled(text, due=due),
             due=document.due,
-            targets=dated_targets(row.moments("resolution_dates"), text, due)
+            targets=dated_targets(row.need_datetimes("resolution_dates"), text, due)
             if kind == "dataset"
             else (market_target(row, "freeze_datetime_value", at),),
             criteria=filled(paragraphs(*criteria), due=due),
             # For data-set questions also the last value known at the freeze, with its date.
             background=paragraphs(background, f"{known} {meaning}".strip() if known else ""),
             last_value=None if kind == "market" else _last_value(value, at, meaning),
-            opens_at=_moment(row, "market_info_open_datetime"),
-            closes_at=_moment(row, "market_info_close_datetime"),
+            opens_at=_stated_datetime(row, "market_info_open_datetime"),
+            closes_at=_stated_datetime(row, "market_info_close_datetime"),
             url=url,
             series=None if kind == "market" else series_of(source, row.text("id"), url, text, _real(value)),
         ),
     )
 
 
-def dated_targets(moments: Iterable[datetime], text: str, due: str) -> tuple[Target, ...]:
+def dated_targets(dates: Iterable[datetime], text: str, due: str) -> tuple[Target, ...]:
     """Return one target per resolution date; the label is the question's first paragraph with that date in it."""
     first = text.split("\n\n")[0]
-    days = [(moment, moment.date().isoformat()) for moment in moments]
+    days = [(resolves_at, resolves_at.date().isoformat()) for resolves_at in dates]
     return tuple(
-        Target(id=day, label=filled(first, due=due, resolution=day), resolves_at=moment) for moment, day in days
+        Target(id=day, label=filled(first, due=due, resolution=day), resolves_at=resolves_at)
+        for resolves_at, day in days
     )
 
 
 def market_target(row: Row, column: str, at: datetime | None) -> Target:
-    """Return the only target of a market question with the crowd's price, if any; when it ends is unknown."""
+    """Return the only target of a market question with the market price, if any; when it ends is unknown."""
     price = None if stated(row, column) == "" else row.real(column)
     if price is None or at is None:
         return Target(id=YES)
@@ -290,13 +293,13 @@ def paragraphs(*parts: str) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _moment(row: Row, field: str) -> datetime | None:
-    return None if stated(row, field) == "" else row.moment(field)
+def _stated_datetime(row: Row, field: str) -> datetime | None:
+    return None if stated(row, field) == "" else row.get_datetime(field)
 
 
-# Resolution sets: how a round came out so far. The files are rewritten in place, so versions are compared too.
+# Resolution sets: the outcomes of a round so far. The files are rewritten in place, so versions are compared too.
 
-UNRESOLVED = "rows not resolved yet: they hold a market price, not an outcome"
+UNRESOLVED = "rows not resolved yet: they have a market price, not an outcome"
 AMBIGUOUS = "rows resolved to neither 0 nor 1: no outcome"
 CONTRADICTORY = "rows that contradict an earlier row of the file: no outcome"
 
@@ -313,26 +316,26 @@ class ResolutionRevision:
 def read_resolution_set(path: str | Path) -> QuestionSet:
     """Read `<due>_resolution_set.json`: outcomes without their questions.
 
-    A row that is not resolved becomes a `Resolution` without an outcome, whatever price it carries.
+    A row that is not resolved becomes a `Resolution` without an outcome, whatever price it has.
     """
     document = read_forecastbench_file(Path(path), "resolutions")
     counts: Counter[str] = Counter()
-    found: dict[OutcomeKey, Resolution] = {}
+    resolutions: dict[OutcomeKey, Resolution] = {}
     for row in document.rows:
         named = question_identity(row)
         if named is None:
             counts["combination rows dropped"] += 1
             continue
-        _add(found, _resolution(document, *named, counts), counts)
+        _add(resolutions, _resolution(document, *named, counts), counts)
     return QuestionSet(
-        name=f"forecastbench {document.day}", resolutions=tuple(found.values()), notes=count_notes(counts)
+        name=f"forecastbench {document.day}", resolutions=tuple(resolutions.values()), notes=count_notes(counts)
     )
 
 
 def resolution_revisions(old: Iterable[Resolution], new: Iterable[Resolution]) -> tuple[ResolutionRevision, ...]:
     """Return the targets whose outcome in the old version is different or missing in the new one.
 
-    A target resolved for the first time is not a revision; one that is no longer in the file is not judged.
+    A target resolved for the first time is not a revision; one that is no longer in the file is ignored.
     """
     before = {outcome_key(r): r.outcome for r in old if r.outcome is not None}
     later = {outcome_key(r): r.outcome for r in new}
@@ -344,13 +347,13 @@ def resolution_revisions(old: Iterable[Resolution], new: Iterable[Resolution]) -
 
 
 def _resolution(document: ForecastBenchFile, question_id: str, row: Row, counts: Counter[str]) -> Resolution:
-    moment = row.need_moment("resolution_date")
+    resolves_at = row.need_datetime("resolution_date")
     return Resolution(
         question_id=question_id,
-        target_id=YES if row.text("source") in MARKETS else moment.date().isoformat(),
+        target_id=YES if row.text("source") in MARKETS else resolves_at.date().isoformat(),
         due=document.due,
         outcome=read_outcome(row, "resolved_to", counts),
-        resolved_at=moment if row.flag("resolved") else None,
+        resolved_at=resolves_at if row.flag("resolved") else None,
         provenance=document.path.name,
     )
 
@@ -367,19 +370,19 @@ def read_outcome(row: Row, column: str, counts: Counter[str]) -> int | None:
     return int(value)
 
 
-def _add(found: dict[OutcomeKey, Resolution], resolution: Resolution, counts: Counter[str]) -> None:
+def _add(resolutions: dict[OutcomeKey, Resolution], resolution: Resolution, counts: Counter[str]) -> None:
     """Keep one row per key. If a file contradicts itself, the outcome is unknown, so there is none."""
-    earlier = found.setdefault(outcome_key(resolution), resolution)
+    earlier = resolutions.setdefault(outcome_key(resolution), resolution)
     if earlier is resolution:
         return
     if earlier.outcome == resolution.outcome:
         counts["repeated rows dropped"] += 1
         return
     counts[CONTRADICTORY] += 1
-    found[outcome_key(resolution)] = replace(earlier, outcome=None, resolved_at=None)
+    resolutions[outcome_key(resolution)] = replace(earlier, outcome=None, resolved_at=None)
 
 
-# Whole rounds: questions joined with what is known of their outcomes.
+# Whole rounds: questions joined with their known outcomes.
 
 
 def question_file(day: str) -> str:
@@ -394,19 +397,21 @@ def resolution_file(day: str) -> str:
 
 def read_round(questions: str | Path, resolutions: str | Path | None = None) -> QuestionSet:
     """Read one round from its question file and, if given, its resolution file."""
-    asked = read_question_set(questions)
-    return asked if resolutions is None else join_round(asked, read_resolution_set(resolutions))
+    question_set = read_question_set(questions)
+    return question_set if resolutions is None else join_round(question_set, read_resolution_set(resolutions))
 
 
 def read_rounds(directory: str | Path, days: Sequence[str] | None = None) -> QuestionSet:
     """Read all rounds, or the named ones, of a directory with `question_sets/` and `resolution_sets/`."""
     root = Path(directory)
-    found = sorted(path.name.removesuffix("-llm.json") for path in root.glob("question_sets/????-??-??-llm.json"))
-    wanted = found if days is None else list(days)
-    missing = [day for day in wanted if day not in found]
+    available = sorted(path.name.removesuffix("-llm.json") for path in root.glob("question_sets/????-??-??-llm.json"))
+    wanted = available if days is None else list(days)
+    missing = [day for day in wanted if day not in available]
     if missing or not wanted:
-        problem = f"round {missing[0]} is not there" if missing else "holds no question sets"
-        raise InputError(problem, path=root, hint=f"rounds here: {', '.join(found) or 'none'}; see foretell data pull")
+        problem = f"round {missing[0]} does not exist" if missing else "contains no question sets"
+        raise InputError(
+            problem, path=root, hint=f"rounds here: {', '.join(available) or 'none'}; see foretell data pull"
+        )
     rounds: list[QuestionSet] = []
     for day in wanted:
         outcomes = root / resolution_file(day)
@@ -414,19 +419,21 @@ def read_rounds(directory: str | Path, days: Sequence[str] | None = None) -> Que
     return union("forecastbench", rounds)
 
 
-def join_round(asked: QuestionSet, outcomes: QuestionSet) -> QuestionSet:
+def join_round(question_set: QuestionSet, outcomes: QuestionSet) -> QuestionSet:
     """Join questions with their outcomes; rows that belong to no question are dropped and counted."""
-    if outcomes.resolutions and asked.questions and outcomes.resolutions[0].due != asked.questions[0].due:
-        raise InputError(f"the outcomes are of {outcomes.name}, the questions of {asked.name}")
-    targets = {q.id: {t.id for t in q.targets} for q in asked.questions}
+    if outcomes.resolutions and question_set.questions and outcomes.resolutions[0].due != question_set.questions[0].due:
+        raise InputError(f"the outcomes are of {outcomes.name}, the questions of {question_set.name}")
+    targets = {q.id: {t.id for t in q.targets} for q in question_set.questions}
     counts: Counter[str] = Counter()
-    kept = [r for r in outcomes.resolutions if r.target_id in targets.get(r.question_id, ())]
+    known = [r for r in outcomes.resolutions if r.target_id in targets.get(r.question_id, ())]
     for resolution in outcomes.resolutions:
         if resolution.question_id not in targets:
             counts["outcomes without a question dropped"] += 1
         elif resolution.target_id not in targets[resolution.question_id]:
             counts["outcomes for a date that was not asked dropped"] += 1
-    return replace(asked, resolutions=tuple(kept), notes=asked.notes + outcomes.notes + count_notes(counts))
+    return replace(
+        question_set, resolutions=tuple(known), notes=question_set.notes + outcomes.notes + count_notes(counts)
+    )
 
 
 # Submissions: a method's published forecasts for one round.
@@ -466,9 +473,9 @@ def read_submission(path: str | Path) -> ForecastBenchSubmission:
             continue
         if not 0 <= p <= 1:
             raise row.problem("forecast", f"{p} is outside [0, 1]", "write 0.12 for 12 %")
-        given = probabilities.setdefault(id, {})
-        if given.setdefault(target, p) != p:
-            raise row.problem("forecast", f"target {target} is forecast twice, {given[target]} and {p}")
+        forecasts = probabilities.setdefault(id, {})
+        if forecasts.setdefault(target, p) != p:
+            raise row.problem("forecast", f"target {target} is forecast twice, {forecasts[target]} and {p}")
         rationales[id] = rationales.get(id) or row.text("reasoning")
     organization, model = str(document.head.need("organization")), str(document.head.need("model"))
     as_of = AsOf.day(document.due.date())
@@ -485,7 +492,7 @@ def _target(row: Row) -> str:
     """Return the target of a row. A market has one target whatever the date; a data-set row must state its date."""
     if row.text("source") in MARKETS:
         return YES
-    moment = _moment(row, "resolution_date")
-    if moment is None:
-        raise row.problem("resolution_date", "is missing", "only market questions go without a date")
-    return moment.date().isoformat()
+    resolves_at = _stated_datetime(row, "resolution_date")
+    if resolves_at is None:
+        raise row.problem("resolution_date", "is missing", "only market questions have no date")
+    return resolves_at.date().isoformat()

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from foretell.data.datasets.dataset import Dataset, DatasetRequest, Online
 from foretell.data.datasets.forecastbench import (
     question_file,
     read_resolution_set,
@@ -16,7 +17,7 @@ from foretell.data.datasets.forecastbench import (
     resolution_file,
     resolution_revisions,
 )
-from foretell.data.datasets.question_set import Dataset, DatasetRequest, Online, QuestionSet, union
+from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.data.files import DownloadCache, home_folder
 from foretell.data.http import AsyncHttpClient, Progress, SourceError
 from foretell.data.service import ServiceConfig
@@ -127,8 +128,8 @@ class ForecastBenchDownload:
 
 def pulled_rounds(cache: DownloadCache) -> list[str]:
     """Return the due dates of the rounds whose questions are downloaded."""
-    found = (_ROUND_FILE.fullmatch(Path(name).name) for name in cache.names("question_sets"))
-    return [match.group(1) for match in found if match]
+    matches = (_ROUND_FILE.fullmatch(Path(name).name) for name in cache.names("question_sets"))
+    return [match.group(1) for match in matches if match]
 
 
 def price_file(day: str) -> str:
@@ -139,11 +140,11 @@ def price_file(day: str) -> str:
 def read_pulled(cache: DownloadCache, day: str) -> QuestionSet:
     """Read a downloaded round; each file is verified against its checksum first."""
     outcomes, here = resolution_file(day), cache.entries()
-    found = read_round(cache.path(question_file(day)), cache.path(outcomes) if outcomes in here else None)
-    return _with_prices(found, cache.path(price_file(day))) if price_file(day) in here else found
+    question_set = read_round(cache.path(question_file(day)), cache.path(outcomes) if outcomes in here else None)
+    return _with_prices(question_set, cache.path(price_file(day))) if price_file(day) in here else question_set
 
 
-def _with_prices(found: QuestionSet, path: Path) -> QuestionSet:
+def _with_prices(question_set: QuestionSet, path: Path) -> QuestionSet:
     """Replace prices in the round with those closer to its due time."""
     try:
         prices: dict[str, dict[str, tuple[str, float]]] = json.loads(path.read_bytes())["prices"]
@@ -153,15 +154,18 @@ def _with_prices(found: QuestionSet, path: Path) -> QuestionSet:
             for target, (at, price) in targets.items()
         }
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise InputError("holds no prices", path=path, hint="delete it and run foretell data pull again") from None
+        raise InputError("contains no prices", path=path, hint="delete it and run foretell data pull again") from None
 
     def priced(question: Question, target: Target) -> Target:
         own, new = target.snapshot, newer.get((question.id, target.id))
-        late = new is None or not question.as_of.admits(new.at) or (own is not None and own.at >= new.at)
-        return target if late else replace(target, snapshot=new)
+        unusable = new is None or not question.as_of.admits(new.at) or (own is not None and own.at >= new.at)
+        return target if unusable else replace(target, snapshot=new)
 
-    asked = (replace(one, targets=tuple(priced(one, target) for target in one.targets)) for one in found.questions)
-    return replace(found, questions=tuple(asked))
+    questions = (
+        replace(question, targets=tuple(priced(question, target) for target in question.targets))
+        for question in question_set.questions
+    )
+    return replace(question_set, questions=tuple(questions))
 
 
 def rounds_until(latest: str) -> list[str]:
@@ -188,9 +192,9 @@ def _check_body(body: bytes, list_name: str, url: str) -> None:
     try:
         value: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"what came is not whole JSON ({error})", url=url) from None
+        raise SourceError(f"the response is not complete JSON ({error})", url=url) from None
     if not isinstance(value, dict) or not isinstance(value.get(list_name), list):
-        raise SourceError(f"what came has no list named {list_name!r}", url=url)
+        raise SourceError(f"the response has no list named {list_name!r}", url=url)
 
 
 def forecastbench(request: DatasetRequest) -> Dataset:
@@ -218,7 +222,7 @@ def _fetch_missing(cache: DownloadCache, missing: Sequence[str], online: Online 
         await source.pull(missing or [await source.latest()])
 
     if online is None:
-        raise InputError(f"{cache.root} does not hold {wanted} of ForecastBench", hint=command)
+        raise InputError(f"{cache.root} does not contain {wanted} of ForecastBench", hint=command)
     try:
         online(fetch)
     except SourceError as error:

@@ -45,30 +45,36 @@ def read_methods(place: Path, rounds: Collection[str], *, own: Collection[str] =
         rounds: Due dates.
         own: Methods, as `organization:model`, that are left out because they are scored from elsewhere.
     """
-    found = MethodForecasts()
+    method_forecasts = MethodForecasts()
     if place.suffix in TABLES:
-        found.rows += _table_rows(place, rounds)
-        return found
+        method_forecasts.rows += _table_rows(place, rounds)
+        return method_forecasts
     if not place.exists():
         raise InputError("no such file or folder", path=place, column="--methods")
     for name, path in _files(place, rounds):
         try:
             submission = read_submission(path)
         except InputError as error:
-            found.problems.append(f"{name}: {error.problem}")
+            method_forecasts.problems.append(f"{name}: {error.problem}")
             continue
         if submission.forecaster not in own and submission.due.date().isoformat() in rounds:
-            found.rows += submission_rows(submission)
-    return found
+            method_forecasts.rows += submission_rows(submission)
+    return method_forecasts
 
 
 def submission_rows(submission: ForecastBenchSubmission, name: str | None = None) -> list[Row]:
     """Return one row per forecast of a submission."""
     due = submission.due.date().isoformat()
     return [
-        {"forecaster": name or submission.forecaster, "question": one.question_id, "target": target, "due": due, "p": p}
-        for one in submission.forecasts
-        for target, p in one.p.items()
+        {
+            "forecaster": name or submission.forecaster,
+            "question": forecast.question_id,
+            "target": target,
+            "due": due,
+            "p": p,
+        }
+        for forecast in submission.forecasts
+        for target, p in forecast.p.items()
     ]
 
 
@@ -105,13 +111,13 @@ def _table_rows(path: Path, rounds: Collection[str]) -> list[Row]:
     if not path.is_file():
         raise InputError("no such file", path=path, column="--methods")
     with open_table(path, TABLE_COLUMNS) as (con, table, columns):
-        given = "and coalesce(imputed::varchar, 'false') <> 'true'" if "imputed" in columns else ""
+        not_imputed = "and coalesce(imputed::varchar, 'false') <> 'true'" if "imputed" in columns else ""
         query = f"""select method, source, question_id, forecast_due_date::varchar,
             coalesce(resolution_date::varchar, ''),
             try_cast(probability as double) from {table}
-            where list_contains(?, left(forecast_due_date::varchar, 10)) {given}
+            where list_contains(?, left(forecast_due_date::varchar, 10)) {not_imputed}
             and try_cast(probability as double) between 0 and 1"""
-        found = con.execute(query, [sorted(rounds)]).fetchall()
+        records = con.execute(query, [sorted(rounds)]).fetchall()
     return [
         {
             "forecaster": method,
@@ -120,5 +126,5 @@ def _table_rows(path: Path, rounds: Collection[str]) -> list[Row]:
             "due": str(due)[:10],
             "p": p,
         }
-        for method, source, id, due, day, p in found
+        for method, source, id, due, day, p in records
     ]

@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
 
+from foretell.data.datasets.dataset import Dataset, DatasetRequest, FileFormat
 from foretell.data.datasets.forecastbench import (
     YES,
     dated_targets,
@@ -14,16 +15,7 @@ from foretell.data.datasets.forecastbench import (
     series_of,
     stated,
 )
-from foretell.data.datasets.question_set import (
-    Dataset,
-    DatasetRequest,
-    FileFormat,
-    OutcomeKey,
-    QuestionSet,
-    QuestionSetBuilder,
-    asked_key,
-    outcome_key,
-)
+from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, QuestionSetBuilder, asked_key, outcome_key
 from foretell.data.datasets.rows import Row, open_table
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
@@ -31,7 +23,7 @@ from foretell.questions.question import LastValue, Question, QuestionKind, Targe
 from foretell.questions.resolution import Resolution
 
 OutcomeColumn = Literal["outcome", "paper_outcome"]
-PriceMoment = Literal["due", "freeze"]
+PriceAt = Literal["due", "freeze"]
 TableAskingKey = tuple[str, str, str]
 """Source, question id and due date as written in the tables: the key that joins the two."""
 
@@ -50,7 +42,7 @@ WORDS = frozenset({"swimming", "vaccine"})
 
 
 def read_question_tables(
-    folder: str | Path, prefix: str = "", *, outcomes: OutcomeColumn = "outcome", price: PriceMoment = "due"
+    folder: str | Path, prefix: str = "", *, outcomes: OutcomeColumn = "outcome", price: PriceAt = "due"
 ) -> QuestionSet:
     """Read `<prefix>questions` and `<prefix>resolutions` (`.parquet` or `.csv`) of a folder.
 
@@ -60,8 +52,8 @@ def read_question_tables(
     Args:
         folder: The folder of the two files.
         prefix: Prefix of their names, e.g. "ab_".
-        outcomes: The column that holds the answers.
-        price: The crowd's price of a market question: on the due date if known ("due"), or at the freeze.
+        outcomes: The column with the answers.
+        price: The market price of a market question: on the due date if known ("due"), or at the freeze.
     """
     root = Path(folder)
     resolved = _rows(_file(root, f"{prefix}resolutions"), (*RESOLUTION_COLUMNS, outcomes))
@@ -70,34 +62,34 @@ def read_question_tables(
         by_asking.setdefault(_asking_key(row), []).append(row)
     rows = _rows(_file(root, f"{prefix}questions"), QUESTION_COLUMNS)
     pages = {row.text("question_id"): row.text("url") for row in rows if row.text("url").count("/") > 4}
-    found, places, asked = QuestionSetBuilder(), dict[TableAskingKey, int](), dict[TableAskingKey, Question]()
+    set_builder, places, questions = QuestionSetBuilder(), dict[TableAskingKey, int](), dict[TableAskingKey, Question]()
     for row in rows:
         asking = _asking_key(row)
         if places.setdefault(asking, row.number) != row.number:
-            raise row.problem("question_id", f"is asked on the same day in row {places[asking]} as well")
+            raise row.problem("question_id", f"is also asked on the same day in row {places[asking]}")
         dated = by_asking.get(asking, [])
         if _kind(row) == "dataset" and not dated:
-            found.counts["data-set questions without a resolution date left out"] += 1
+            set_builder.counts["data-set questions without a resolution date left out"] += 1
             continue
-        asked[asking] = _question(row, dated, price, pages.get(row.text("question_id"), row.text("url")))
-        found.questions[asked_key(asked[asking])] = asked[asking]
+        questions[asking] = _question(row, dated, price, pages.get(row.text("question_id"), row.text("url")))
+        set_builder.questions[asked_key(questions[asking])] = questions[asking]
     settled: set[OutcomeKey] = set()
     for row in resolved:
-        question = asked.get(_asking_key(row))
+        question = questions.get(_asking_key(row))
         if question is None:
-            found.counts["outcomes without a question dropped"] += 1
+            set_builder.counts["outcomes without a question dropped"] += 1
             continue
-        resolution = _resolution(row, question, outcomes, found.counts)
+        resolution = _resolution(row, question, outcomes, set_builder.counts)
         if resolution is None:
             continue
         if outcome_key(resolution) in settled:
             raise row.problem("resolution_date", f"question {question.id} is resolved twice for {resolution.target_id}")
         settled.add(outcome_key(resolution))
-        found.resolutions.append(resolution)
-    return found.build(f"{root.name}/{prefix}questions")
+        set_builder.resolutions.append(resolution)
+    return set_builder.build(f"{root.name}/{prefix}questions")
 
 
-def _question(row: Row, dated: list[Row], price: PriceMoment, page: str) -> Question:
+def _question(row: Row, dated: list[Row], price: PriceAt, page: str) -> Question:
     """Return a question of the same form as `forecastbench` reads from the published files."""
     kind, source, id, due = _kind(row), row.text("source"), row.text("question_id"), row.text("forecast_due_date")
     text = row.need_text("question")
@@ -113,30 +105,30 @@ def _question(row: Row, dated: list[Row], price: PriceMoment, page: str) -> Ques
             kind=kind,
             subtype=row.text("subtype"),
             text=filled(text, due=due),
-            due=row.need_moment("forecast_due_date"),
-            targets=dated_targets(sorted(one.need_moment("resolution_date") for one in dated), text, due)
+            due=row.need_datetime("forecast_due_date"),
+            targets=dated_targets(sorted(outcome.need_datetime("resolution_date") for outcome in dated), text, due)
             if kind == "dataset"
             else (_market(row, price),),
             criteria=filled(paragraphs(*criteria), due=due),
             background=paragraphs(filled(stated(row, "background"), due=due), known.strip()),
             last_value=last,
-            opens_at=row.moment("market_open"),
-            closes_at=row.moment("market_close"),
+            opens_at=row.get_datetime("market_open"),
+            closes_at=row.get_datetime("market_close"),
             url=row.text("url"),
             series=None if kind == "market" else series_of(source, id, page, text, last.value if last else None),
         ),
     )
 
 
-def _market(row: Row, price: PriceMoment) -> Target:
-    """Return the only target of a market question, with the crowd's price, if any."""
+def _market(row: Row, price: PriceAt) -> Target:
+    """Return the only target of a market question, with the market price, if any."""
     if price == "freeze" or row.real("price_on_due_date") is None:
-        return market_target(row, "freeze_value", row.moment("freeze_date"))
-    return market_target(row, "price_on_due_date", row.moment("forecast_due_date"))
+        return market_target(row, "freeze_value", row.get_datetime("freeze_date"))
+    return market_target(row, "price_on_due_date", row.get_datetime("forecast_due_date"))
 
 
 def _last_value(row: Row, due: str) -> LastValue | None:
-    at, value = row.moment("freeze_date"), row.real("freeze_value")
+    at, value = row.get_datetime("freeze_date"), row.real("freeze_value")
     if at is None or value is None or row.text("subtype") in WORDS:
         return None
     return LastValue(value=value, at=at, meaning=filled(stated(row, "freeze_value_explanation"), due=due))
@@ -146,7 +138,7 @@ def _resolution(row: Row, question: Question, column: OutcomeColumn, counts: Cou
     outcome = read_outcome(row, column, counts)
     if outcome is None:
         return None
-    day = row.need_moment("resolution_date").date()
+    day = row.need_datetime("resolution_date").date()
     return Resolution(
         question_id=question.id,
         target_id=YES if question.kind == "market" else day.isoformat(),
@@ -158,10 +150,10 @@ def _resolution(row: Row, question: Question, column: OutcomeColumn, counts: Cou
 
 
 def _file(root: Path, stem: str) -> Path:
-    found = [root / f"{stem}{suffix}" for suffix in SUFFIXES if (root / f"{stem}{suffix}").is_file()]
-    if not found:
-        raise InputError(f"holds neither {stem}.parquet nor {stem}.csv", path=root)
-    return found[0]
+    files = [root / f"{stem}{suffix}" for suffix in SUFFIXES if (root / f"{stem}{suffix}").is_file()]
+    if not files:
+        raise InputError(f"contains neither {stem}.parquet nor {stem}.csv", path=root)
+    return files[0]
 
 
 def _rows(path: Path, needed: tuple[str, ...]) -> list[Row]:

@@ -1,10 +1,9 @@
-"""Prophet Arena events in the published CSV format: several markets each, with quotes and articles of one moment.
+"""Prophet Arena events in the published CSV format: several markets each, with quotes and articles of one time.
 
 Two things in that file were known only afterwards and stay out of the question: `market_outcome`, and `close_time`,
 which is when trading really ended. The question's close time is the one that the exchange stated at the snapshot.
 """
 
-import ast
 import io
 import json
 import re
@@ -17,23 +16,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from foretell.data.datasets.question_set import (
-    ContextSource,
-    DatasetRequest,
-    FileFormat,
-    QuestionSet,
-    QuestionSetBuilder,
-    asked_key,
-)
+from foretell.data.datasets.dataset import DatasetRequest, FileFormat
+from foretell.data.datasets.question_set import ContextSource, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.data.files import DownloadCache, home_folder
 from foretell.data.markets.prophet_arena import ProphetArenaClient, outcomes_exclude
 from foretell.data.untrusted import for_file_name
+from foretell.questions.codec import parse_literal
 from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity, Question, Snapshot, Target, with_some_left_out
 from foretell.questions.resolution import Resolution
 
-# Python literals as found in published CSV cells, read without running anything.
+# Python literals in published CSV cells, read without running code.
 
 _CALL = re.compile(r"\b(?:UUID|Decimal)\(\s*('[^'\\]*'|\"[^\"\\]*\")\s*\)")
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
@@ -52,10 +46,7 @@ def literal(text: str) -> Any:
     ...
     ValueError: not a plain Python literal
     """
-    try:
-        return ast.literal_eval(_unwrapped(text.strip()))
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise ValueError("not a plain Python literal") from None
+    return parse_literal(_unwrapped(text.strip()))
 
 
 def _unwrapped(text: str) -> str:
@@ -99,33 +90,37 @@ def read_events_csv(path: str | Path, *, exclusivity: Mapping[str, Exclusivity] 
 
     An event that cannot be read is left out, named and counted; if that is half of them or more, the file is refused.
     """
-    found, bad = QuestionSetBuilder(), list[InputError]()
+    set_builder, bad = QuestionSetBuilder(), list[InputError]()
     for row in csv_rows(Path(path)):
         counts = Counter[str]()
         try:
             event = _event(row)
             names = _matching(event, counts)
             snapshots = {name: _snapshot(event, name, counts) for name in names}
-            told = (exclusivity or {}).get(event.row.text("event_ticker"), "independent")
+            exclusive = (exclusivity or {}).get(event.row.text("event_ticker"), "independent")
             whole = set(names) == {*event.markets, *event.outcomes}
-            question = _csv_question(event, snapshots, told if whole else with_some_left_out(told)) if names else None
+            question = (
+                _csv_question(event, snapshots, exclusive if whole else with_some_left_out(exclusive))
+                if names
+                else None
+            )
             resolutions = _csv_resolutions(event, question) if question else []
             sources = context_sources(event.row, _parsed(event.row, "sources", list)) if question else ()
         except InputError as problem:
             bad.append(problem)
             continue
-        found.counts.update(counts)
+        set_builder.counts.update(counts)
         if question is None:
             continue
-        if asked_key(question) in found.questions:
-            raise event.row.problem("event_ticker", "is there twice for the same moment")
-        found.questions[asked_key(question)] = question
-        found.resolutions += resolutions
-        found.contexts[asked_key(question)] = sources
-    if len(bad) >= len(found.questions) and bad:
+        if asked_key(question) in set_builder.questions:
+            raise event.row.problem("event_ticker", "occurs twice for the same time")
+        set_builder.questions[asked_key(question)] = question
+        set_builder.resolutions += resolutions
+        set_builder.contexts[asked_key(question)] = sources
+    if len(bad) >= len(set_builder.questions) and bad:
         raise bad[0]
-    found.counts.update(f"event left out, because it cannot be read ({problem})" for problem in bad)
-    return found.build("prophet arena")
+    set_builder.counts.update(f"event left out, because it cannot be read ({problem})" for problem in bad)
+    return set_builder.build("prophet arena")
 
 
 def context_sources(row: Row, items: list[Any]) -> tuple[ContextSource, ...]:
@@ -144,7 +139,7 @@ def context_sources(row: Row, items: list[Any]) -> tuple[ContextSource, ...]:
 
 def _event(row: Row) -> _Event:
     row = row.named(f"event {row.need('event_ticker')}")
-    at = row.need_moment("snapshot_time")
+    at = row.need_datetime("snapshot_time")
     info = _parsed(row, "market_info", dict)
     return _Event(
         row=row,
@@ -182,7 +177,7 @@ def _csv_question(event: _Event, snapshots: Mapping[str, Snapshot | None], exclu
             category=row.text("category"),
             criteria=_criteria(names, event.quotes),
             exclusivity=exclusivity,
-            opens_at=min((at for q in listed if (at := q.moment("open_time"))), default=None),
+            opens_at=min((at for q in listed if (at := q.get_datetime("open_time"))), default=None),
             closes_at=max((at for q in listed if (at := _expected_close(q, event.at))), default=None),
         ),
     )
@@ -202,9 +197,9 @@ def _snapshot(event: _Event, name: str, counts: Counter[str]) -> Snapshot | None
 
 def _dollars(quote: Row, field: str, counts: Counter[str]) -> float | None:
     """Return a price in dollars: the newer `<field>_dollars` if it is a number, else whole cents."""
-    told = _number(quote, f"{field}_dollars", counts)
-    if told is not None:
-        return told
+    number = _number(quote, f"{field}_dollars", counts)
+    if number is not None:
+        return number
     cents = _number(quote, field, counts)
     return None if cents is None else cents / CENTS
 
@@ -219,7 +214,7 @@ def _number(quote: Row, field: str, counts: Counter[str]) -> float | None:
 
 def _expected_close(quote: Row, at: datetime) -> datetime | None:
     """Return when the market was expected to end, as stated by the exchange at the snapshot, if still ahead."""
-    dates = (quote.moment("expected_expiration_time"), quote.moment("close_time"))
+    dates = (quote.get_datetime("expected_expiration_time"), quote.get_datetime("close_time"))
     return min((date for date in dates if date is not None and date > at), default=None)
 
 
@@ -231,7 +226,7 @@ def _criteria(names: list[str], quotes: Mapping[str, Row]) -> str:
 
 
 def _csv_resolutions(event: _Event, question: Question) -> list[Resolution]:
-    closed = event.row.moment("close_time")
+    closed = event.row.get_datetime("close_time")
     return [
         Resolution(
             question_id=question.id,
@@ -258,7 +253,7 @@ def _parsed(row: Row, field: str, shape: type) -> Any:
     return value
 
 
-# Prophet Arena event sets in the shape its SDK downloads: `events.jsonl`, one event with several windows a line.
+# Prophet Arena event sets as downloaded by its SDK: `events.jsonl`, one event with several windows per line.
 
 ANSWERS_FILE: dict[Any, int | None] = {
     **{yes: 1 for yes in ("yes", "true", "1", "1.0")},
@@ -268,25 +263,25 @@ ANSWERS_FILE: dict[Any, int | None] = {
 
 
 def read_events_jsonl(path: str | Path) -> QuestionSet:
-    """Read an event set: each window of an event is one asking, at the time its crowd and articles were taken.
+    """Read an event set: each window of an event is one asking, at the time of its market prices and articles.
 
     Here the file itself says whether at most one outcome resolves to yes. Void outcomes have no outcome and are
     counted.
     """
-    found = QuestionSetBuilder()
+    set_builder = QuestionSetBuilder()
     for line in jsonl_rows(Path(path)):
         row = line.named(f"event {line.need('slug')}")
-        answers = _answers(row, found.counts)
+        answers = _answers(row, set_builder.counts)
         windows = row.items("windows")
-        found.counts["events without a window dropped"] += not windows
+        set_builder.counts["events without a window dropped"] += not windows
         for item in windows:
             window = row.part("windows", item)
             question = _jsonl_question(row, window, tuple(answers))
             key = asked_key(question)
-            if key in found.questions:
+            if key in set_builder.questions:
                 raise row.problem("windows", f"{question.due.isoformat()} is asked twice")
-            found.questions[key] = question
-            found.resolutions += [
+            set_builder.questions[key] = question
+            set_builder.resolutions += [
                 Resolution(
                     question_id=question.id,
                     target_id=name,
@@ -296,30 +291,30 @@ def read_events_jsonl(path: str | Path) -> QuestionSet:
                 )
                 for name, answer in answers.items()
             ]
-            found.contexts[key] = context_sources(row, window.items("context"))
-    return found.build("prophet arena")
+            set_builder.contexts[key] = context_sources(row, window.items("context"))
+    return set_builder.build("prophet arena")
 
 
 def _answers(row: Row, counts: Counter[str]) -> dict[str, int | None]:
-    found: dict[str, int | None] = {}
+    answers: dict[str, int | None] = {}
     for item in row.items("outcomes"):
         part = row.part("outcomes", item)
-        name, told = str(part.need("name")), part.text("resolution").lower()
-        if told not in ANSWERS_FILE:
-            raise part.problem("outcomes", f"resolution {told!r} of {name!r} is not yes, no or void")
-        found[name] = ANSWERS_FILE[told]
-        counts["outcomes void or unresolved"] += found[name] is None
-    if not found:
+        name, lower = str(part.need("name")), part.text("resolution").lower()
+        if lower not in ANSWERS_FILE:
+            raise part.problem("outcomes", f"resolution {lower!r} of {name!r} is not yes, no or void")
+        answers[name] = ANSWERS_FILE[lower]
+        counts["outcomes void or unresolved"] += answers[name] is None
+    if not answers:
         raise row.problem("outcomes", "is missing")
-    return found
+    return answers
 
 
 def _jsonl_question(row: Row, window: Row, names: tuple[str, ...]) -> Question:
-    at = window.moment("taken_at")
+    at = window.get_datetime("taken_at")
     if at is None:
         raise window.problem("windows", "a window has no taken_at")
     prices = window.part("crowd", window.get("crowd") or {})
-    crowd = {name: price for name in prices.fields if (price := prices.real(name)) is not None}
+    market_prices = {name: price for name in prices.fields if (price := prices.real(name)) is not None}
     return row.reading(
         "windows",
         lambda: Question(
@@ -328,18 +323,22 @@ def _jsonl_question(row: Row, window: Row, names: tuple[str, ...]) -> Question:
             text=row.need_text("title"),
             due=at,
             targets=tuple(
-                Target(id=name, label=name, snapshot=Snapshot(at=at, last_price=crowd[name]) if name in crowd else None)
+                Target(
+                    id=name,
+                    label=name,
+                    snapshot=Snapshot(at=at, last_price=market_prices[name]) if name in market_prices else None,
+                )
                 for name in names
             ),
             category=row.text("category"),
             criteria=row.text("criteria"),
-            exclusivity=outcomes_exclude(names, told=bool(row.flag("mutually_exclusive"))),
-            closes_at=row.moment("close_at"),
+            exclusivity=outcomes_exclude(names, stated=bool(row.flag("mutually_exclusive"))),
+            closes_at=row.get_datetime("close_at"),
         ),
     )
 
 
-# Which kind of Prophet Arena file it is, if it is one: its first line tells.
+# Kinds of Prophet Arena files, recognised by the first line.
 
 CSV_COLUMNS = ("event_ticker", "market_outcome", "market_info", "snapshot_time")
 JSON_FIELDS = ("slug", "outcomes", "windows")
@@ -366,7 +365,7 @@ def _reader(path: Path) -> Callable[[str | Path], QuestionSet] | None:
     return read_events_jsonl if isinstance(fields, dict) and all(name in fields for name in JSON_FIELDS) else None
 
 
-# Event sets downloaded from the arena, and where they are kept.
+# Event sets downloaded from the arena.
 
 DATASET = "dataset/"
 """Prefix of a name such as `prophet_arena:dataset/SLUG@VERSION`."""
@@ -397,7 +396,7 @@ def unpack_events(packed: bytes, checksum: str) -> bytes:
     except (tarfile.TarError, KeyError, OSError, EOFError):
         lines = None
     if lines is None:
-        raise InputError(f"the data set holds no readable {EVENTS_FILE}", hint="download it again")
+        raise InputError(f"the data set has no readable {EVENTS_FILE}", hint="download it again")
     if checksum and sha256(lines).hexdigest() != checksum.lower():
         raise InputError("the data set does not have the checksum that came with it", hint="download it again")
     return lines
@@ -408,8 +407,8 @@ async def download_events(client: ProphetArenaClient, name: str, folder: Path) -
     slug, version = dataset_name(name)
     version = version or await client.newest_version(slug)
     packed, checksum = await client.artifact(slug, version)
-    kept = f"{for_file_name(slug)}@{for_file_name(version)}.jsonl"
-    return DownloadCache(folder).put(kept, unpack_events(packed, checksum), url=f"{client.host}/datasets/{slug}")
+    file_name = f"{for_file_name(slug)}@{for_file_name(version)}.jsonl"
+    return DownloadCache(folder).put(file_name, unpack_events(packed, checksum), url=f"{client.host}/datasets/{slug}")
 
 
 def dataset_folder(folder: Path | None = None) -> Path:
@@ -420,19 +419,19 @@ def dataset_folder(folder: Path | None = None) -> Path:
 def _kept(name: str, folder: Path) -> Path:
     slug, version = dataset_name(name)
     file = f"{for_file_name(slug)}@{for_file_name(version) if version else '*'}.jsonl"
-    found = sorted(folder.glob(file))
-    if not found or not found[-1].exists():
+    glob = sorted(folder.glob(file))
+    if not glob or not glob[-1].exists():
         raise InputError(f"the data set {name} is not here", hint=f"foretell data pull prophet-arena --dataset {name}")
-    return found[-1]
+    return glob[-1]
 
 
 def _open(request: DatasetRequest) -> QuestionSet:
     if request.argument.startswith(DATASET):
         return read_events_jsonl(_kept(request.argument.removeprefix(DATASET), dataset_folder(request.folder)))
-    found = read_arena_file(request.path)
-    if found is None:
+    arena_file = read_arena_file(request.path)
+    if arena_file is None:
         raise InputError("is not a file of Prophet Arena's", path=request.path, hint="its CSV of events, or SDK JSONL")
-    return found
+    return arena_file
 
 
 prophet_arena = FileFormat(

@@ -1,4 +1,4 @@
-"""Questions in plain fields, as people write them, and tables of their outcomes."""
+"""Questions in plain fields, as users write them, and tables of their outcomes."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -8,8 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from foretell.data.datasets.question_set import AskedKey, FileFormat, QuestionSet, asked_key
-from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows, read_json, read_text, record
+from foretell.data.datasets.dataset import FileFormat
+from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key
+from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows, read_json, read_text, record, text_lines
 from foretell.questions.codec import from_dict, parse_yaml
 from foretell.questions.errors import InputError, known_names
 from foretell.questions.question import (
@@ -37,7 +38,7 @@ def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
     """Build a question from plain fields; only `text` is always required."""
     text = row.need_text("text")
     hint = "the day as of which the question is asked, e.g. 2026-01-18"
-    due = row.moment("due") or asked_at or row.need_moment("due", hint)
+    due = row.get_datetime("due") or asked_at or row.need_datetime("due", hint)
     return row.reading(
         None,
         lambda: Question(
@@ -52,8 +53,8 @@ def plain_question(row: Row, asked_at: datetime | None = None) -> Question:
             criteria=row.text("criteria"),
             background=row.text("background"),
             exclusivity=_exclusivity(row),
-            opens_at=row.moment("opens"),
-            closes_at=row.moment("closes"),
+            opens_at=row.get_datetime("opens"),
+            closes_at=row.get_datetime("closes"),
             cluster=row.text("cluster"),
             url=row.text("url"),
             series=_series(row),
@@ -74,7 +75,7 @@ def default_id(text: str) -> str:
 def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
     """Return one target, one per option, or one per date; a question cannot have both options and dates."""
     options, dates = row.items("options"), row.items("dates")
-    by, resolves = row.moment("by"), row.moment("resolves")
+    by, resolves = row.get_datetime("by"), row.get_datetime("resolves")
     if by is not None and resolves is not None:
         raise row.problem("resolves", "by and resolves mean the same; give one")
     resolves = by or resolves
@@ -83,10 +84,10 @@ def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
     if dates and resolves is not None:
         raise row.problem("dates", "already says when the question resolves; leave out by and resolves")
     if dates:
-        moments = row.moments("dates")
-        for early in (moment for moment in moments if moment < due):
+        days = row.need_datetimes("dates")
+        for early in (day for day in days if day < due):
             raise row.problem("dates", f"{early.date()} is not a date after the due day {due.date()}")
-        return tuple(Target(id=moment.date().isoformat(), resolves_at=moment) for moment in moments)
+        return tuple(Target(id=day.date().isoformat(), resolves_at=day) for day in days)
     if resolves is not None and resolves < due:
         raise row.problem(
             "by" if row.get("by") else "resolves", f"{resolves.date()} is before {due.date()}, its due day"
@@ -103,49 +104,49 @@ def _targets(row: Row, due: datetime) -> tuple[Target, ...]:
 
 def _exclusivity(row: Row) -> Exclusivity:
     """Return the row's exclusivity, or its older form `exclusive`; by default exactly one of several options."""
-    told, flag = row.text("exclusivity"), row.flag("exclusive")
-    if told and flag is not None:
+    text, flag = row.text("exclusivity"), row.flag("exclusive")
+    if text and flag is not None:
         raise row.problem("exclusive", "is the older name of exclusivity; give one")
-    if told:
-        return row.reading("exclusivity", lambda: read_exclusivity(told))
+    if text:
+        return row.reading("exclusivity", lambda: read_exclusivity(text))
     return read_exclusivity(bool(row.items("options")) if flag is None else flag)
 
 
 def _prices(row: Row, due: datetime, labels: list[str]) -> dict[str, Snapshot]:
-    """Return the crowd's price: one number for a yes/no question, else a number per option."""
-    given = row.get("price")
-    if given is None:
+    """Return the market price: one number for a yes/no question, else a number per option."""
+    price = row.get("price")
+    if price is None:
         return {}
-    prices = cast(Mapping[str, Any], given) if isinstance(given, dict) else {YES: given}
+    prices = cast(Mapping[str, Any], price) if isinstance(price, dict) else {YES: price}
     unknown = [label for label in prices if label not in labels]
-    if unknown and not isinstance(given, dict):
+    if unknown and not isinstance(price, dict):
         raise row.problem("price", "one price does not say which option it belongs to", "write option: price pairs")
     if unknown:
         raise row.problem("price", f"{unknown[0]!r} is not an option", known_names(unknown[0], labels))
-    at = row.moment("price_at") or due
+    at = row.get_datetime("price_at") or due
     if at > due:
-        raise row.problem("price_at", "the price is from after the due moment: it would give away the future")
+        raise row.problem("price_at", "the price is from after the due time, so it would leak the future")
     values = {label: replace(row, fields={"price": value}).real("price") for label, value in prices.items()}
     return row.reading("price", lambda: {label: Snapshot(at=at, last_price=p) for label, p in values.items()})
 
 
 def _kind(row: Row) -> QuestionKind:
-    told = row.text("kind") or ("dataset" if row.get("series") or row.get("dates") else "market")
-    if told not in get_args(QuestionKind):
-        raise row.problem("kind", f"{told!r} is not a kind", known_names(told, get_args(QuestionKind)))
-    return cast(QuestionKind, told)
+    text = row.text("kind") or ("dataset" if row.get("series") or row.get("dates") else "market")
+    if text not in get_args(QuestionKind):
+        raise row.problem("kind", f"{text!r} is not a kind", known_names(text, get_args(QuestionKind)))
+    return cast(QuestionKind, text)
 
 
 def _series(row: Row) -> SeriesRef | None:
     above, below = row.real("above"), row.real("below")
-    told = row.text("series")
-    if not told:
+    text = row.text("series")
+    if not text:
         if above is not None or below is not None:
             raise row.problem("series", "is missing", "above and below are levels of a series")
         return None
-    provider, _, series_id = told.partition("/")
+    provider, _, series_id = text.partition("/")
     if not provider or not series_id:
-        raise row.problem("series", f"{told!r} does not name a series", "write provider/id, e.g. fred/DGS10")
+        raise row.problem("series", f"{text!r} does not name a series", "write provider/id, e.g. fred/DGS10")
     if above is not None and below is not None:
         raise row.problem("below", "give above or below, not both")
     comparison = "below" if below is not None else "above"
@@ -154,7 +155,7 @@ def _series(row: Row) -> SeriesRef | None:
     )
 
 
-# A person's own questions in JSONL, JSON, CSV or YAML. Such a file asks; it never holds the answers.
+# A user's own questions in JSONL, JSON, CSV or YAML. Such a file never contains answers.
 #
 # Outcomes go into a table of their own with the columns question, target, outcome.
 
@@ -184,7 +185,7 @@ def read_questions(path: str | Path, *, asked_at: datetime | None = None) -> Que
         seen[asked_key(question)] = row.number
         questions.append(question)
     if not questions:
-        raise InputError("holds no question", path=file)
+        raise InputError("contains no question", path=file)
     return QuestionSet(name=file.stem, questions=tuple(questions))
 
 
@@ -192,7 +193,9 @@ def _question(row: Row, asked_at: datetime | None) -> Question:
     for field in ANSWERS:
         if field in row.fields:
             raise row.problem(
-                field, "questions hold no answers", "put outcomes into a table with columns question,target,outcome"
+                field,
+                "a question file must not contain answers",
+                "put outcomes into a table with columns question,target,outcome",
             )
     if "targets" not in row.fields and "schema" not in row.fields:
         row.known_fields(FIELDS)
@@ -222,7 +225,7 @@ def _listed(path: Path, value: Any) -> Iterator[Row]:
         body = cast(dict[str, Any], value)
         extra = [key for key in body if key != "questions"]
         if extra:
-            raise InputError("stands beside the list of questions", path=path, column=str(extra[0]))
+            raise InputError("is not allowed next to the list of questions", path=path, column=str(extra[0]))
         value = body["questions"]
     if not isinstance(value, list):
         raise InputError("expected a list of questions", path=path, hint="a list, or `questions:` with a list")
@@ -254,7 +257,7 @@ questions = FileFormat(
 )
 """The data set `questions:FILE`, and any file that no other format recognises."""
 
-# Tables of how questions came out.
+# Tables of outcomes.
 
 ONLY_TARGET = "yes"
 """Target of a row that names none."""
@@ -280,34 +283,61 @@ def _resolution(row: Row) -> Resolution:
             question_id=str(row.need("question")),
             target_id=row.text("target") or ONLY_TARGET,
             outcome=None if outcome is None else int(outcome),
-            due=row.text("due") or None,  # pyright: ignore[reportArgumentType] - read by the value itself
+            due=row.text("due") or None,
         )
+    except InputError:
+        raise
     except ValueError as error:
         raise row.problem("due", str(error)) from None
 
 
-# A folder that `foretell data build` wrote: questions.jsonl with outcomes.csv beside it.
+# A folder that `foretell data build` wrote: questions.jsonl, outcomes.csv and, if there are contexts, contexts.jsonl.
 
-QUESTIONS, OUTCOMES = "questions.jsonl", "outcomes.csv"
+QUESTIONS, OUTCOMES, CONTEXTS = "questions.jsonl", "outcomes.csv", "contexts.jsonl"
 
 
 def read_built_set(folder: str | Path) -> QuestionSet:
-    """Read the questions of a folder with their known outcomes, including payoffs."""
+    """Read the questions of a folder with their known outcomes, including payoffs, and with their contexts."""
     root = Path(folder)
-    asked = read_questions(root / QUESTIONS)
+    question_set = read_questions(root / QUESTIONS)
     table = root / OUTCOMES
-    by_day: dict[tuple[str, date], Question] = {(one.id, one.due.date()): one for one in asked.questions}
-    known = [found for row in csv_rows(table) if (found := _built_resolution(row, by_day))] if table.is_file() else []
-    return QuestionSet(name=root.name, questions=asked.questions, resolutions=tuple(known))
+    asked: dict[tuple[str, date], Question] = {
+        **{(question.id, question.due.date()): question for question in question_set.questions},
+        # Tables state times in full seconds.
+        **{(question.id, question.due.replace(microsecond=0)): question for question in question_set.questions},
+    }
+    known = (
+        [built_resolution for row in csv_rows(table) if (built_resolution := _built_resolution(row, asked))]
+        if table.is_file()
+        else []
+    )
+    contexts = _built_contexts(root / CONTEXTS, {asked_key(question) for question in question_set.questions})
+    return QuestionSet(name=root.name, questions=question_set.questions, resolutions=tuple(known), contexts=contexts)
 
 
-def _built_resolution(row: Row, asked: dict[tuple[str, date], Question]) -> Resolution | None:
-    due = row.need_moment("due", "the day the question was asked")
-    question = asked.get((row.need_text("question"), due.date()))
+def _built_contexts(file: Path, asked: set[AskedKey]) -> dict[AskedKey, str]:
+    """Return the contexts of a file as they are written in it, by asking."""
+    contexts: dict[AskedKey, str] = {}
+    if not file.is_file():
+        return contexts
+    for row, line in zip(jsonl_rows(file), filter(str.strip, text_lines(file)), strict=True):
+        question = row.part("question", row.need("question"))
+        key = (question.need_text("id"), question.need_datetime("due"))
+        if key not in asked or key in contexts:
+            problem = "has two contexts" if key in contexts else f"is not asked at {key[1].isoformat()} in {QUESTIONS}"
+            raise row.problem("question", f"{key[0]!r} {problem}")
+        contexts[key] = line.strip()
+    return contexts
+
+
+def _built_resolution(row: Row, questions: dict[tuple[str, date], Question]) -> Resolution | None:
+    due = row.need_datetime("due", "the day the question was asked")
+    id = row.need_text("question")
+    question = questions.get((id, due)) or questions.get((id, due.date()))
     if question is None:
         raise row.problem("question", f"{row.text('question')!r} is not asked on {due.date()} in {QUESTIONS}")
     target, outcome = row.need_text("target"), row.flag("outcome")
-    if target not in {one.id for one in question.targets}:
+    if target not in {known.id for known in question.targets}:
         raise row.problem("target", f"{target!r} is not a target of {question.id}")
     if outcome is None:
         return None
@@ -317,7 +347,7 @@ def _built_resolution(row: Row, asked: dict[tuple[str, date], Question]) -> Reso
         due=question.due,
         outcome=int(outcome),
         payoff=row.real("payoff"),
-        resolved_at=row.moment("resolved_on"),
+        resolved_at=row.get_datetime("resolved_on"),
         provenance=row.path.name,
     )
 

@@ -1,19 +1,15 @@
-"""What every reader of a data set returns: questions, their outcomes, and what was left out and why."""
+"""The result of reading a data set: questions, their outcomes, and notes on what was left out."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Literal
 
-from foretell.data.series.series import SeriesSource
-from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
-from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 
@@ -33,6 +29,10 @@ class ContextSource:
     rank: int = 0
 
 
+ContextMaterial = tuple[ContextSource, ...] | str
+"""What was gathered for a question: its articles, or a whole context as JSON."""
+
+
 def asked_key(question: Question) -> AskedKey:
     """Return the key of one asking of a question."""
     return (question.id, question.due)
@@ -41,7 +41,7 @@ def asked_key(question: Question) -> AskedKey:
 def wording(question: Question, now: datetime | None = None) -> str:
     """Return everything that is asked as one line: texts, dates, options, quotes; the time `now` becomes "now"."""
     text = to_json(question)
-    return text if now is None else text.replace(json.dumps(_written(now)), '"now"')
+    return text if now is None else text.replace(json.dumps(_utc_text(now)), '"now"')
 
 
 def questions_digest(questions: Iterable[Question], now: datetime | None = None) -> str:
@@ -52,13 +52,13 @@ def questions_digest(questions: Iterable[Question], now: datetime | None = None)
         now: The time at which questions without a date are asked. It does not count, so that a file without dates has
             the same digest tomorrow.
     """
-    lines = sorted(wording(one, now if one.due == now else None) for one in questions)
+    lines = sorted(wording(question, now if question.due == now else None) for question in questions)
     return sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def _written(moment: datetime) -> str:
+def _utc_text(at: datetime) -> str:
     """Format a UTC time as JSON does."""
-    return moment.isoformat().replace("+00:00", "Z")
+    return at.isoformat().replace("+00:00", "Z")
 
 
 def outcome_key(resolution: Resolution) -> OutcomeKey:
@@ -83,11 +83,9 @@ class QuestionSet:
     resolutions: tuple[Resolution, ...] = ()
     notes: tuple[str, ...] = ()
     """What was dropped and why, with counts, as shown to a user."""
-    contexts: Mapping[AskedKey, tuple[ContextSource, ...]] = field(
-        default_factory=dict[AskedKey, tuple[ContextSource, ...]]
-    )
-    """Articles by asking, for events that were published with them."""
-    quarantined: tuple[Question, ...] = ()
+    contexts: Mapping[AskedKey, ContextMaterial] = field(default_factory=dict[AskedKey, ContextMaterial])
+    """What was gathered beforehand by asking, for questions that come with it."""
+    excluded: tuple[Question, ...] = ()
     """Questions that a backtest leaves out, because their own text was written after the time they are asked."""
 
     def __post_init__(self) -> None:
@@ -118,9 +116,7 @@ class QuestionSetBuilder:
 
     questions: dict[AskedKey, Question] = field(default_factory=dict[AskedKey, Question])
     resolutions: list[Resolution] = field(default_factory=list[Resolution])
-    contexts: dict[AskedKey, tuple[ContextSource, ...]] = field(
-        default_factory=dict[AskedKey, tuple[ContextSource, ...]]
-    )
+    contexts: dict[AskedKey, ContextMaterial] = field(default_factory=dict[AskedKey, ContextMaterial])
     counts: Counter[str] = field(default_factory=Counter[str])
     """Number of items left out, by reason."""
 
@@ -156,18 +152,18 @@ def count_notes(counts: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(f"{n} {reason}" for reason, n in sorted(counts.items(), key=lambda item: -item[1]) if n)
 
 
-QUARANTINED = "quarantined"
+EXCLUDED = "excluded"
 """Name of a column of outcomes: 1 for targets of questions that were left out because their own text was written later.
 They are never scored, but counted."""
 
 
-def quarantine_note(count: int) -> str:
+def excluded_note(count: int) -> str:
     """Return a note with how many questions were left out, and why.
 
-    >>> quarantine_note(1)
-    '1 quarantined: its own text was written after the moment of asking'
+    >>> excluded_note(1)
+    '1 excluded: its own text was written after the forecast date'
     """
-    return f"{count} quarantined: {'its' if count == 1 else 'their'} own text was written after the moment of asking"
+    return f"{count} excluded: {'its' if count == 1 else 'their'} own text was written after the forecast date"
 
 
 def _unique(keys: Iterable[tuple[object, ...]], what: str) -> None:
@@ -181,7 +177,7 @@ def _unique(keys: Iterable[tuple[object, ...]], what: str) -> None:
 # Which questions of a set are wanted.
 
 SetStatus = Literal["unopened", "open", "closed", "resolved"]
-LateText = Literal["quarantine", "keep", "cut"]
+LeakyQuestions = Literal["exclude", "keep", "redact"]
 """What a backtest does with a question whose own text was written after the time it is asked."""
 
 
@@ -205,7 +201,7 @@ class SetFilter:
     """Minimum volume of a market's events, in its own unit; an event of unknown volume never reaches a minimum."""
     again: float | None = None
     """Days after which a question that is asked "now" is asked again; None asks it once."""
-    late_text: LateText = "quarantine"
+    leaky_questions: LeakyQuestions = "exclude"
     """What a backtest does with questions whose own text mentions days after they are asked: leave them out, keep them
     as they are, or cut what was written later."""
 
@@ -230,81 +226,8 @@ class SetFilter:
 
     def changed(self) -> dict[str, Any]:
         """Return the options that differ from their defaults, by name."""
-        return {one.name: value for one in fields(SetFilter) if (value := getattr(self, one.name)) != one.default}
-
-
-# A data set in the registry: a function from a request to questions with their outcomes.
-
-Online = Callable[[Callable[[ServiceConfig], Coroutine[Any, Any, None]]], None]
-"""Runs a coroutine that needs the network, with an HTTP client and the settings of the service."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatasetRequest:
-    """Which part of a data set is requested. Written `NAME` or `NAME:ARGUMENT`."""
-
-    argument: str = ""
-    """Text after the colon: a file, a tournament, or whatever the data set defines."""
-    rounds: tuple[str, ...] = ()
-    """Due dates of the requested rounds; empty for all."""
-    folder: Path | None = None
-    """Folder of downloaded files, instead of the default."""
-    live: bool = False
-    """Whether this is for a live run, whose questions are open now."""
-    now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    online: Online | None = field(default=None, repr=False)
-    """Downloads what is missing locally; None to use local files only."""
-
-    @property
-    def path(self) -> Path:
-        """The argument as the path of an existing file or folder."""
-        if not self.argument:
-            raise InputError("the data set needs a file", hint="write NAME:FILE")
-        path = Path(self.argument)
-        if not path.exists():
-            raise InputError("no such file", path=path)
-        return path
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dataset:
-    """Questions, the history from which base rates are computed, and the series that some questions are about."""
-
-    questions: QuestionSet
-    history: QuestionSet
-    """Past questions; each question sees only the part that was known before its date."""
-    series: SeriesSource | None = None
-    grows: bool = False
-    """Whether this is a listing of what is open now: its run is identified by name, and also asks later arrivals."""
-
-    @classmethod
-    def alone(cls, questions: QuestionSet) -> "Dataset":
-        """Return a data set whose questions are their own history."""
-        return cls(questions=questions, history=questions)
-
-    @classmethod
-    def rounds_of(cls, history: QuestionSet, rounds: tuple[str, ...], *, path: Path) -> "Dataset":
-        """Return some rounds of a set, by due date, with the whole set as history."""
-        present = {question.due.date().isoformat() for question in history.questions}
-        if missing := [day for day in rounds if day not in present]:
-            hint = f"there are {', '.join(sorted(present))}"
-            raise InputError(f"no round of {missing[0]}", path=path, column="questions.rounds", hint=hint)
-        chosen = set(rounds or present)
-        return cls(
-            questions=history.only(q for q in history.questions if q.due.date().isoformat() in chosen), history=history
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileFormat:
-    """A data set read from a user's file: how to read it, and how to recognise it if no format is given."""
-
-    read: Callable[[DatasetRequest], Dataset | QuestionSet]
-    recognises: Callable[[Path], bool] = lambda path: False
-    """Whether a file given without a format has this format."""
-    known: Callable[[str], bool] = lambda argument: False
-    """Whether an argument is a known name, such as that of a downloaded set, rather than a file path."""
-
-    def __call__(self, request: DatasetRequest) -> Dataset | QuestionSet:
-        """Read the file named by the request."""
-        return self.read(request)
+        return {
+            option.name: value
+            for option in fields(SetFilter)
+            if (value := getattr(self, option.name)) != option.default
+        }

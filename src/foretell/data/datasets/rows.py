@@ -40,8 +40,8 @@ class Row:
 
     def problem(self, field: str | None, what: str, hint: str | None = None) -> InputError:
         """Return the error to raise about a field of this row."""
-        told = f"{self.name}: {what}" if self.name else what
-        return InputError(told, path=self.path, row=self.number or None, column=field, hint=hint)
+        message = f"{self.name}: {what}" if self.name else what
+        return InputError(message, path=self.path, row=self.number or None, column=field, hint=hint)
 
     def get(self, field: str) -> Any:
         """Return the raw value, or None if it is absent."""
@@ -89,7 +89,7 @@ class Row:
             raise self.problem(field, f"{value!r} is not a number")
         return number
 
-    def moment(self, field: str) -> datetime | None:
+    def get_datetime(self, field: str) -> datetime | None:
         """Return the field as a time in UTC; None if it is absent. A clock time without a time zone raises."""
         value = self.get(field)
         if value is None:
@@ -98,16 +98,16 @@ class Row:
             raise self.problem(field, f"{value!r} is not a date", "write e.g. 2026-12-31 or 2026-12-31T18:00:00Z")
         return self.reading(field, lambda: instant(value.strip() if isinstance(value, str) else value))
 
-    def need_moment(self, field: str, hint: str | None = None) -> datetime:
+    def need_datetime(self, field: str, hint: str | None = None) -> datetime:
         """Return a required time."""
-        moment = self.moment(field)
-        if moment is None:
+        value = self.get_datetime(field)
+        if value is None:
             raise self.problem(field, "is missing", hint)
-        return moment
+        return value
 
-    def moments(self, field: str) -> list[datetime]:
+    def need_datetimes(self, field: str) -> list[datetime]:
         """Return a list of times; an empty entry raises."""
-        return [replace(self, fields={field: value}).need_moment(field) for value in self.items(field)]
+        return [replace(self, fields={field: value}).need_datetime(field) for value in self.items(field)]
 
     def need_flag(self, field: str, hint: str | None = None) -> bool:
         """Return a required boolean."""
@@ -140,6 +140,8 @@ class Row:
         """Call `make` and convert its `ValueError` into an error about this field."""
         try:
             return make()
+        except InputError:
+            raise
         except ValueError as error:
             raise self.problem(field, str(error)) from None
 
@@ -165,7 +167,7 @@ def text_lines(path: Path) -> Iterator[str]:
 
 
 def refuse_binary(path: Path) -> None:
-    """Refuse a file with NUL bytes, which no text contains; readers would keep them as part of a name."""
+    """Refuse a file with NUL bytes, which no text file contains and readers would treat as part of a name."""
     lines = 1
     with _opened(path) as file:
         while block := file.read(1 << 20):
@@ -184,13 +186,19 @@ def _opened(path: Path) -> Generator[BinaryIO]:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             yield cast("BinaryIO", file)
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise InputError("is not a whole gzip file", path=path, hint="is it cut off, or not compressed?") from None
+        raise InputError("is not a complete gzip file", path=path, hint="is it cut off, or not compressed?") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
 
 
+def begins_with_mark(path: Path) -> bool:
+    """Whether a file begins with the byte order mark of UTF-8, which `text_lines` skips."""
+    with _opened(path) as file:
+        return file.read(len(BOM_UTF8)) == BOM_UTF8
+
+
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file, with every line ended by a newline; the usual failures raise `InputError`."""
+    """Read a UTF-8 file and convert line endings to newlines; the usual failures raise `InputError`."""
     return "".join(text_lines(path)).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -242,7 +250,7 @@ def csv_rows(path: Path, delimiter: str = ",") -> Iterator[Row]:
         lines = csv.reader(StringIO(read_text(path)), strict=True, delimiter=delimiter)
         header = [from_csv(name) for name in next(lines, [])]
         for name in filter(None, map(str.strip, header)):
-            if [one.strip() for one in header].count(name) > 1:
+            if [column.strip() for column in header].count(name) > 1:
                 problem = f"column {name!r} appears twice"
                 raise InputError(problem, path=path, column=name, hint="remove or rename one")
         for number, cells in enumerate(filter(None, lines), start=1):
@@ -283,25 +291,22 @@ def open_table(path: Path, needed: Sequence[str]) -> Generator[tuple["DuckDBPyCo
 
 
 def unreadable_table(error: Exception, path: Path) -> InputError:
-    """Explain why DuckDB cannot read a file: its own message counts lines wrongly and speaks of its options."""
+    """Explain why DuckDB cannot read a file: its own message counts lines wrongly and mentions its options."""
     if path.is_file():
         try:
             check_lines(path)
-        except InputError as found:
-            return found
+        except InputError as problem:
+            return problem
     if "magic bytes" in str(error):
-        return InputError("is not a whole Parquet file", path=path, hint="is it cut off? write it again")
-    said = str(error).splitlines()[0].removeprefix("Invalid Input Error: ").replace(f' "{path}"', "")
-    return InputError(said, path=path, hint="is it a well-formed table?")
+        return InputError("is not a complete Parquet file", path=path, hint="is it cut off? write it again")
+    message = str(error).splitlines()[0].removeprefix("Invalid Input Error: ").replace(f' "{path}"', "")
+    return InputError(message, path=path, hint="is it a well-formed table?")
 
 
 def check_lines(path: Path) -> None:
-    """Read a CSV, TSV or JSONL file line by line, and raise the `InputError` of the first line that is broken."""
+    """Read a CSV, TSV or JSONL file line by line, and raise the `InputError` of the first malformed line."""
     kind = Path(path.stem if path.suffix == ".gz" else path).suffix.lower()
     if kind in (".jsonl", ".ndjson"):
-        with _opened(path) as file:
-            if file.read(len(BOM_UTF8)) == BOM_UTF8:
-                raise InputError("begins with a byte order mark", path=path, hint="save it as UTF-8 without BOM")
         for row in jsonl_rows(path):
             _refuse_half_characters(row)
     elif kind in (".csv", ".tsv"):

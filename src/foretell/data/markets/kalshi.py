@@ -2,8 +2,7 @@
 
 Markets that settled some months ago are found under `/historical`, with different field names. Older servers send whole
 cents, newer ones dollars as strings, some both; all forms are read. A price that does not exist has no field. A price
-is the mid price between best bid and best ask at the end of a candle. An empty book (0 to 1) says nothing and is left
-out.
+is the mid price between best bid and best ask at the end of a candle. An empty book (0 to 1) is left out.
 """
 
 import json
@@ -93,7 +92,7 @@ class KalshiClient(JsonService):
         """Return the time before which settled markets are only in the archive. Requested once."""
         if self._cutoff is None:
             cutoff = (await self.read("/historical/cutoff")).need("market_settled_ts")
-            self._cutoff = cutoff.time() if isinstance(cutoff.value, str) else cutoff.moment()
+            self._cutoff = cutoff.time() if isinstance(cutoff.value, str) else cutoff.unix_time()
         return self._cutoff
 
 
@@ -124,7 +123,7 @@ class KalshiPrices:
         raise PricesUnavailable(f"kalshi has no price history of {ref.id} at {as_of}")
 
     async def _archived(self, as_of: AsOf) -> bool:
-        """Whether the archive is the likelier place. It only decides the order, so an outage here does not matter."""
+        """Whether the market is more likely in the archive. It only decides the order, so errors are ignored."""
         try:
             return as_of.at < await self._client.archive_cutoff()
         except MalformedPayload:
@@ -152,7 +151,7 @@ def candles_by_ticker(answer: Payload) -> dict[str, list[Payload]]:
     if answer.has("candlesticks"):
         return {answer.need("ticker").text(): answer.need("candlesticks").items()}
     markets = answer.need("markets").items()
-    return {one.need("market_ticker").text(): one.need("candlesticks").items() for one in markets}
+    return {market.need("market_ticker").text(): market.need("candlesticks").items() for market in markets}
 
 
 def candle_price(row: Payload) -> PricePoint | None:
@@ -160,7 +159,7 @@ def candle_price(row: Payload) -> PricePoint | None:
 
     The server may make up the first candle from earlier data: it has no book, only a last trade.
     """
-    end, bid, ask = row.need("end_period_ts").moment(), _close(row, "yes_bid"), _close(row, "yes_ask")
+    end, bid, ask = row.need("end_period_ts").unix_time(), _close(row, "yes_bid"), _close(row, "yes_ask")
     if bid is None or ask is None or (bid, ask) == (0.0, 1.0):
         return None
     return PricePoint(at=end, p=(bid + ask) / 2)
@@ -169,17 +168,17 @@ def candle_price(row: Payload) -> PricePoint | None:
 def _close(row: Payload, side: str) -> float | None:
     """Return the closing quote of a side, in any of the exchange's notations; None if there is none."""
     quotes = row.get(side)
-    told = None if quotes is None else quotes.get("close_dollars") or quotes.get("close")
-    return None if told is None else kalshi_price(told)
+    price = None if quotes is None else quotes.get("close_dollars") or quotes.get("close")
+    return None if price is None else kalshi_price(price)
 
 
-def kalshi_price(told: Payload) -> float:
+def kalshi_price(price: Payload) -> float:
     """Parse the price of a one-dollar contract, from dollars in a string or from whole cents."""
-    if isinstance(told.value, str):
-        return told.probability()
-    if isinstance(told.value, bool) or not isinstance(told.value, int):
-        told.wrong("dollars in a text, nor whole cents")
-    return Payload(url=told.url, path=told.path, value=told.number() / CENTS).probability()
+    if isinstance(price.value, str):
+        return price.probability()
+    if isinstance(price.value, bool) or not isinstance(price.value, int):
+        price.wrong("dollars in a string or whole cents")
+    return Payload(url=price.url, path=price.path, value=price.number() / CENTS).probability()
 
 
 # Kalshi events with their markets, in the notation of cents and in that of dollars.
@@ -216,7 +215,7 @@ REST = re.compile(
     r"|another (?:candidate|person|individual|party|team|country|company|player|nominee|name|option|outcome)",
     re.IGNORECASE,
 )
-"""Labels of a market that stands for everything without a market of its own."""
+"""Labels of a market for all outcomes that have no market of their own."""
 
 
 class KalshiEvents(MarketEvents):
@@ -241,7 +240,7 @@ class KalshiEvents(MarketEvents):
         if (markets := row.get("markets")) is not None and markets.value:
             return row
         old = await archived(self._client, {"event_ticker": row.need(self.key).text()})
-        return Payload(url=row.url, path=row.path, value={**row.value, "markets": [one.value for one in old]})
+        return Payload(url=row.url, path=row.path, value={**row.value, "markets": [market.value for market in old]})
 
     async def read_listed(self, row: Payload, wanted: ListingFilter, report: ListingReport) -> ListedEvent | None:
         """Parse an event of a page. Events settled long ago list no markets; these are read from the archive."""
@@ -260,29 +259,29 @@ class KalshiEvents(MarketEvents):
         """Parse an event with nested markets."""
         markets = row.need("markets").items()
         for market in markets:
-            # The exchange is split since August 2026; whether lists show all parts is not documented.
+            # The exchange has been split since August 2026; it is not documented whether lists show all parts.
             if (part := market.get("exchange_index")) is not None and part.value != 0:
                 report.noted[f"market of exchange_index {part.name()}"] += 1
         states = [market_state(market, as_of.at) for market in markets]
         event = event_state(states, exclusivity=_exclusivity(row, states))
-        if not event.asked:
+        if not event.markets:
             raise UnsupportedEvent("it has no yes-or-no market, or all of them are in the archive")
         series, ticker = row.need("series_ticker").text(), row.need(self.key).text()
         category, tags = await self._filed(series, row.words("category"))
-        opens = [at for one in event.asked if (at := one.row.optional_time("open_time"))]
+        opens = [at for market in event.markets if (at := market.row.optional_time("open_time"))]
         return ListedEvent(
             question=Question(
                 id=f"kalshi/{ticker}",
                 source=self.platform,
                 text=_title(row),
                 due=as_of.at,
-                targets=tuple(one.target for one in event.asked),
+                targets=tuple(market.target for market in event.markets),
                 subtype=series,
                 category=category,
-                criteria=_criteria([one.row for one in event.asked]),
+                criteria=_criteria([market.row for market in event.markets]),
                 exclusivity=event.exclusivity,
                 opens_at=min(opens, default=None),
-                closes_at=max((at for one in event.asked if (at := one.target.resolves_at)), default=None),
+                closes_at=max((at for market in event.markets if (at := market.target.resolves_at)), default=None),
                 url=f"https://kalshi.com/markets/{series.lower()}/{ticker.lower()}",
             ),
             status=event.status,
@@ -326,30 +325,30 @@ class KalshiSearch:
     async def search(self, query: EventQuery) -> list[ListedEvent]:
         """Return the open events of the series with the closest titles."""
         series = query.nearest(await self._series(), "title")[:SERIES_READ]
-        found: list[ListedEvent] = []
+        listed_events: list[ListedEvent] = []
         wanted = ListingFilter(as_of=query.as_of, limit=PAGE, pages=1)
         for row in series:
-            found += await KalshiEvents(self._client, series=row.need("ticker").text()).events(wanted).all()
-        return found
+            listed_events += await KalshiEvents(self._client, series=row.need("ticker").text()).events(wanted).all()
+        return listed_events
 
     async def _series(self) -> list[Payload]:
         where = f"{self._client.host}/series"
-        if (kept := self._kept()) is not None:
-            return [Payload(url=where, path="series", value=row) for row in kept]
+        if (cached := self._cached_series()) is not None:
+            return [Payload(url=where, path="series", value=row) for row in cached]
         rows = (await self._client.read("/series")).need("series").items()
         short = [{"ticker": row.need("ticker").text(), "title": row.words("title")} for row in rows]
         if self._file is not None:
-            with suppress(OSError):  # A home that can only be read costs another reading next time.
+            with suppress(OSError):  # With a read-only home, the list is requested again next time.
                 write_atomically(self._file, json.dumps({"host": self._client.host, "series": short}).encode())
         return rows
 
-    def _kept(self) -> list[Any] | None:
+    def _cached_series(self) -> list[Any] | None:
         """Return the cached list of series, if it is recent and from the same server."""
         try:
             if self._file is None or time() - self._file.stat().st_mtime > SERIES_DAYS * DAY_SECONDS:
                 return None
-            kept = json.loads(self._file.read_bytes())
-            return kept["series"] if kept["host"] == self._client.host else None
+            cached = json.loads(self._file.read_bytes())
+            return cached["series"] if cached["host"] == self._client.host else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -363,25 +362,25 @@ def whole_event(answer: Payload) -> Payload:
     """Return the event of a response with its markets, which may be inside it or next to it."""
     row = answer.need("event")
     markets = row.get("markets") or answer.get("markets")
-    shown = [] if markets is None else [one.value for one in markets.items()]
+    shown = [] if markets is None else [market.value for market in markets.items()]
     return Payload(url=row.url, path=row.path, value={**row.value, "markets": shown})
 
 
 async def archived(client: KalshiClient, by: Mapping[str, str]) -> list[Payload]:
     """Return markets from the archive; empty if a server has no archive."""
-    found: list[Payload] = []
+    payloads: list[Payload] = []
     query = {**by, "limit": str(ARCHIVE_PAGE)}
     for _ in range(ARCHIVE_PAGES):
         try:
             answer = await client.read("/historical/markets", query)
         except NotFound:
             break
-        found += answer.need("markets").items()
+        payloads += answer.need("markets").items()
         cursor = following(answer)
         if cursor is None:
             break
         query["cursor"] = cursor
-    return found
+    return payloads
 
 
 def following(answer: Payload) -> str | None:
@@ -393,13 +392,13 @@ def following(answer: Payload) -> str | None:
 def _exclusivity(row: Payload, states: Sequence[MarketState | None]) -> Exclusivity:
     """Return how the markets exclude each other.
 
-    The exchange only says that no two resolve to yes. That one does must follow from the markets themselves.
+    The exchange only says that no two resolve to yes. That one does can only be inferred from the markets themselves.
     """
     if not row.need("mutually_exclusive").flag():
         return "independent"
-    known = [one for one in states if one is not None]
-    rest = any(one.status in ACTIVE_STATUSES and REST.fullmatch(one.target.label) for one in known)
-    return "exactly one" if rest or strikes_cover([one.row for one in known]) else "at most one"
+    known = [state for state in states if state is not None]
+    rest = any(market.status in ACTIVE_STATUSES and REST.fullmatch(market.target.label) for market in known)
+    return "exactly one" if rest or strikes_cover([market.row for market in known]) else "at most one"
 
 
 def strikes_cover(markets: Sequence[Payload]) -> bool:
@@ -416,7 +415,7 @@ def strikes_cover(markets: Sequence[Payload]) -> bool:
         return False
     ends = [end for span in spans for end in (span.low, span.high) if end.is_finite()]
     step = Decimal(1).scaleb(min(0, *(int(end.normalize().as_tuple().exponent) for end in ends)))
-    return all(one.reaches(following, step) for one, following in pairwise(spans))
+    return all(span.reaches(following, step) for span, following in pairwise(spans))
 
 
 class StrikeSpan(NamedTuple):
@@ -439,8 +438,8 @@ def _span(row: Payload) -> StrikeSpan | None:
     """Return the range by the market's strike type; None if the market is not about a number."""
     kind = row.words("strike_type")
     floor, cap = (
-        None if told is None else Decimal(str(told.number()))
-        for told in (row.get("floor_strike"), row.get("cap_strike"))
+        None if strike is None else Decimal(str(strike.number()))
+        for strike in (row.get("floor_strike"), row.get("cap_strike"))
     )
     low, high = Decimal("-Infinity"), Decimal("Infinity")
     if kind in ("less", "less_or_equal") and cap is not None:
@@ -456,8 +455,8 @@ def market_state(row: Payload, at: datetime) -> MarketState | None:
     """Parse one market; None for a scalar one."""
     if row.words("market_type") not in ("binary", ""):
         return None
-    ticker, told = row.need("ticker").text(), row.need("status")
-    status = STATUS.get(told.text()) or told.wrong("a status we know")
+    ticker, stated_status = row.need("ticker").text(), row.need("status")
+    status = STATUS.get(stated_status.text()) or stated_status.wrong("a known status")
     label = row.stated_text("yes_sub_title").strip() or row.words("subtitle") or row.words("title") or ticker
     target = Target(id=ticker, label=label, resolves_at=_expected_end(row, at), snapshot=_snapshot(row, at))
     return MarketState(row=row, target=target, status=status, lost=row.words("result") == "no")
@@ -475,7 +474,7 @@ def _expected_end(row: Payload, at: datetime) -> datetime | None:
 
 
 def _snapshot(row: Payload, at: datetime) -> Snapshot:
-    """Return quotes in dollars. An empty book (0 to 1) and a last price of 0 say nothing."""
+    """Return quotes in dollars. An empty book (0 to 1) and a last price of 0 are left out."""
     bid, ask, no_ask = (_quote(row, name) for name in ("yes_bid", "yes_ask", "no_ask"))
     if (bid or 0.0, ask) in ((0.0, 1.0), (0.0, 0.0), (0.0, None)):
         bid = ask = no_ask = None
@@ -488,9 +487,9 @@ def _snapshot(row: Payload, at: datetime) -> Snapshot:
 
 
 def _quote(row: Payload, name: str) -> float | None:
-    """Return a price in the newer notation, else in the older one; None if nobody has quoted one."""
-    told = row.get(f"{name}_dollars") or row.get(name)
-    return None if told is None else kalshi_price(told)
+    """Return a price in the newer notation, else in the older one; None if there is none."""
+    price = row.get(f"{name}_dollars") or row.get(name)
+    return None if price is None else kalshi_price(price)
 
 
 def _contracts(row: Payload, name: str, *, needed: bool = False) -> float | None:
@@ -509,7 +508,7 @@ def _liquidity(row: Payload) -> float | None:
 
 
 def _title(row: Payload) -> str:
-    """Return the title, followed by the period it is about unless it says so itself."""
+    """Return the title, followed by its period unless the title contains it."""
     title, period = row.need("title").text().strip(), row.words("sub_title")
     return title if not period or period.casefold() in title.casefold() else f"{title} ({period})"
 
@@ -543,7 +542,7 @@ MARKET = Market(
     search=lambda client, config: KalshiSearch(client, config.home),
     prices=KalshiPrices,
     settlements="foretell.data.settlements.kalshi:KalshiSettlements",
-    facts="Kalshi OpenAPI 3.13.0, April 2026; recorded answers of January to August 2026",
+    facts="Kalshi OpenAPI 3.13.0, April 2026; recorded responses of January to August 2026",
     own_id=TICKER,
     target_is_market=True,
     has_parts=False,

@@ -14,6 +14,7 @@ from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.untrusted import for_log
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
+from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity, Question, Target, with_some_left_out
 
 T = TypeVar("T")
@@ -73,7 +74,7 @@ class SkippedEntry:
     id: str
     reason: str
     kind: Literal["malformed", "unsupported", "unknown"] = "malformed"
-    """Malformed: unexpected structure. Unsupported: a type that we do not handle. Unknown: not there at all."""
+    """Malformed: unexpected structure. Unsupported: a type that we do not handle. Unknown: it does not exist."""
 
     @classmethod
     def because(cls, error: Exception, platform: str, id: str) -> "SkippedEntry":
@@ -103,7 +104,7 @@ class ListingFilter:
     >>> ListingFilter(as_of=AsOf.day("2026-11-01"))
     Traceback (most recent call last):
     ...
-    foretell.data.markets.listing.LiveOnly: listings tell what is known today; a backtest reads stored snapshots instead
+    foretell.data.markets.listing.LiveOnly: listings show what is known today; a backtest reads stored snapshots instead
     """
 
     as_of: AsOf
@@ -135,11 +136,11 @@ class ListingFilter:
         if event.status != self.status:
             return f"{event.status}, not {self.status}"
         if event.closes_at is None and (self.closes_after or self.closes_before):
-            return "no close date is told"
+            return "no close date is stated"
         if self.category and self.category.casefold() not in {n.casefold() for n in (event.category, *event.tags)}:
             return "another category"
         if self.minimum_volume > 0 and event.volume is None:
-            return "no volume is told"
+            return "no volume is stated"
         return self.outside(event.closes_at, event.volume or 0.0)
 
     def outside(self, closes: datetime | None, volume: float) -> str | None:
@@ -172,14 +173,14 @@ class ListingReport:
 
     def notes(self) -> tuple[str, ...]:
         """Return readable notes with counts."""
-        skipped = Counter(f"skipped: {one.reason}" for one in self.skipped)
+        skipped = Counter(f"skipped: {entry.reason}" for entry in self.skipped)
         left_out = Counter({f"left out: {reason}": n for reason, n in self.left_out.items()})
         counted = [line for counts in (skipped, left_out, self.noted) for line in counts.most_common()]
         return tuple(f"{n} × {line}" for line, n in counted)
 
 
 class EventListing(AsyncIterator[ListedEvent]):
-    """Events as they arrive, with a ledger of those skipped or left out; the ledger is complete once all are read."""
+    """Events as they arrive, with a report on those skipped or left out, which is complete once all are read."""
 
     def __init__(self, events: AsyncGenerator[ListedEvent], ledger: ListingReport) -> None:
         self._events = events
@@ -218,7 +219,7 @@ class EventSource(Protocol):
 def require_live(as_of: AsOf) -> None:
     """Raise `LiveOnly` in a backtest."""
     if as_of.mode != "live":
-        raise LiveOnly("listings tell what is known today; a backtest reads stored snapshots instead")
+        raise LiveOnly("listings show what is known today; a backtest reads stored snapshots instead")
 
 
 class UnsupportedEvent(Exception):
@@ -272,7 +273,7 @@ class MarketEvents(ABC):
             try:
                 return await self.read(row, as_of, ListingReport())
             except UnsupportedEvent as error:
-                raise SourceError(f"{name} cannot be asked: {error}", url=row.url) from None
+                raise SourceError(f"{name} cannot be used: {error}", url=row.url) from None
 
     async def _walk(self, wanted: ListingFilter, report: ListingReport) -> AsyncGenerator[ListedEvent]:
         cursor, cursors, met = "", {""}, set[str]()
@@ -284,7 +285,7 @@ class MarketEvents(ABC):
                     raise MalformedPayload("the cursor leads back to a page already read", url=url)
             report.pages += 1
             async for event in self._readable(page, wanted, report):
-                # Lists that shift while they are read show an entry twice.
+                # An entry may be listed twice, because lists shift while they are read.
                 if event.question.id not in met:
                     met.add(event.question.id)
                     yield event
@@ -300,7 +301,7 @@ class MarketEvents(ABC):
         self, page: CataloguePage, wanted: ListingFilter, report: ListingReport
     ) -> AsyncIterator[ListedEvent]:
         """Yield matching events of a page. If no entry can be read, the platform has changed, and that raises."""
-        broken: list[SkippedEntry] = []
+        unreadable: list[SkippedEntry] = []
         for row in page.rows:
             value = row.value.get(self.key) if isinstance(row.value, dict) else None
             id = str(value) if isinstance(value, str | int) else f"at {row.path or 'the top'}"
@@ -308,20 +309,20 @@ class MarketEvents(ABC):
                 with error_context(f"{self.platform} event {id}", row.url):
                     event = await self.read_listed(row, wanted, report)
             except (UnsupportedEvent, SourceError) as error:
-                # Trouble with the whole service is no matter of one entry.
+                # Failures of the whole service are not about one entry.
                 if isinstance(error, SourceError) and not (
                     isinstance(error, MalformedPayload | NotFound) or error.status in REFUSED
                 ):
                     raise
                 report.skipped.append(SkippedEntry.because(error, self.platform, id))
-                broken += report.skipped[-1:] if isinstance(error, MalformedPayload) else []
+                unreadable += report.skipped[-1:] if isinstance(error, MalformedPayload) else []
                 continue
             if event is not None and (reason := wanted.refusal(event)):
                 report.left_out[reason] += 1
             elif event is not None:
                 yield event
-        if len(broken) == len(page.rows) > 1:
-            problem = f"none of {len(broken)} entries could be read; {broken[0].reason}"
+        if len(unreadable) == len(page.rows) > 1:
+            problem = f"none of {len(unreadable)} entries could be read; {unreadable[0].reason}"
             raise MalformedPayload(problem, url=page.rows[0].url)
 
 
@@ -332,10 +333,12 @@ def error_context(what: str, url: str = "") -> Generator[None]:
         yield
     except MalformedPayload as error:
         raise MalformedPayload(f"{what}: {error.problem}", url=error.url) from None
+    except InputError:
+        raise
     except ValueError as error:
         raise MalformedPayload(f"{what}: {error}", url=url) from None
     except NotFound as error:
-        raise NotFound(f"{what} is not there", url=error.url, status=error.status) from None
+        raise NotFound(f"{what} does not exist", url=error.url, status=error.status) from None
 
 
 def readable(
@@ -345,31 +348,31 @@ def readable(
 
     If none of several can be read, the platform has changed, and that raises `MalformedPayload`.
     """
-    found: list[T] = []
-    broken: list[MalformedPayload] = []
+    values: list[T] = []
+    unreadable: list[MalformedPayload] = []
     for row in rows:
         try:
             with error_context(f"{platform} {id}", row.url):
                 value = read(row)
         except MalformedPayload as error:
-            broken.append(error)
+            unreadable.append(error)
             continue
-        found += [] if value is None else [value]
-    if broken:
-        problem = f"{len(broken)} of {len(rows)} entries could not be read; {broken[0].problem}"
-        if len(broken) == len(rows) > 1:
-            raise MalformedPayload(problem, url=broken[0].url)
+        values += [] if value is None else [value]
+    if unreadable:
+        problem = f"{len(unreadable)} of {len(rows)} entries could not be read; {unreadable[0].problem}"
+        if len(unreadable) == len(rows) > 1:
+            raise MalformedPayload(problem, url=unreadable[0].url)
         tell(SkippedEntry(platform=platform, id=id, reason=problem))
-    return found
+    return values
 
 
 def total(amounts: Iterable[float | None]) -> float | None:
     """Return the sum of the known amounts; None if none is known."""
-    told = [one for one in amounts if one is not None]
-    return sum(told) if told else None
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known else None
 
 
-# Telling repeated formats by their titles, for platforms that do not name a series.
+# Recognising repeated formats by their titles, for platforms that do not name a series.
 
 MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?)"
 LATE_MONTH = r"(?:nov(?:ember)?|dec(?:ember)?|may(?=\W+\d)|(?<=\d )may)"
@@ -410,7 +413,7 @@ class MarketState:
 class EventState:
     """State of an event: the markets that can still be asked about, and its overall status."""
 
-    asked: tuple[MarketState, ...]
+    markets: tuple[MarketState, ...]
     """The markets that are still active, or all of them if none is."""
     finished: tuple[str, ...]
     exclusivity: Exclusivity
@@ -420,9 +423,8 @@ class EventState:
 def event_state(markets: Sequence[MarketState | None], *, exclusivity: Exclusivity) -> EventState:
     """Separate the markets that are over from those that can still be asked about.
 
-    If the platform says that exactly one market resolves to yes, that holds for the remaining ones only if all those
-    left out have lost: if one that is already closed has won, none of those still open resolves to yes, so for them it
-    is at most one.
+    If the platform says that exactly one market resolves to yes, this holds for the remaining ones only if all others
+    have lost. If a closed one has won, none of the remaining resolves to yes, so it becomes "at most one".
     """
     known = [market for market in markets if market is not None]
     active = [market for market in known if market.status in ACTIVE_STATUSES]
@@ -431,7 +433,7 @@ def event_state(markets: Sequence[MarketState | None], *, exclusivity: Exclusivi
     statuses: set[MarketStatus] = {market.status for market in known}
     over: MarketStatus = "resolved" if statuses == {"resolved"} else "closed"
     return EventState(
-        asked=tuple(active or known),
+        markets=tuple(active or known),
         finished=tuple(market.target.id for market in finished),
         exclusivity=exclusivity if certain else with_some_left_out(exclusivity),
         status="open" if "open" in statuses else "unopened" if "unopened" in statuses else over,

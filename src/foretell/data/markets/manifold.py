@@ -57,7 +57,7 @@ class ManifoldBet:
     at: datetime
     answer: str | None
     after: float | None
-    """Probability right after the bet; None for a limit order that nobody has filled, because it moved no price."""
+    """Probability right after the bet; None for an unfilled limit order, which moved no price."""
 
 
 class ManifoldClient(JsonService):
@@ -106,22 +106,22 @@ class ManifoldPrices:
     async def _bets(self, market: str, answer: str | None, as_of: AsOf, since: datetime) -> Collection[ManifoldBet]:
         """Return the bets from the cutoff back to the start of the window, or to the first one before it."""
         before = int(as_of.at.timestamp() * MILLI) + 1
-        # Of 2022, a bet and its sale share an id.
-        found: dict[tuple[str, datetime], ManifoldBet] = {}
+        # In data of 2022, a bet and its sale share an id.
+        bets: dict[tuple[str, datetime], ManifoldBet] = {}
         for _ in range(MAX_PAGES):
             rows = await self._client.bets(market, answer, before)
             page = readable(rows, read_bet, self.platform, market, self._tell)
-            # Reversed, so that of two bets of one millisecond the newer is met last.
-            found = {**{(bet.id, bet.at): bet for bet in reversed(page)}, **found}
+            # Reversed, so that of two bets of one millisecond the newer comes last.
+            bets = {**{(bet.id, bet.at): bet for bet in reversed(page)}, **bets}
             oldest = min((bet.at for bet in page), default=since)
             ambiguous = answer is None and _several_answers(page)
-            reached = oldest < since and any(bet.answer == answer and bet.after is not None for bet in found.values())
+            reached = oldest < since and any(bet.answer == answer and bet.after is not None for bet in bets.values())
             if len(rows) < BETS_PAGE or not page or reached or ambiguous:
                 break
-            # One more millisecond keeps bets of the same moment; unless the whole page is of that moment.
+            # One more millisecond includes bets of the same time, unless the whole page has that time.
             last = round(oldest.timestamp() * MILLI)
             before = last + 1 if last + 1 < before else last
-        return found.values()
+        return bets.values()
 
 
 def _several_answers(bets: Collection[ManifoldBet]) -> bool:
@@ -136,7 +136,7 @@ def read_bet(row: Payload) -> ManifoldBet:
     taken = row.need("amount").number() != 0 or row.get("limitProb") is None
     return ManifoldBet(
         id=row.need("id").name(),
-        at=row.need("createdTime").moment(per_second=MILLI),
+        at=row.need("createdTime").unix_time(per_second=MILLI),
         answer=None if answer is None or answer.value in ("", "undefined") else answer.name(),
         after=row.need("probAfter").probability() if taken else None,
     )
@@ -144,7 +144,7 @@ def read_bet(row: Payload) -> ManifoldBet:
 
 # Manifold markets as events: a yes-or-no market is one target, a multiple choice one target per answer.
 #
-# The list tells neither the rules nor the answers, so each market that fits is read once more by itself.
+# The list has neither rules nor answers, so each matching market is requested separately.
 
 EVENTS_PAGE = 500
 BINARY, CHOICE = "BINARY", "MULTIPLE_CHOICE"
@@ -197,7 +197,7 @@ class ManifoldEvents(MarketEvents):
         kind, status = _kind(row), _status(row, as_of.at)
         parts = [_yes(row, as_of.at, status)] if kind == BINARY else _answers(row, as_of.at, status)
         event = event_state(parts, exclusivity=read_exclusivity(kind == CHOICE and sums_to_one(row)))
-        if not event.asked:
+        if not event.markets:
             raise UnsupportedEvent("it has no answer")
         title, tags = row.need("question").text().strip(), row.texts("groupSlugs")
         return ListedEvent(
@@ -206,11 +206,11 @@ class ManifoldEvents(MarketEvents):
                 source=self.platform,
                 text=title,
                 due=as_of.at,
-                targets=tuple(one.target for one in event.asked),
+                targets=tuple(market.target for market in event.markets),
                 category=tags[0] if tags else "",
                 criteria=_rules(row),
                 exclusivity=event.exclusivity,
-                opens_at=row.need("createdTime").moment(per_second=MILLI),
+                opens_at=row.need("createdTime").unix_time(per_second=MILLI),
                 closes_at=_closes(row),
                 url=row.words("url"),
             ),
@@ -240,9 +240,9 @@ class ManifoldSearch:
         """Return the open markets with the closest questions."""
         rows: dict[str, Payload] = {}
         for phrase in query.phrases:
-            asked = {"term": phrase, "filter": "open", "contractType": "ALL", "limit": str(SEARCHED)}
-            found = (await self._client.read("/search-markets", asked)).items()
-            rows |= {row.need("id").name(): row for row in found if row.words("outcomeType") in (BINARY, CHOICE)}
+            params = {"term": phrase, "filter": "open", "contractType": "ALL", "limit": str(SEARCHED)}
+            items = (await self._client.read("/search-markets", params)).items()
+            rows |= {row.need("id").name(): row for row in items if row.words("outcomeType") in (BINARY, CHOICE)}
         whole = [await self._client.contract(row.need("id").name()) for row in query.nearest(rows.values(), "question")]
         return await read_open(ManifoldEvents(self._client), whole, query.as_of)
 
@@ -256,13 +256,13 @@ def _kind(row: Payload) -> str:
 
 def _rules(row: Payload) -> str:
     """Return the description as plain text; servers of 2022 send only rich text, or plain text under that name."""
-    told = row.get("description")
-    if row.has("textDescription") or told is None or not told.value:
+    description = row.get("description")
+    if row.has("textDescription") or description is None or not description.value:
         return row.stated_text("textDescription").strip()
-    if isinstance(told.value, str):
-        return told.text().strip()
+    if isinstance(description.value, str):
+        return description.text().strip()
     words: list[str] = []
-    left: list[Any] = [told.value]
+    left: list[Any] = [description.value]
     while left:
         node = left.pop()
         if isinstance(node, dict):
@@ -279,7 +279,7 @@ def sums_to_one(row: Payload) -> bool:
 
 def _closes(row: Payload) -> datetime | None:
     closes = row.get("closeTime")
-    return None if closes is None else closes.moment(per_second=MILLI)
+    return None if closes is None else closes.unix_time(per_second=MILLI)
 
 
 def _status(row: Payload, at: datetime) -> MarketStatus:
@@ -297,7 +297,7 @@ def _yes(row: Payload, at: datetime, status: MarketStatus) -> MarketState:
 
 def _answers(row: Payload, at: datetime, status: MarketStatus) -> list[MarketState]:
     """Return one target per answer; an answer may resolve before the others."""
-    found: list[MarketState] = []
+    market_states: list[MarketState] = []
     for answer in row.need("answers").items():
         result, chance = answer.words("resolution"), answer.need("probability").probability()
         label = "Other" if answer.is_set("isOther") and not answer.words("text") else answer.need("text").text()
@@ -308,8 +308,8 @@ def _answers(row: Payload, at: datetime, status: MarketStatus) -> list[MarketSta
             snapshot=Snapshot(at=at, last_price=chance, volume=answer.amount("volume")),
         )
         state: MarketStatus = "resolved" if result else status
-        found.append(MarketState(row=answer, target=target, status=state, lost=result == "NO"))
-    return found
+        market_states.append(MarketState(row=answer, target=target, status=state, lost=result == "NO"))
+    return market_states
 
 
 MARKET = Market(

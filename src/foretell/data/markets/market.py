@@ -1,7 +1,7 @@
 """A prediction market: its registry entry, its price history, its events, and which market prices a question.
 
 A market's id is the platform's own: a Polymarket condition id, a Manifold contract id, a Metaculus **post** id, a
-Kalshi market ticker. `slug:<slug>` stands for the last part of a Polymarket or Manifold address, and `<id>#<part>` for
+Kalshi market ticker. `slug:<slug>` is the last part of a Polymarket or Manifold address, and `<id>#<part>` for
 one answer of a Manifold market, one outcome of a Polymarket market, or one question or option of a Metaculus post.
 """
 
@@ -30,7 +30,7 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
 
-# Prices of prediction markets as they stood at a moment, without anything that became known later.
+# Prices of prediction markets at a point in time, without anything that became known later.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class PriceSource(Protocol):
         ...
 
 
-# Price points made into a history that ends at the cutoff.
+# Price histories that end at the cutoff.
 
 
 def window_start(as_of: AsOf, days: int) -> int:
@@ -112,24 +112,24 @@ def market_ref(question: Question, target: Target | None = None) -> MarketRef | 
     """
     if question.kind != "market":
         return None
-    one = question.targets[0] if len(question.targets) == 1 else target
+    asked_target = question.targets[0] if len(question.targets) == 1 else target
     source, market = question.source, _market(question.source)
     own_id = None if market is None else market.own_id
-    # On some platforms each target of an event is a market of its own.
+    # On some platforms each target of an event is a separate market.
     for_each = own_id if market is not None and market.target_is_market else None
-    if one is not None and for_each is not None and for_each.fullmatch(one.id.partition(PART)[0]):
-        return MarketRef(platform=source, id=one.id)
+    if asked_target is not None and for_each is not None and for_each.fullmatch(asked_target.id.partition(PART)[0]):
+        return MarketRef(platform=source, id=asked_target.id)
     own = question.id.removeprefix(f"{source}/")
     by_id = own_id is not None and own_id.fullmatch(own)
-    found = MarketRef(platform=source, id=own) if by_id else _by_url(question.url)
-    if found is None or one is None:
+    ref = MarketRef(platform=source, id=own) if by_id else _by_url(question.url)
+    if ref is None or asked_target is None:
         return None
-    # An only target with an id of the platform's, instead of `yes`, is the last one left of several.
-    if len(question.targets) == 1 and not (own_id is not None and own_id.fullmatch(one.id)):
-        return found
-    place = _market(found.platform)
+    # A single target with an id of the platform instead of `yes` is the last of several.
+    if len(question.targets) == 1 and not (own_id is not None and own_id.fullmatch(asked_target.id)):
+        return ref
+    place = _market(ref.platform)
     has_parts = place is None or place.has_parts
-    return replace(found, id=f"{found.id.split(PART)[0]}{PART}{one.id}" if has_parts else one.id)
+    return replace(ref, id=f"{ref.id.split(PART)[0]}{PART}{asked_target.id}" if has_parts else asked_target.id)
 
 
 def split_part(ref: MarketRef) -> tuple[str, str | None]:
@@ -138,8 +138,8 @@ def split_part(ref: MarketRef) -> tuple[str, str | None]:
     >>> split_part(MarketRef(platform="manifold", id="abc#xyz")), split_part(MarketRef(platform="manifold", id="abc"))
     (('abc', 'xyz'), ('abc', None))
     """
-    market, found, part = ref.id.partition(PART)
-    return market, part if found else None
+    market, separator, part = ref.id.partition(PART)
+    return market, part if separator else None
 
 
 def _by_url(url: str) -> MarketRef | None:
@@ -151,8 +151,8 @@ def _by_url(url: str) -> MarketRef | None:
     for platform in names("markets"):
         market: Market = load("markets", platform)
         if host in market.hosts and market.id_in_address is not None:
-            found = market.id_in_address(steps, parse_qs(parts.query))
-            return None if found is None else MarketRef(platform=platform, id=found)
+            id = market.id_in_address(steps, parse_qs(parts.query))
+            return None if id is None else MarketRef(platform=platform, id=id)
     return None
 
 
@@ -184,7 +184,9 @@ class EventQuery:
     def nearest(self, rows: Iterable[Payload], title: str) -> list[Payload]:
         """Return the rows with the closest titles, closest first; rows that score 0 are left out."""
         ranked = [(self.near(row.words(title)), n, row) for n, row in enumerate(rows)]
-        return [row for score, _, row in sorted(ranked, key=lambda one: (-one[0], one[1])) if score > 0][: self.limit]
+        return [row for score, _, row in sorted(ranked, key=lambda entry: (-entry[0], entry[1])) if score > 0][
+            : self.limit
+        ]
 
 
 class EventSearch(Protocol):
@@ -197,15 +199,17 @@ class EventSearch(Protocol):
 
 async def read_open(source: Any, rows: Sequence[Payload], as_of: AsOf) -> list[ListedEvent]:
     """Parse rows with a platform's own reader; rows that cannot be read and events that are over are left out."""
-    found: list[ListedEvent] = []
+    listed_events: list[ListedEvent] = []
     for row in rows:
         try:
             event: ListedEvent = await source.read(row, as_of, ListingReport())
+        except InputError:
+            raise
         except (SourceError, UnsupportedEvent, ValueError):
             continue
         if event.status == "open":
-            found.append(event)
-    return found
+            listed_events.append(event)
+    return listed_events
 
 
 IdInAddress = Callable[[Sequence[str], Mapping[str, list[str]]], str | None]
@@ -230,8 +234,8 @@ class Market:
     prices: Callable[[Any], PriceSource] | None = None
     """Returns the source of price histories from the client."""
     settlements: str = ""
-    """"module:attribute" of the factory that makes settlements from the client. Only the name is given, so that reading
-    a market never loads its answers; if empty, the plug-in `settlements` of the same name is used."""
+    """"module:attribute" of the factory that makes settlements from the client. It is a name, so that reading a market
+    never loads its results; if empty, the plug-in `settlements` of the same name is used."""
     key_variables: tuple[str, ...] = ()
     key_required: bool = True
     facts: str = ""
@@ -239,7 +243,7 @@ class Market:
     own_id: re.Pattern[str] | None = None
     """Pattern of the platform's own ids; None if questions do not lead to prices."""
     target_is_market: bool = False
-    """Whether each target of an event is a market of its own."""
+    """Whether each target of an event is a separate market."""
     has_parts: bool = True
     """Whether one market can have several targets, written ID#PART."""
     id_in_address: IdInAddress | None = None
@@ -252,7 +256,7 @@ class Market:
 # Part of what a market lists, by the name that a person gives: an event, a series, a tournament, a topic.
 
 EVERYTHING = ("", "live")
-"""Names that stand for everything a market lists."""
+"""Names that mean everything a market lists."""
 UNKNOWN = (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
 """Status codes with which services respond to a name that they do not know."""
 
@@ -300,7 +304,7 @@ class NamedEvents:
             return
         event = await self._one(wanted.as_of)
         if event is None and self._part is not None:
-            return  # A part in which nothing is open looks like a name that nobody knows.
+            return  # A part without open events looks like an unknown name.
         if event is None:
             full = f"{self.platform}:{self.name}"
             raise NotFound("nothing is listed under this name", url=full, status=HTTPStatus.NOT_FOUND)
@@ -326,7 +330,7 @@ def _unknown(error: SourceError) -> bool:
 def events_named(platform: str, market: Market, client: Any, name: str = "") -> EventSource:
     """Return the source of what a market lists under a name, or of everything if the name is empty or `live`."""
     if market.events is None:
-        raise InputError(f"{platform} lists no events", hint="it only tells prices")
+        raise InputError(f"{platform} lists no events", hint="it only has prices")
     whole = market.events(client)
     if name in EVERYTHING:
         return whole

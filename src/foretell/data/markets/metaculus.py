@@ -41,7 +41,7 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.question import DEFAULT_CELLS, NumericRange, Question, Snapshot, Target, read_exclusivity
 
 HOST = "https://www.metaculus.com/api"
-NO_TOKEN = "metaculus answers nobody without a token, and none was given"
+NO_TOKEN = "metaculus requires a token, and none was given"
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 ROUNDING = 1e-6
 METHODS = ("recency_weighted", "unweighted")
@@ -69,7 +69,7 @@ class CommunityHistory:
     all_options: tuple[str, ...]
     """All options, including those that were removed."""
     revealed_at: datetime | None
-    """Until then the community prediction was hidden from everybody."""
+    """Until then the community prediction was hidden from everyone."""
     history: tuple[CommunityPrediction, ...]
 
 
@@ -123,12 +123,14 @@ class MetaculusPrices:
             raise PricesUnavailable(f"metaculus does not show this account the community prediction of post {post}")
         if question.revealed_at is not None and not as_of.admits(question.revealed_at):
             raise PricesUnavailable(f"the community prediction of metaculus post {post} was still hidden at {as_of}")
-        said = [(crowd.since, _yes_probability(ref, question, crowd, option)) for crowd in question.history]
-        return daily_history(ref, [PricePoint(at=at, p=p) for at, p in said if p is not None], as_of, days)
+        values = [
+            (prediction.since, _yes_probability(ref, question, prediction, option)) for prediction in question.history
+        ]
+        return daily_history(ref, [PricePoint(at=at, p=p) for at, p in values if p is not None], as_of, days)
 
     async def _questions(self, post: str) -> list[CommunityHistory]:
         try:
-            return [_history(one) for one in questions_of(await self._client.whole_post(post))]
+            return [_history(question) for question in questions_of(await self._client.whole_post(post))]
         except NotFound:
             problem = f"metaculus has no post {post}; the number in a question's address is the post's"
         except SourceError as error:
@@ -152,12 +154,15 @@ def questions_of(post: Payload) -> list[Payload]:
 def community_prediction(question: Payload) -> Payload | None:
     """Return the latest state and the history of a question's community prediction, by the method that it names.
 
-    Questions only include the method they are shown by, and old ones name none; None if this account sees nothing.
+    Questions only include the method by which they are shown, and old ones name none. Returns None if this account sees
+    no prediction.
     """
-    told = question.get("aggregations")
+    aggregations = question.get("aggregations")
     named = question.words("default_aggregation_method")
-    methods = [] if told is None else [told.get(name) for name in dict.fromkeys((named, *METHODS)) if name]
-    full = (one for one in methods if one is not None and (one.get("latest") or one.rows("history")))
+    methods = (
+        [] if aggregations is None else [aggregations.get(name) for name in dict.fromkeys((named, *METHODS)) if name]
+    )
+    full = (method for method in methods if method is not None and (method.get("latest") or method.rows("history")))
     return next(full, None)
 
 
@@ -174,21 +179,21 @@ def _chosen(ref: MarketRef, questions: list[CommunityHistory], part: str | None)
 
 
 def _yes_probability(
-    ref: MarketRef, question: CommunityHistory, crowd: CommunityPrediction, option: str | None
+    ref: MarketRef, question: CommunityHistory, prediction: CommunityPrediction, option: str | None
 ) -> float | None:
     if question.kind == "binary" and option is None:
-        # Old answers give no and yes, new ones only yes.
-        return crowd.centers[-1]
+        # Old responses contain no and yes, new ones only yes.
+        return prediction.centers[-1]
     if question.kind == CHOICE and option is not None:
         for labels in (question.all_options, question.options):
-            if len(labels) == len(crowd.centers) and option in labels:
-                return crowd.centers[labels.index(option)]
+            if len(labels) == len(prediction.centers) and option in labels:
+                return prediction.centers[labels.index(option)]
     raise PricesUnavailable(f"metaculus {ref.id} is not a yes-or-no question, nor an option of a choice")
 
 
 def _history(question: Payload) -> CommunityHistory:
     """Return a question with all its community predictions; none if this account cannot see them."""
-    crowd = community_prediction(question)
+    prediction = community_prediction(question)
     return CommunityHistory(
         id=question.need("id").name(),
         kind=question.need("type").text(),
@@ -196,8 +201,8 @@ def _history(question: Payload) -> CommunityHistory:
         all_options=question.texts("all_options_ever"),
         revealed_at=question.optional_time("cp_reveal_time"),
         history=tuple(
-            CommunityPrediction(since=row.need("start_time").moment(), centers=tuple(map(_center, centers.items())))
-            for row in ([] if crowd is None else crowd.rows("history"))
+            CommunityPrediction(since=row.need("start_time").unix_time(), centers=tuple(map(_center, centers.items())))
+            for row in ([] if prediction is None else prediction.rows("history"))
             if (centers := row.present("centers")) is not None and centers.items()
         ),
     )
@@ -280,8 +285,8 @@ class MetaculusEvents(MarketEvents):
         row = await self._client.whole_post(post)
         if not part:
             return row
-        found = [one for one in split_post(row) if [q.need("id").name() for q in questions_of(one)[:1]] == [part]]
-        return found[0] if found and found[0].has(OF_POST) else row
+        matching = [post for post in split_post(row) if [q.need("id").name() for q in questions_of(post)[:1]] == [part]]
+        return matching[0] if matching and matching[0].has(OF_POST) else row
 
     async def page(self, wanted: ListingFilter, cursor: str) -> CataloguePage:
         """Return one page of posts, each split into as many entries as it has events."""
@@ -296,7 +301,7 @@ class MetaculusEvents(MarketEvents):
             *self._query,
         ]
         if wanted.closes_after is not None:
-            # Nothing is resolved before it closes.
+            # A question resolves only after it closes.
             query.append(("scheduled_resolve_time__gte", wanted.closes_after.isoformat()))
         answer = await self._client.read("/posts/", query)
         more = answer.present("next") is not None
@@ -312,8 +317,8 @@ class MetaculusEvents(MarketEvents):
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """Parse a whole post, or one question of it."""
         if len(split_post(row)) > 1:
-            numbers = ", ".join(one.need("id").name() for one in questions_of(row))
-            raise UnsupportedEvent(f"it holds several questions; name one of them, as POST{PART}QUESTION: {numbers}")
+            numbers = ", ".join(question.need("id").name() for question in questions_of(row))
+            raise UnsupportedEvent(f"it has several questions; name one of them, as POST{PART}QUESTION: {numbers}")
         single, questions = row.get("question"), questions_of(row)
         parts = _parts(row, questions, as_of)
         kind = "" if single is None else single.need("type").text()
@@ -321,8 +326,8 @@ class MetaculusEvents(MarketEvents):
         rules = row.need("group_of_questions") if single is None else single
         title, post = row.need("title").text().strip(), row.need("id").name()
         category, tags = _filed(row)
-        opens = [at for one in event.asked if (at := one.row.optional_time("open_time"))]
-        closes = [at for one in event.asked if (at := one.row.present("scheduled_close_time"))]
+        opens = [at for market in event.markets if (at := market.row.optional_time("open_time"))]
+        closes = [at for market in event.markets if (at := market.row.present("scheduled_close_time"))]
         scale = numeric_range(questions[0]) if kind in CONTINUOUS else None
         part = questions[0].need("id").name() if row.has(OF_POST) else ""
         return ListedEvent(
@@ -331,7 +336,7 @@ class MetaculusEvents(MarketEvents):
                 source=self.platform,
                 text=title,
                 due=as_of.at,
-                targets=tuple(one.target for one in event.asked),
+                targets=tuple(market.target for market in event.markets),
                 subtype=SUBTYPES.get(kind, ""),
                 category=category,
                 criteria=_paragraphs(rules.stated_text("resolution_criteria").strip(), rules.words("fine_print")),
@@ -368,7 +373,7 @@ class MetaculusNamed(MetaculusEvents):
         try:
             page = CataloguePage(rows=[]) if part else await super().page(wanted, cursor)
         except SourceError as error:
-            # What the site says of a tournament that it does not know.
+            # The site's response for an unknown tournament.
             if error.status != HTTPStatus.BAD_REQUEST:
                 raise
             page = CataloguePage(rows=[])
@@ -388,11 +393,13 @@ def split_post(post: Payload) -> list[Payload]:
     if post.get("question") is not None:
         return [post]
     if pair is not None:
-        return [_alone(post, one, *_conditional_texts(pair, one, PAIR[name])) for name, one in _pair(pair)]
+        return [
+            _alone(post, question, *_conditional_texts(pair, question, PAIR[name])) for name, question in _pair(pair)
+        ]
     questions = [] if group is None else group.need("questions").items()
-    if group is None or all(one.need("type").text() == "binary" for one in questions):
+    if group is None or all(question.need("type").text() == "binary" for question in questions):
         return [post]
-    return [_alone(post, one, _title(post, one), {}, group) for one in questions]
+    return [_alone(post, question, _title(post, question), {}, group) for question in questions]
 
 
 def _split_if_possible(row: Payload) -> list[Payload]:
@@ -406,8 +413,8 @@ def _split_if_possible(row: Payload) -> list[Payload]:
 def _alone(post: Payload, question: Payload, title: str, texts: Mapping[str, str], shared: Payload) -> Payload:
     """Return a post with one question: the texts given, else those of the question, else those shared by several."""
     names = ("description", "resolution_criteria", "fine_print")
-    said = {name: texts.get(name) or question.words(name) or shared.words(name) for name in names}
-    body = {**post.value, "title": title, "question": {**question.value, **said}, OF_POST: True}
+    question_texts = {name: texts.get(name) or question.words(name) or shared.words(name) for name in names}
+    body = {**post.value, "title": title, "question": {**question.value, **question_texts}, OF_POST: True}
     return Payload(url=post.url, path=post.path, value=body | {"group_of_questions": None, "conditional": None})
 
 
@@ -424,13 +431,17 @@ def _pair(pair: Payload) -> list[tuple[str, Payload]]:
 def _conditional_texts(pair: Payload, question: Payload, outcome: str) -> tuple[str, Mapping[str, str], Payload]:
     """Return title and texts of a conditional question: the site keeps criteria with the two questions in it."""
     condition, child = pair.need("condition"), pair.need("condition_child")
-    given = f"“{condition.need('title').text().strip()}” resolves {outcome}"
-    rules = f"This counts only if {given}; otherwise the question is annulled."
-    told = _paragraphs(condition.words("resolution_criteria"), condition.words("fine_print"))
+    premise = f"“{condition.need('title').text().strip()}” resolves {outcome}"
+    rules = f"This counts only if {premise}; otherwise the question is annulled."
+    condition_rules = _paragraphs(condition.words("resolution_criteria"), condition.words("fine_print"))
     criteria = child.words("resolution_criteria") or question.words("resolution_criteria")
     return (
-        f"If {given}: {child.need('title').text().strip()}",
-        {"resolution_criteria": _paragraphs(criteria, rules, f"The condition: {told}" if told else "")},
+        f"If {premise}: {child.need('title').text().strip()}",
+        {
+            "resolution_criteria": _paragraphs(
+                criteria, rules, f"The condition: {condition_rules}" if condition_rules else ""
+            )
+        },
         child,
     )
 
@@ -439,7 +450,7 @@ def numeric_range(question: Payload) -> NumericRange:
     """Return the range of a question about a number or a date."""
     scaling, kind = question.need("scaling"), question.need("type").text()
     places = (question, scaling)
-    count = next((one for place in places if (one := place.get("inbound_outcome_count"))), None)
+    count = next((value for place in places if (value := place.get("inbound_outcome_count"))), None)
     zero = scaling.get("zero_point")
     low, high = (scaling.need(name).number() for name in ("range_min", "range_max"))
     try:
@@ -471,11 +482,14 @@ def _parts(row: Payload, questions: list[Payload], as_of: AsOf) -> list[MarketSt
             else [_yes_target(questions[0], as_of, id="yes", label="Yes")]
         )
     if questions:
-        return [_yes_target(one, as_of, id=one.need("id").name(), label=_label(one)) for one in questions]
+        return [
+            _yes_target(question, as_of, id=question.need("id").name(), label=_label(question))
+            for question in questions
+        ]
     if row.get("notebook") is not None:
         raise UnsupportedEvent("a notebook has no question")
     row.need("question")
-    raise UnsupportedEvent("it holds no question")
+    raise UnsupportedEvent("it has no question")
 
 
 def _thresholds(question: Payload, as_of: AsOf) -> list[MarketState]:
@@ -483,30 +497,30 @@ def _thresholds(question: Payload, as_of: AsOf) -> list[MarketState]:
     scale = numeric_range(question)
     edges, cdf = scale.edges(), _current_prediction(question, as_of, "forecast_values")
     ends, status = question.optional_time("scheduled_resolve_time"), status_of(question)
-    found: dict[str, MarketState] = {}
-    for cell in (round(share * scale.outcomes) for share in THRESHOLD_SHARES):
-        id, below = f">{edges[cell]:.10g}", cdf[cell] if len(cdf) == len(edges) else None
+    market_states: dict[str, MarketState] = {}
+    for index in (round(share * scale.outcomes) for share in THRESHOLD_SHARES):
+        id, below = f">{edges[index]:.10g}", cdf[index] if len(cdf) == len(edges) else None
         target = Target(
             id=id,
-            label=f"after {scale.write(edges[cell])}" if scale.dates else f"{id} {scale.unit}".strip(),
+            label=f"after {scale.write(edges[index])}" if scale.dates else f"{id} {scale.unit}".strip(),
             resolves_at=ends,
             snapshot=None if below is None else Snapshot(at=as_of.at, last_price=round(1 - below, 10)),
         )
-        found[id] = MarketState(row=question, target=target, status=status)
-    return list(found.values())
+        market_states[id] = MarketState(row=question, target=target, status=status)
+    return list(market_states.values())
 
 
 def _yes_target(question: Payload, as_of: AsOf, *, id: str, label: str) -> MarketState:
     kind = question.need("type").text()
     if kind != "binary":
-        raise UnsupportedEvent(f"a question of type {kind} is none that we know")
-    crowd = _current_prediction(question, as_of)
+        raise UnsupportedEvent(f"a question of type {kind} is not supported")
+    prediction = _current_prediction(question, as_of)
     target = Target(
         id=id,
         label=label,
         resolves_at=question.optional_time("scheduled_resolve_time"),
-        # Old answers give no and yes, new ones only yes.
-        snapshot=Snapshot(at=as_of.at, last_price=crowd[-1]) if crowd else None,
+        # Old responses contain no and yes, new ones only yes.
+        snapshot=Snapshot(at=as_of.at, last_price=prediction[-1]) if prediction else None,
     )
     return MarketState(
         row=question, target=target, status=status_of(question), lost=question.words("resolution") == "no"
@@ -517,9 +531,9 @@ def _options(question: Payload, as_of: AsOf) -> list[MarketState]:
     """Return the options that can still be chosen; a community prediction also covers removed ones."""
     question.need("options")
     labels = question.texts("options")
-    crowd = _current_prediction(question, as_of)
-    counted = next((n for n in (question.texts("all_options_ever"), labels) if len(n) == len(crowd)), ())
-    told = dict(zip(counted, crowd, strict=False))
+    prediction = _current_prediction(question, as_of)
+    counted = next((n for n in (question.texts("all_options_ever"), labels) if len(n) == len(prediction)), ())
+    by_label = dict(zip(counted, prediction, strict=False))
     ends, status = question.optional_time("scheduled_resolve_time"), status_of(question)
     return [
         MarketState(
@@ -528,7 +542,7 @@ def _options(question: Payload, as_of: AsOf) -> list[MarketState]:
                 id=label,
                 label=label,
                 resolves_at=ends,
-                snapshot=Snapshot(at=as_of.at, last_price=p) if (p := told.get(label)) is not None else None,
+                snapshot=Snapshot(at=as_of.at, last_price=p) if (p := by_label.get(label)) is not None else None,
             ),
             status=status,
         )
@@ -537,18 +551,18 @@ def _options(question: Payload, as_of: AsOf) -> list[MarketState]:
 
 
 def _current_prediction(question: Payload, as_of: AsOf, values: str = "centers") -> list[float | None]:
-    """Return the current community prediction; empty while it is hidden, from everybody or from this account."""
-    revealed, crowd = question.optional_time("cp_reveal_time"), community_prediction(question)
-    found = None if crowd is None else crowd.get("latest", values)
-    if found is None or (revealed is not None and not as_of.admits(revealed)):
+    """Return the current community prediction; empty while it is hidden from everyone or from this account."""
+    revealed, prediction = question.optional_time("cp_reveal_time"), community_prediction(question)
+    latest = None if prediction is None else prediction.get("latest", values)
+    if latest is None or (revealed is not None and not as_of.admits(revealed)):
         return []
-    return [_center(item) for item in found.items()]
+    return [_center(item) for item in latest.items()]
 
 
 def status_of(question: Payload) -> MarketStatus:
     """Return the status of a question."""
     status = question.need("status")
-    return STATUS.get(status.text()) or status.wrong("a status we know")
+    return STATUS.get(status.text()) or status.wrong("a known status")
 
 
 def _label(question: Payload) -> str:
@@ -561,7 +575,7 @@ def _filed(row: Payload) -> tuple[str, tuple[str, ...]]:
     if projects is None:
         return "", ()
     kinds = ("category", "tournament", "question_series", "tag")
-    names = [[one.words("name") for one in projects.rows(kind)] for kind in kinds]
+    names = [[project.words("name") for project in projects.rows(kind)] for kind in kinds]
     return "".join(names[0][:1]), tuple(dict.fromkeys(name for group in names for name in group if name))
 
 
@@ -579,7 +593,7 @@ MARKET = Market(
         http=config.http,
         token=config.key,
         host=config.address or HOST,
-        # A server of one's own need not be spared.
+        # A custom server needs no rate limit.
         **({"retry_seconds": 0.1} if config.address else {}),
     ),
     events=MetaculusEvents,

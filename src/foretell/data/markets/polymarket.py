@@ -98,15 +98,15 @@ class PolymarketClient:
     async def history(self, token: str, start: int, end: int) -> list[Payload]:
         """Return bucketed prices of a window of at most 15 days from the data service. `end` is exclusive."""
         query = {"token_id": token, "start": str(start), "end": str(end), "bucket_seconds": str(BUCKET)}
-        found: list[Payload] = []
+        payloads: list[Payload] = []
         for _ in range(MAX_PAGES):
             answer = await self._data.read("/v2/prices-history", query)
-            found += data_rows(answer)
+            payloads += data_rows(answer)
             cursor = answer.get("pagination", "next_cursor")
             if cursor is None:
                 break
             query["cursor"] = cursor.text()
-        return found
+        return payloads
 
     async def price_at(self, token: str, second: int) -> list[Payload]:
         """Return the newest observation at or before a time from the data service; empty if there is none."""
@@ -148,12 +148,12 @@ class PolymarketPrices:
         return daily_history(ref, points, as_of, days)
 
     async def _from_data(self, ref: MarketRef, token: str, as_of: AsOf, start: int, end: int) -> list[PricePoint]:
-        """Return known points; empty if the service is down or missing, because there is a second one to ask."""
+        """Return known points; empty if the service is down or missing, because there is a second one."""
         try:
             windows = _chunks(start, end, DATA_WINDOW)
             rows = [row for since, until in windows for row in await self._client.history(token, since, until)]
             points = self._known(ref, rows, as_of)
-            # Asked for a moment, the service answers with what stood then; a bucket still open then is not known yet.
+            # For a given time, the service returns the price then; a bucket still open then is not known yet.
             second = int(as_of.at.timestamp())
             points += self._known(ref, await self._client.price_at(token, second), as_of)
             return points or self._known(ref, await self._client.price_at(token, second - BUCKET), as_of)
@@ -198,18 +198,20 @@ def data_price(row: Payload) -> PricePoint:
     """Parse a price of the data service; it is known once its bucket has ended, whichever end the timestamp marks."""
     width = row.get("resolution_seconds")
     seconds = min(max(width.number(), 0.0), float(DAY_SECONDS)) if width is not None else float(BUCKET)
-    return PricePoint(at=row.need("timestamp").moment() + timedelta(seconds=seconds), p=row.need("price").probability())
+    return PricePoint(
+        at=row.need("timestamp").unix_time() + timedelta(seconds=seconds), p=row.need("price").probability()
+    )
 
 
 def clob_price(row: Payload) -> PricePoint:
     """Parse a price of the order-book service."""
-    return PricePoint(at=row.need("t").moment(), p=row.need("p").probability())
+    return PricePoint(at=row.need("t").unix_time(), p=row.need("p").probability())
 
 
 # Polymarket events from its catalogue (Gamma).
 #
-# A market has two outcomes with a token each. Of a yes-or-no market the target is yes, wherever it stands in the list.
-# Where the outcomes have names (two teams), an event with one market has both as targets, of which one comes true.
+# A market has two outcomes with a token each. The target of a yes-or-no market is yes, at any position in the list. If
+# the outcomes have names (two teams), an event with one market has both as targets, exactly one of which comes true.
 
 PAGE = 50
 OFFSET = "offset:"
@@ -260,21 +262,21 @@ class PolymarketEvents(MarketEvents):
         sides = [market_states(market, as_of.at, alone=len(markets) == 1) for market in markets]
         pair = len(markets) == 1 and len(sides[0]) == 2
         event = event_state(
-            [one for both in sides for one in both],
+            [side for both in sides for side in both],
             exclusivity="exactly one" if pair else _exclusivity(row, markets, report),
         )
-        if not event.asked:
+        if not event.markets:
             raise UnsupportedEvent("it has no market")
         title, tags = row.need("title").text().strip(), _tags(row)
-        series = row.words("seriesSlug") or "".join(one.words("slug") for one in row.rows("series")[:1])
-        ends = [one.target.resolves_at for one in event.asked if one.target.resolves_at]
+        series = row.words("seriesSlug") or "".join(series_row.words("slug") for series_row in row.rows("series")[:1])
+        ends = [market.target.resolves_at for market in event.markets if market.target.resolves_at]
         return ListedEvent(
             question=Question(
                 id=f"polymarket/{row.need('id').name()}",
                 source=self.platform,
                 text=title,
                 due=as_of.at,
-                targets=tuple(one.target for one in event.asked),
+                targets=tuple(market.target for market in event.markets),
                 subtype=series,
                 category=row.words("category") or _category(tags),
                 criteria=_criteria(row, event),
@@ -308,9 +310,9 @@ class PolymarketSearch:
         """Return the open events with the closest titles."""
         rows: dict[str, Payload] = {}
         for phrase in query.phrases:
-            asked = {"q": phrase, "limit_per_type": str(SEARCHED), "events_status": "active"}
-            answer = await self._client.gamma.read("/public-search", asked)
-            # Nothing found is told by an empty list, or by none.
+            params = {"q": phrase, "limit_per_type": str(SEARCHED), "events_status": "active"}
+            answer = await self._client.gamma.read("/public-search", params)
+            # Without results, the list is empty or missing.
             rows |= {row.need("id").name(): row for row in answer.rows("events")}
         return await read_open(PolymarketEvents(self._client), query.nearest(rows.values(), "title"), query.as_of)
 
@@ -319,11 +321,11 @@ async def page_of(
     client: PolymarketClient, what: str, query: Iterable[tuple[str, str]], cursor: str, *, size: int
 ) -> CataloguePage:
     """Return one page of events or markets, by cursor or, on servers without cursors, by offset."""
-    asked = [*query, ("limit", str(size))]
+    params = [*query, ("limit", str(size))]
     if not cursor.startswith(OFFSET):
         try:
             answer = await client.gamma.read(
-                f"/{what}/keyset", [*asked, *([("after_cursor", cursor)] if cursor else [])]
+                f"/{what}/keyset", [*params, *([("after_cursor", cursor)] if cursor else [])]
             )
             return CataloguePage(rows=answer.need(what).items(), following=answer.optional_text("next_cursor") or None)
         except NotFound:
@@ -331,7 +333,7 @@ async def page_of(
                 raise
             cursor = f"{OFFSET}0"
     passed = int(cursor.removeprefix(OFFSET))
-    rows = _rows(await client.gamma.read(f"/{what}", [*asked, ("offset", str(passed))]), what)
+    rows = _rows(await client.gamma.read(f"/{what}", [*params, ("offset", str(passed))]), what)
     return CataloguePage(rows=rows, following=f"{OFFSET}{passed + size}" if len(rows) == size else None)
 
 
@@ -348,12 +350,16 @@ class PolymarketOutcome:
 def outcomes(row: Payload) -> tuple[PolymarketOutcome, PolymarketOutcome]:
     """Return the two sides of a market; both lists are sent as JSON inside a string."""
     names = [item.text() for item in row.need("outcomes").embedded().items()]
-    told = row.get("outcomePrices")
-    prices = [item.probability() for item in told.embedded().items()] if told is not None else [None] * len(names)
+    listed_prices = row.get("outcomePrices")
+    prices = (
+        [item.probability() for item in listed_prices.embedded().items()]
+        if listed_prices is not None
+        else [None] * len(names)
+    )
     if len(prices) != len(names):
         row.need("outcomePrices").wrong("as long as outcomes")
     if not any(prices):
-        # Old markets show nothing for both sides: what they were worth is not told.
+        # Old markets show 0 for both sides: their worth is unknown.
         prices = [None] * len(names)
     if len(names) != 2:
         raise UnsupportedEvent(f"a market has {len(names)} outcomes, not two")
@@ -377,9 +383,9 @@ def paid_in_full(sides: tuple[PolymarketOutcome, PolymarketOutcome]) -> bool:
 
 
 def _named(row: Payload) -> list[Payload]:
-    """Return the event's markets, without the empty placeholders that some events keep for names to come.
+    """Return the event's markets, without the empty placeholders that some events have for names to come.
 
-    Their market "other" stands for these names.
+    Their market "other" covers these names.
     """
     markets = row.need("markets").items()
     if not row.is_set("negRiskAugmented"):
@@ -412,7 +418,7 @@ def market_states(row: Payload, at: datetime, *, alone: bool) -> list[MarketStat
 
 
 def _status(row: Payload) -> MarketStatus:
-    """Return the status. A market that does not accept orders, or not yet, is not open even if nobody closed it."""
+    """Return the status. A market that does not accept orders, or not yet, is not open even if it was not closed."""
     if row.need("closed").flag() or row.is_set("archived"):
         stage = resolution_stage(row)
         settled = stage in OVER or (not stage and paid_in_full(outcomes(row)))
@@ -448,19 +454,19 @@ def _rest(price: float | None) -> float | None:
 
 def _exclusivity(row: Payload, markets: list[Payload], report: ListingReport) -> Exclusivity:
     """Return "exactly one" if the platform marks negative risk, unless some markets may not be listed yet."""
-    told = next((told for one in (row, *markets) if (told := one.get("negRisk")) is not None), None)
-    if told is None and len(markets) > 1:
+    flag = next((flag for part in (row, *markets) if (flag := part.get("negRisk")) is not None), None)
+    if flag is None and len(markets) > 1:
         report.noted["event of several markets that does not say whether they exclude each other"] += 1
-    found = read_exclusivity(told is not None and told.flag())
-    # A list of names that grows is whole only with the market that stands for all names to come.
+    exclusivity = read_exclusivity(flag is not None and flag.flag())
+    # A list of names that may grow is complete only with a market for all names to come.
     other = any(market.is_set("negRiskOther") for market in markets)
     whole = len(markets) == len(row.need("markets").items()) and (other or not row.is_set("negRiskAugmented"))
-    return found if whole else with_some_left_out(found)
+    return exclusivity if whole else with_some_left_out(exclusivity)
 
 
 def _of_all(row: Payload, markets: list[Payload], name: str, other: str = "") -> float | None:
-    told = row.amount(name)
-    return told if told is not None else total(market.amount(*filter(None, (other, name))) for market in markets)
+    amount = row.amount(name)
+    return amount if amount is not None else total(market.amount(*filter(None, (other, name))) for market in markets)
 
 
 def _tags(row: Payload) -> tuple[str, ...]:
@@ -475,7 +481,7 @@ def _category(tags: Sequence[str]) -> str:
 
 def _criteria(row: Payload, event: EventState) -> str:
     """Return the rules of each market, or only once if all share them."""
-    rules = [(one.target.label, one.row.stated_text("description").strip()) for one in event.asked]
+    rules = [(market.target.label, market.row.stated_text("description").strip()) for market in event.markets]
     if len({rule for _, rule in rules}) == 1:
         return rules[0][1] or row.words("description")
     return "\n".join(f"{label}: {rule}" for label, rule in rules if rule)
@@ -495,7 +501,7 @@ MARKET = Market(
     search=lambda client, _: PolymarketSearch(client),
     prices=PolymarketPrices,
     settlements="foretell.data.settlements.polymarket:PolymarketSettlements",
-    facts="polymarket-client 0.14.0, autumn 2026; recorded answers of January to August 2026",
+    facts="polymarket-client 0.14.0, autumn 2026; recorded responses of January to August 2026",
     own_id=re.compile(r"0x[0-9a-fA-F]{64}"),
     target_is_market=True,
     id_in_address=slug_in_address,

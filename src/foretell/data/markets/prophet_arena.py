@@ -1,4 +1,4 @@
-"""Events of Prophet Arena, which have no trading figures: title, criteria, outcomes and the crowd's probabilities.
+"""Events of Prophet Arena, which have no trading figures: title, criteria, outcomes and the market probabilities.
 
 There are two tracks. Live events are listed as they open; the weekly track is one release of questions per week, with a
 single deadline. Forecasts are submitted in the same way on both.
@@ -30,7 +30,7 @@ HOST = "https://api.prophetarena.co/api/v1"
 PLATFORM = "prophet_arena"
 PAGE = 100
 CURRENT = "current"
-"""Stands for the week of the newest release."""
+"""Name for the week of the newest release."""
 FILTERS: Mapping[MarketStatus, str] = {"unopened": "open", "open": "open", "closed": "closed", "resolved": "resolved"}
 STATES: Mapping[str, MarketStatus] = {"open": "open", "closed": "closed", "resolved": "resolved", "void": "resolved"}
 PENDING = "pending"
@@ -43,7 +43,7 @@ class ProphetArenaClient(JsonService):
 
     def __init__(self, *, http: AsyncHttpClient, key: str, host: str = HOST) -> None:
         config = ServiceConfig(http=http, key=key, address=host)
-        # Events, releases and samples are shown to everybody.
+        # Events, releases and samples are public.
         super().__init__(config, HOST, headers={"Authorization": f"Bearer {key}"} if key else {})
 
     async def event(self, slug: str) -> Payload:
@@ -71,20 +71,22 @@ class ProphetArenaClient(JsonService):
 
     async def public_key(self) -> str:
         """Return the key with which the arena signs receipts; empty if it publishes none."""
-        found = await self.read("/verify/key")
-        return found.words("public_key") or found.words("key")
+        answer = await self.read("/verify/key")
+        return answer.words("public_key") or answer.words("key")
 
     async def artifact(self, slug: str, version: str) -> tuple[bytes, str]:
         """Return a version of a data set as packed bytes, and the checksum of its content; empty if none is sent."""
         path = f"/datasets/{quote(slug, safe='')}/versions/{quote(version, safe='')}/download"
         answer = await self.http.get(f"{self.host}{path}", headers=self._headers)
-        told = {name.lower(): value for name, value in answer.headers.items()}
-        return answer.body, told.get("x-content-hash", "").strip()
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return answer.body, headers.get("x-content-hash", "").strip()
 
     async def newest_version(self, slug: str) -> str:
         """Return the newest version of a data set."""
         versions = (await self.read(f"/datasets/{quote(slug, safe='')}")).rows("versions")
-        named = [one.name() if isinstance(one.value, str) else one.need("version").name() for one in versions]
+        named = [
+            version.name() if isinstance(version.value, str) else version.need("version").name() for version in versions
+        ]
         if not named:
             raise NotFound(f"Prophet Arena lists no version of the data set {slug}", url=self.host)
         return named[0]
@@ -113,9 +115,9 @@ class ProphetArenaListing(MarketEvents):
 
     async def read(self, row: Payload, as_of: AsOf, report: ListingReport) -> ListedEvent:
         """Parse an event."""
-        outcomes, closes, crowd = _outcomes(row), row.need("close_at").time(), row.get("crowd")
-        prices = {} if crowd is None else crowd.members()
-        names = [one.need("name").text() for one in outcomes]
+        outcomes, closes, market_prices = _outcomes(row), row.need("close_at").time(), row.get("crowd")
+        prices = {} if market_prices is None else market_prices.members()
+        names = [outcome.need("name").text() for outcome in outcomes]
         state, over = STATES.get(row.words("state").casefold()), as_of.at >= closes
         return _listed(
             row,
@@ -173,11 +175,11 @@ class ProphetArenaWeekly(MarketEvents):
         outcomes, deadline = _outcomes(row), WeeklyDeadline.of(row.need(RELEASE))
         resolves = row.need("close_at").time()
         taken = deadline.published and as_of.at < deadline.closes_at
-        pending = all(one.words("resolution") in ("", PENDING) for one in outcomes)
+        pending = all(outcome.words("resolution") in ("", PENDING) for outcome in outcomes)
         return _listed(
             row,
             as_of,
-            targets=[_target(one.need("name").text(), resolves, as_of.at) for one in outcomes],
+            targets=[_target(outcome.need("name").text(), resolves, as_of.at) for outcome in outcomes],
             criteria=_rules(row, outcomes),
             closes=min(deadline.closes_at, resolves),
             status=("open" if taken else "closed") if pending else "resolved",
@@ -214,8 +216,8 @@ class ProphetArenaWindows(MarketEvents):
         names, closes = row.texts("outcomes"), row.need("closes_at").time()
         if not names:
             raise UnsupportedEvent("it has no outcome")
-        resolves, crowd = row.optional_time("event_close_at") or closes, row.get("crowd")
-        prices = {} if crowd is None else crowd.members()
+        resolves, market_prices = row.optional_time("event_close_at") or closes, row.get("crowd")
+        prices = {} if market_prices is None else market_prices.members()
         return _listed(
             row,
             as_of,
@@ -232,43 +234,43 @@ class ProphetArenaWindows(MarketEvents):
 
 
 def _with_deadline(release: Payload) -> list[Payload]:
-    told = {name: value for name, value in release.value.items() if name != "events"}
+    facts = {name: value for name, value in release.value.items() if name != "events"}
     rows = release.need("events").items()
-    return [Payload(url=row.url, path=row.path, value={**row.value, RELEASE: told}) for row in rows]
+    return [Payload(url=row.url, path=row.path, value={**row.value, RELEASE: facts}) for row in rows]
 
 
 def _outcomes(row: Payload) -> list[Payload]:
     outcomes = row.need("outcomes").items()
-    for one in outcomes:
-        one.need("name").text()
+    for outcome in outcomes:
+        outcome.need("name").text()
     if not outcomes:
         raise UnsupportedEvent("it has no outcome")
     return outcomes
 
 
 def _target(name: str, resolves: datetime, at: datetime, price: Payload | None = None) -> Target:
-    """Return the target for an outcome, with the crowd's current probability."""
+    """Return the target for an outcome, with the market probability."""
     snapshot = None if price is None or price.value is None else Snapshot(at=at, last_price=price.probability())
     return Target(id=name, label=name, resolves_at=resolves, snapshot=snapshot)
 
 
 def _rules(event: Payload, outcomes: Sequence[Payload]) -> str:
     """Return the rules of an event, then those of each outcome on its own line, or only once if all share them."""
-    rules = {one.need("name").text(): one.words("criteria") for one in outcomes}
+    rules = {outcome.need("name").text(): outcome.words("criteria") for outcome in outcomes}
     same = len(set(rules.values())) == 1
     shown = [*rules.values()][:1] if same else [f"{name}: {rule}" for name, rule in rules.items() if rule]
     return "\n".join(filter(None, [event.words("criteria"), *shown]))
 
 
-def outcomes_exclude(names: Sequence[str], *, told: bool) -> Exclusivity:
+def outcomes_exclude(names: Sequence[str], *, stated: bool) -> Exclusivity:
     """Return how outcomes exclude each other; the arena relies on the exchange, which promises at most one.
 
-    >>> outcomes_exclude(["Yes", "No"], told=False), outcomes_exclude(["Ann", "Bob"], told=True)
+    >>> outcomes_exclude(["Yes", "No"], stated=False), outcomes_exclude(["Ann", "Bob"], stated=True)
     ('exactly one', 'at most one')
     """
     if sorted(name.casefold() for name in names) == ["no", "yes"]:
         return "exactly one"
-    return "at most one" if told and len(names) > 1 else "independent"
+    return "at most one" if stated and len(names) > 1 else "independent"
 
 
 def _listed(
@@ -290,7 +292,7 @@ def _listed(
             targets=tuple(targets),
             category=row.words("category"),
             criteria=criteria,
-            exclusivity=outcomes_exclude([one.id for one in targets], told=row.is_set("mutually_exclusive")),
+            exclusivity=outcomes_exclude([target.id for target in targets], stated=row.is_set("mutually_exclusive")),
             closes_at=closes,
             url=f"https://www.prophetarena.co/events/{slug}",
         ),

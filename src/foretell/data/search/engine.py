@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from foretell.data.http import SourceError
 from foretell.data.payload import Payload, readable
@@ -58,6 +58,15 @@ class SearchEngine(Protocol):
         ...
 
 
+@runtime_checkable
+class DocumentSource(Protocol):
+    """Opens a document by the address under which a search returns it, as the user's own corpus does."""
+
+    async def document(self, url: str, as_of: AsOf) -> SearchHit | None:
+        """Return the whole document; None if there is none, or if it is newer than the cutoff of a backtest."""
+        ...
+
+
 class FallbackSearch:
     """Tries engines in order until one returns results. A backtest uses only those that can filter by date."""
 
@@ -95,6 +104,13 @@ class FallbackSearch:
             raise failure
         return []
 
+    async def document(self, url: str, as_of: AsOf) -> SearchHit | None:
+        """Return the document of the first engine that has it."""
+        for engine in self._engines:
+            if isinstance(engine, DocumentSource) and (hit := await engine.document(url, as_of)) is not None:
+                return hit
+        return None
+
 
 def clean_query(query: str, *, max_chars: int, max_words: int | None = None) -> str:
     """Return the query on one line, or raise `CannotSearch` saying what to change.
@@ -127,10 +143,10 @@ async def collect_hits(page: Callable[[int], Awaitable[SearchHits]], *, limit: i
     hits: dict[str, SearchHit] = {}
     notes: list[str] = []
     for number in range(most):
-        found = await page(number)
-        notes += found.notes
-        for hit in found:
+        results = await page(number)
+        notes += results.notes
+        for hit in results:
             hits.setdefault(hit.url, hit)
-        if len(hits) >= limit or (len(found) < size and not found.notes):
+        if len(hits) >= limit or (len(results) < size and not results.notes):
             break
     return SearchHits(list(hits.values())[:limit], tuple(notes))

@@ -22,7 +22,7 @@ class GdeltSearch:
     """Titles and addresses of articles, dated by when GDELT first saw them."""
 
     name = "gdelt"
-    facts = "GDELT DOC 2.0's announcement and public clients, 2026-11-15; never held against a recorded answer"
+    facts = "GDELT DOC 2.0's announcement and public clients, 2026-11-15; never checked against a recorded response"
     filters_dates = True
 
     def __init__(self, config: ServiceConfig) -> None:
@@ -41,29 +41,29 @@ class GdeltSearch:
             params["startdatetime"] = (as_of.at - REACH).strftime(_STAMP)
             params["enddatetime"] = as_of.at.strftime(_STAMP)
         answer = await self._service.http.get(f"{self._service.host}/doc/doc", params=params)
-        # No article at all is an empty object.
+        # Without results, the response is an empty object.
         return read_hits(self._read(answer).rows("articles"), _gdelt_hit, limit)
 
     def _read(self, answer: HttpResponse) -> Payload:
         url = answer.hops[-1]
         body = answer.body.decode("utf-8", "replace").strip()
         if "json" not in answer.headers.get("content-type", "") and not body.startswith("{"):
-            said = " ".join(re.sub(r"<[^<>]*>", " ", body[:2_000]).split())[:200]
-            raise SourceError(f"the query was refused: {self._service.http.redact(said)}", url=url)
+            message = " ".join(re.sub(r"<[^<>]*>", " ", body[:2_000]).split())[:200]
+            raise SourceError(f"the query was refused: {self._service.http.redact(message)}", url=url)
         try:
             return Payload(value=json.loads(_mended(body) or "{}", strict=False), url=url)
         except (ValueError, RecursionError):
-            raise SourceError("the answer is not JSON, even with its escapes mended", url=url) from None
+            raise SourceError("the response is not JSON, even with its escapes repaired", url=url) from None
 
 
 def _words(query: str) -> str:
     """Remove characters that GDELT treats as operators or rejects."""
-    kept = re.sub(r"""[?!.,;:()\[\]{}<>/\\|*+=~^'’“”]""", " ", query)
-    if kept.count('"') % 2:
-        kept = kept.replace('"', " ")
-    if not re.search(r"\w{3}", kept):
+    cleaned = re.sub(r"""[?!.,;:()\[\]{}<>/\\|*+=~^'’“”]""", " ", query)
+    if cleaned.count('"') % 2:
+        cleaned = cleaned.replace('"', " ")
+    if not re.search(r"\w{3}", cleaned):
         raise CannotSearch("GDELT needs a word of at least three letters; write what to look for")
-    return clean_query(kept, max_chars=1_000)
+    return clean_query(cleaned, max_chars=1_000)
 
 
 def _mended(body: str) -> str:
@@ -71,15 +71,15 @@ def _mended(body: str) -> str:
     return re.sub(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)', lambda m: m[0] if m[1] else r"\\", body)
 
 
-def _gdelt_hit(one: Payload) -> SearchHit:
+def _gdelt_hit(row: Payload) -> SearchHit:
     try:
-        seen = datetime.strptime(one.stated_text("seendate"), _SEEN).replace(tzinfo=UTC)
+        seen = datetime.strptime(row.stated_text("seendate"), _SEEN).replace(tzinfo=UTC)
     except ValueError:
         seen = None
     return SearchHit(
-        url=one.address("url"),
-        title=one.stated_text("title"),
-        snippet=" · ".join(filter(None, [one.optional_text("domain"), one.optional_text("sourcecountry")])),
+        url=row.address("url"),
+        title=row.stated_text("title"),
+        snippet=" · ".join(filter(None, [row.optional_text("domain"), row.optional_text("sourcecountry")])),
         published=seen,
         dating="crawled" if seen else "none",
     )
@@ -99,7 +99,7 @@ class AskNewsSearch:
     """News articles. A backtest requests what its crawler had seen by the cutoff; the date shown is the article's."""
 
     name = "asknews"
-    facts = "AskNews's own clients and public bots of August 2026; never held against a recorded answer"
+    facts = "AskNews's own clients and public bots of August 2026; never checked against a recorded response"
     filters_dates = True
     key_variables = ("ASKNEWS_API_KEY", "ASKNEWS_CLIENT_ID+ASKNEWS_SECRET")
 
@@ -123,7 +123,7 @@ class AskNewsSearch:
         if as_of.mode == "live":
             params["strategy"] = "news knowledge"
         else:
-            # The crawl date is the stricter of the two it can filter by: what was crawled by then existed by then.
+            # It can filter by two dates. The crawl date is the stricter: an article crawled by then existed by then.
             params |= {
                 "strategy": "default",
                 "historical": "true",
@@ -131,16 +131,16 @@ class AskNewsSearch:
                 "start_timestamp": str(int((as_of.at - DAYS_BACK).timestamp())),
                 "end_timestamp": str(int(as_of.at.timestamp())),
             }
-        found = (await self._service.read("/news/search", params)).present("as_dicts")
-        return read_hits(found.items() if found is not None else [], _asknews_hit, limit)
+        present = (await self._service.read("/news/search", params)).present("as_dicts")
+        return read_hits(present.items() if present is not None else [], _asknews_hit, limit)
 
 
-def _asknews_hit(one: Payload) -> SearchHit:
-    published, dating = parse_stated_date(one.stated_text("pub_date"))
+def _asknews_hit(row: Payload) -> SearchHit:
+    published, dating = parse_stated_date(row.stated_text("pub_date"))
     return SearchHit(
-        url=one.address("article_url"),
-        title=one.optional_text("eng_title") or one.stated_text("title"),
-        snippet="\n".join(one.texts("key_points")) or one.stated_text("summary"),
+        url=row.address("article_url"),
+        title=row.optional_text("eng_title") or row.stated_text("title"),
+        snippet="\n".join(row.texts("key_points")) or row.stated_text("summary"),
         published=published,
         dating=dating,
     )

@@ -23,7 +23,7 @@ class BraveSearch:
     """Web results with extra snippets. Undated pages pass its filter, so they are returned without a date."""
 
     name = "brave"
-    facts = "recorded answers of 2024 (web search), 2026-11-15"
+    facts = "recorded responses of 2024 (web search), 2026-11-15"
     filters_dates = True
     key_variables = ("BRAVE_API_KEY",)
 
@@ -47,20 +47,20 @@ class BraveSearch:
 
 def brave_hits(answer: Payload) -> SearchHits:
     """Parse the web results of a response; videos, news and info boxes are ignored."""
-    # An answer without any web result has no field "web"; "type" tells it from something else.
+    # A response without web results has no field "web"; "type" shows that it is one.
     if answer.get("web") is None and answer.optional_text("type") == "search":
         return SearchHits()
     return read_hits(answer.need("web", "results").items(), _brave_hit)
 
 
-def _brave_hit(one: Payload) -> SearchHit:
-    published, dating = parse_stated_date(one.optional_text("page_age"))
+def _brave_hit(row: Payload) -> SearchHit:
+    published, dating = parse_stated_date(row.optional_text("page_age"))
     if published is None:
-        published, dating = parse_stated_date(one.optional_text("age"))
-    snippets = filter(None, [one.optional_text("description"), *one.texts("extra_snippets")])
+        published, dating = parse_stated_date(row.optional_text("age"))
+    snippets = filter(None, [row.optional_text("description"), *row.texts("extra_snippets")])
     return SearchHit(
-        url=one.address("url"),
-        title=_plain(one.stated_text("title")),
+        url=row.address("url"),
+        title=_plain(row.stated_text("title")),
         snippet="\n".join(_plain(part) for part in snippets),
         published=published,
         dating=dating,
@@ -71,7 +71,7 @@ def _plain(marked: str) -> str:
     return html.unescape(re.sub(r"</?strong>", "", marked))
 
 
-# Exa: results by meaning with their text, on request as the page stood at a past moment.
+# Exa: results by meaning with their text, on request as the page was at a past time.
 
 
 EXA_URL = "https://api.exa.ai"
@@ -86,7 +86,7 @@ class ExaSearch:
     """Search with page text. Its date filter excludes pages that state no date."""
 
     name = "exa"
-    facts = "Exa's OpenAPI of 2026-04-03, recorded answers of January 2026, the page on snapshots of autumn 2026"
+    facts = "Exa's OpenAPI of 2026-04-03, recorded responses of January 2026, the page on snapshots of autumn 2026"
     filters_dates = True
     key_variables = ("EXA_API_KEY",)
 
@@ -105,12 +105,12 @@ class ExaSearch:
             "contents": contents,
         }
         if as_of.mode == "backtest":
-            moment = f"{as_of.at:%Y-%m-%dT%H:%M:%S}.{as_of.at.microsecond // 1000:03d}Z"
-            body["endPublishedDate"] = moment
+            cutoff = f"{as_of.at:%Y-%m-%dT%H:%M:%S}.{as_of.at.microsecond // 1000:03d}Z"
+            body["endPublishedDate"] = cutoff
             if as_of.at >= self._now() - SNAPSHOT_WINDOW:
-                contents["snapshotAsOf"] = moment
+                contents["snapshotAsOf"] = cutoff
             else:
-                # Never fetch the page anew: today's text is further from the cutoff than a cached one.
+                # Never fetch the page again: today's text is further from the cutoff than a cached one.
                 contents["maxAgeHours"] = -1
         return exa_hits(await self._service.post("/search", body), limit, pinned="snapshotAsOf" in contents)
 
@@ -121,22 +121,22 @@ def exa_hits(answer: Payload, limit: int | None = None, *, pinned: bool = False)
     If stored versions were requested (`pinned`), a text that does not say when it was captured counts as today's and is
     left out.
     """
-    told, _ = readable(answer.rows("statuses"), lambda one: (one.optional_text("id"), one.optional_text("status")))
-    missing = {id for id, status in told if status == "error"}
+    statuses, _ = readable(answer.rows("statuses"), lambda row: (row.optional_text("id"), row.optional_text("status")))
+    missing = {id for id, status in statuses if status == "error"}
     rows = answer.rows("citations") if answer.has("citations") else answer.need("results").items()
-    return read_hits(rows, lambda one: _exa_hit(one, missing, pinned), limit)
+    return read_hits(rows, lambda row: _exa_hit(row, missing, pinned), limit)
 
 
-def _exa_hit(one: Payload, missing: set[str], pinned: bool) -> SearchHit:
-    published, dating = parse_stated_date(one.optional_text("publishedDate"))
-    url = one.address("url")
-    stored, crawled = (parse_stated_date(one.optional_text(name))[0] for name in ("snapshotAt", "crawlDate"))
-    lost = bool(missing & {url, one.optional_text("id")}) or (pinned and stored is None)
-    text = None if lost else one.optional_text("text") or None
-    snippet = "" if lost else "\n".join(one.texts("highlights")) or (text or "")[:SNIPPET]
+def _exa_hit(row: Payload, missing: set[str], pinned: bool) -> SearchHit:
+    published, dating = parse_stated_date(row.optional_text("publishedDate"))
+    url = row.address("url")
+    stored, crawled = (parse_stated_date(row.optional_text(name))[0] for name in ("snapshotAt", "crawlDate"))
+    lost = bool(missing & {url, row.optional_text("id")}) or (pinned and stored is None)
+    text = None if lost else row.optional_text("text") or None
+    snippet = "" if lost else "\n".join(row.texts("highlights")) or (text or "")[:SNIPPET]
     return SearchHit(
         url=url,
-        title=one.optional_text("title"),
+        title=row.optional_text("title"),
         snippet=snippet,
         published=published,
         dating=dating,
@@ -157,7 +157,7 @@ class PerplexitySearch:
     """Web results. A page is dated by its last change, because its excerpt is taken from the changed page."""
 
     name = "perplexity"
-    facts = "Perplexity's own Python client 0.43 (September 2026); never held against a recorded answer"
+    facts = "Perplexity's own Python client 0.43 (September 2026); never checked against a recorded response"
     filters_dates = True
     key_variables = ("PERPLEXITY_API_KEY", "PPLX_API_KEY")
 
@@ -169,7 +169,7 @@ class PerplexitySearch:
         body: dict[str, Any] = {"query": clean_query(query, max_chars=2_000), "max_results": min(limit, MAX_RESULTS)}
         body["max_tokens_per_page"] = TOKENS_A_PAGE
         if as_of.mode == "backtest":
-            # "Before" leaves the day itself out; what is too new of the last day is left to the fence.
+            # "Before" excludes the day itself. The leakage filter removes what is too new on the last day.
             before = f"{as_of.at.date() + timedelta(days=1):%m/%d/%Y}"
             body |= {"search_before_date_filter": before, "last_updated_before_filter": before}
         return perplexity_hits(await self._service.post("/search", body), limit)
@@ -180,13 +180,13 @@ def perplexity_hits(answer: Payload, limit: int | None = None) -> SearchHits:
     return read_hits(answer.need("results").items(), _perplexity_hit, limit)
 
 
-def _perplexity_hit(one: Payload) -> SearchHit:
-    stated = [parse_stated_date(one.optional_text(name))[0] for name in ("date", "last_updated")]
+def _perplexity_hit(row: Payload) -> SearchHit:
+    stated = [parse_stated_date(row.optional_text(name))[0] for name in ("date", "last_updated")]
     published = max((at for at in stated if at is not None), default=None)
     return SearchHit(
-        url=one.address("url"),
-        title=one.optional_text("title"),
-        snippet=one.optional_text("snippet"),
+        url=row.address("url"),
+        title=row.optional_text("title"),
+        snippet=row.optional_text("snippet"),
         published=published,
         dating="published" if published is not None else "none",
     )
@@ -203,7 +203,7 @@ class SerperSearch:
     """Organic results only: answer boxes and knowledge panels have no date."""
 
     name = "serper"
-    facts = "serper.dev's playground, 2026-11-15; never held against a recorded answer"
+    facts = "serper.dev's playground, 2026-11-15; never checked against a recorded response"
     filters_dates = True
     key_variables = ("SERPER_API_KEY",)
 
@@ -215,7 +215,7 @@ class SerperSearch:
         body: dict[str, Any] = {"q": clean_query(query, max_chars=2_000), "num": SERPER_PAGE}
         if as_of.mode == "backtest":
             day = as_of.at.date()
-            # Google has been seen to ignore the range in `tbs`; the operator in the query says the same once more.
+            # Google sometimes ignores the range in `tbs`, so the query repeats it as an operator.
             body["q"] += f" before:{day + timedelta(days=1)}"
             body["tbs"] = f"cdr:1,cd_min:{EARLIEST:%m/%d/%Y},cd_max:{day:%m/%d/%Y}"
 
@@ -226,12 +226,12 @@ class SerperSearch:
         return await collect_hits(page, limit=limit, size=SERPER_PAGE, most=MAX_PAGES)
 
 
-def _serper_hit(one: Payload) -> SearchHit:
-    published, dating = parse_stated_date(one.optional_text("date"))
+def _serper_hit(row: Payload) -> SearchHit:
+    published, dating = parse_stated_date(row.optional_text("date"))
     return SearchHit(
-        url=one.address("link"),
-        title=one.stated_text("title"),
-        snippet=one.optional_text("snippet"),
+        url=row.address("link"),
+        title=row.stated_text("title"),
+        snippet=row.optional_text("snippet"),
         published=published,
         dating=dating,
     )
@@ -247,7 +247,7 @@ class TavilySearch:
     """News with page text: a general search has no dates. It filters by when it saw a page, which may be later."""
 
     name = "tavily"
-    facts = "recorded answers of 2025 (general search), 2026-11-15"
+    facts = "recorded responses of 2025 (general search), 2026-11-15"
     filters_dates = True
     key_variables = ("TAVILY_API_KEY",)
 
@@ -268,13 +268,13 @@ def tavily_hits(answer: Payload, limit: int | None = None) -> SearchHits:
     return read_hits(answer.need("results").items(), _tavily_hit, limit)
 
 
-def _tavily_hit(one: Payload) -> SearchHit:
-    published, dating = parse_stated_date(one.optional_text("published_date"))
+def _tavily_hit(row: Payload) -> SearchHit:
+    published, dating = parse_stated_date(row.optional_text("published_date"))
     return SearchHit(
-        url=one.address("url"),
-        title=one.stated_text("title"),
-        snippet=one.stated_text("content"),
+        url=row.address("url"),
+        title=row.stated_text("title"),
+        snippet=row.stated_text("content"),
         published=published,
         dating="crawled" if dating == "published" else dating,
-        text=one.optional_text("raw_content") or None,
+        text=row.optional_text("raw_content") or None,
     )

@@ -25,13 +25,13 @@ LAGS: Mapping[str, int] = {
     "bi-annual": 120,
     "annual": 180,
 }
-"""Days from the end of a period until its value counts as published: a rule of thumb, on the late side."""
+"""Days from the end of a period until its value counts as published: a rule of thumb that is rather too long."""
 
 
 class DbnomicsSeries(WebSeries):
-    """Series by `provider/dataset/series`. Values may have been corrected since; the provenance always says so."""
+    """Series by `provider/dataset/series`. Values may have been corrected since, which the provenance always states."""
 
-    facts = "DBnomics's API v22 as of 2026-11-15; never held against a recorded answer"
+    facts = "DBnomics's API v22 as of 2026-11-15; never checked against a recorded response"
     description = "official statistics of many countries by DBnomics id, provider/dataset/series"
 
     def __init__(self, config: ServiceConfig, *, lag_days: int | None = None) -> None:

@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import Payload, readable
-from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
+from foretell.data.series.series import FetchedSeries, Publication, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
@@ -25,19 +25,20 @@ FIRST_DAY = "1776-07-04"
 RELEASES_SHOWN = 6
 PAGE = 100_000
 CENTRAL_WINTER = timezone(timedelta(hours=-6))
-"""St. Louis without daylight saving time: in summer its days end an hour late here, which errs on the strict side."""
+"""St. Louis without daylight saving time: in summer, days end an hour late here, which is the safe side."""
 DAY = timedelta(days=1)
 
 
 class FredSeries(WebSeries):
     """Series of the Federal Reserve Bank of St. Louis. Needs a free key, which no error shows."""
 
-    facts = "recorded answers of November 2024, public reports of refusals up to 2026"
+    facts = "recorded responses of November 2024, public reports of refusals up to 2026"
     description = (
         "US and international economic data by FRED id, such as DGS10, UNRATE, CPIAUCSL; UNRATE/initial for each value "
         "as first published"
     )
     key_variables = ("FRED_API_KEY",)
+    publication = Publication(interval=7)
 
     def __init__(self, config: ServiceConfig, *, allow_revised: bool = False) -> None:
         """`allow_revised`: in a backtest, read today's figures if the archive has no vintage of that day."""
@@ -50,7 +51,7 @@ class FredSeries(WebSeries):
         try:
             return await self._fetched(ref, as_of)
         except NotFound:
-            reason = "is not served by FRED, or no longer: its owner withdrew the licence"
+            reason = "is not, or no longer, served by FRED: its owner withdrew the licence"
             raise SeriesUnavailable(f"{_plain_id(ref)} {reason}") from None
 
     async def _fetched(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
@@ -69,7 +70,7 @@ class FredSeries(WebSeries):
                 f"FRED keeps no vintage of {ref.id} for {vintage}: only today's figures, which may have been corrected "
                 "since (allow_revised=True reads them and marks the series)"
             )
-        # Without vintages nobody knows when a value came out; that of the last day surely came later.
+        # Without vintages the publication times are unknown; the value of the last day was surely published later.
         known = {day: value for day, value in current.items() if as_of.admits_day(day + DAY)}
         return FetchedSeries(series=known_series(ref, known, as_of), revised=True, notes=notes)
 
@@ -84,11 +85,11 @@ class FredSeries(WebSeries):
     async def releases(self, ref: SeriesRef, as_of: AsOf) -> "ReleaseCalendar":
         """Return when the release that contains a series was published and, live, when it is scheduled next.
 
-        FRED lists days after a cutoff as they actually turned out, so a backtest gets no scheduled days.
+        FRED lists actual release days after a cutoff, not scheduled ones, so a backtest gets none.
         """
         key = {"api_key": self._key, "file_type": "json"}
-        found = await self._service.read("/series/release", {"series_id": _plain_id(ref), **key})
-        listed = found.need("releases").items()
+        answer = await self._service.read("/series/release", {"series_id": _plain_id(ref), **key})
+        listed = answer.need("releases").items()
         names, _ = readable(listed, lambda row: (int(row.need("id").number()), row.optional_text("name")))
         if not names:
             raise SeriesUnavailable(f"FRED names no release of {_plain_id(ref)}")
@@ -115,8 +116,8 @@ class FredSeries(WebSeries):
             raise
         for page in pages:
             for bound in ("realtime_start", "realtime_end"):
-                if (told := page.need(bound)).text() != day:
-                    told.wrong(f"the vintage asked for ({day})")
+                if (stated := page.need(bound)).text() != day:
+                    stated.wrong(f"the vintage asked for ({day})")
         return fred_values(pages, known_by=vintage)
 
     async def _current(self, ref: SeriesRef, as_of: AsOf) -> "FredValues":
@@ -178,8 +179,8 @@ def fred_values(pages: list[Payload], *, known_by: date | None = None) -> FredVa
     A day whose value was withdrawn, or has none yet, has no value.
     """
     rows, notes = _fred_rows(pages)
-    standing = {row.day: row.value for row in rows if known_by is None or row.since <= known_by <= row.until}
-    return {day: value for day, value in standing.items() if value is not None}, notes
+    values = {row.day: row.value for row in rows if known_by is None or row.since <= known_by <= row.until}
+    return {day: value for day, value in values.items() if value is not None}, notes
 
 
 def first_values(pages: list[Payload], *, known_by: date) -> FredValues:
@@ -210,7 +211,7 @@ def _fred_row(row: Payload) -> _FredRow:
     value = row.need("value")
     return _FredRow(
         since=row.need("realtime_start").day(),
-        # What still stands ends on the last day of the calendar.
+        # The period of a current value ends on the last day of the calendar.
         until=date.max if row.need("realtime_end").value == date.max.isoformat() else row.need("realtime_end").day(),
         day=row.need("date").day(),
         value=None if value.value == MISSING else value.number(),

@@ -50,15 +50,15 @@ class CsvSeries:
             raise InputError("there is no such file or directory", path=path)
         files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
         if not files:
-            raise InputError("the directory holds no .csv file", path=path)
-        found: dict[str, dict[date, float]] = {}
+            raise InputError("the directory contains no .csv file", path=path)
+        values: dict[str, dict[date, float]] = {}
         for file in files:
             for row, (name, day, value) in _rows(file):
-                observed = found.setdefault(name, {})
+                observed = values.setdefault(name, {})
                 if day in observed:
                     raise InputError(f"series {name} has a second value for {day}", path=file, row=row, column="date")
                 observed[day] = value
-        return {name: series_of(name, observed) for name, observed in found.items()}
+        return {name: series_of(name, observed) for name, observed in values.items()}
 
 
 class OwnSeries:
@@ -103,7 +103,7 @@ def _rows(file: Path) -> Iterator[tuple[int, tuple[str, date, float]]]:
             hint = f"columns must be {', '.join(LONG)}, or {', '.join(SINGLE)}"
             raise InputError("the column is missing", path=file, column=column, hint=hint)
     for row in csv_rows(file):
-        value, day = row.real("value"), row.moment("date")
+        value, day = row.real("value"), row.get_datetime("date")
         if value is None:
             continue
         if day is None:
@@ -112,7 +112,7 @@ def _rows(file: Path) -> Iterator[tuple[int, tuple[str, date, float]]]:
         yield row.number, (name, day.date(), value)
 
 
-# Real series that come with an installed library: something to try everything on without a network.
+# Real series that come with an installed library, for use without a network.
 
 MACRO = (
     "realgdp",

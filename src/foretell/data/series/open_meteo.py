@@ -1,8 +1,8 @@
 """Weather from Open-Meteo: observations, forecasts, and forecasts made on a day in the past.
 
-An observation counts as known some days after its day, when the archive had it. A past forecast is dated by the day on
-which it was made: the value of that day is what was expected for a day up to a week later. So neither contains anything
-from after the cutoff.
+An observation counts as known some days after its day, when the archive had it. A forecast is dated by the day on which
+it was made: the value of that day is what was expected for a day up to a week later. So neither contains anything from
+after the cutoff.
 """
 
 import math
@@ -16,7 +16,7 @@ from foretell.data.http import SourceError
 from foretell.data.payload import Payload, readable
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import JsonService, ServiceConfig
-from foretell.questions.as_of import AsOf
+from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.question import SeriesRef
 
 HOSTS = {
@@ -27,6 +27,8 @@ HOSTS = {
 }
 OBSERVED = "observed"
 FORECAST = "forecast"
+AHEAD = "ahead"
+"""The newest forecast at the cutoff, of whatever lead it has."""
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 HISTORY = timedelta(days=2 * 365)
 """Length of the history: a longer span counts as many more calls of the free service."""
@@ -59,6 +61,8 @@ class WeatherId:
     """A daily quantity, such as `temperature_2m_max`."""
     lead: int = 0
     """Days from the forecast to the day it is for; 0 for observations."""
+    newest: bool = False
+    """Whether it is only the newest forecast, which may have been made a day earlier than it is dated."""
 
     @property
     def hourly(self) -> str:
@@ -80,11 +84,11 @@ def read_weather_id(id: str) -> WeatherId:
     """Parse `observed/LAT,LON/QUANTITY` or `forecast3/LAT,LON/QUANTITY`; else raise `SeriesUnavailable`.
 
     >>> read_weather_id("forecast3/59.91,10.75/temperature_2m_max")
-    WeatherId(place='59.91,10.75', variable='temperature_2m_max', lead=3)
+    WeatherId(place='59.91,10.75', variable='temperature_2m_max', lead=3, newest=False)
     """
     kind, _, rest = id.partition("/")
     place, _, variable = rest.partition("/")
-    lead = 0 if kind == OBSERVED else int(kind.removeprefix(FORECAST)) if kind in _KINDS else -1
+    lead = _KINDS.get(kind, -1)
     try:
         latitude, longitude = (float(part) for part in place.split(","))
     except ValueError:
@@ -92,10 +96,15 @@ def read_weather_id(id: str) -> WeatherId:
     if lead < 0 or abs(latitude) > 90 or abs(longitude) > 180 or variable.rpartition("_")[2] not in SUMMARIES:
         example = "write observed/59.91,10.75/temperature_2m_max, or forecast1 to forecast7 in place of observed"
         raise SeriesUnavailable(f"{id!r} names no weather: {example}")
-    return WeatherId(place=place, variable=variable, lead=lead)
+    return WeatherId(place=place, variable=variable, lead=lead, newest=kind.startswith(AHEAD))
 
 
-_KINDS = frozenset(f"{FORECAST}{lead}" for lead in LEADS)
+_KINDS: Mapping[str, int] = {
+    OBSERVED: 0,
+    **{f"{FORECAST}{lead}": lead for lead in LEADS},
+    **{f"{AHEAD}{days}": days for days in range(LONGEST_LEAD + 1)},
+}
+"""The first part of an id, and the lead it means."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +126,7 @@ class WeatherTable:
     offset: timedelta
     """Offset of local time, in which days begin and end, from UTC."""
     columns: Mapping[str, tuple[float | None, ...]]
-    """Values by column name, None if there is no value. Columns that hold times are left out."""
+    """Values by column name, None if there is no value. Columns of times are left out."""
     notes: tuple[str, ...] = ()
 
     def day(self, time: datetime) -> date:
@@ -144,19 +153,19 @@ def read_weather(answer: Payload, block: str) -> WeatherTable:
     if answer.is_set("error"):
         raise SourceError(f"Open-Meteo refused: {answer.optional_text('reason')}", url=answer.url)
     table = answer.need(block)
-    told = answer.need("utc_offset_seconds")
-    if abs(told.number()) >= DAY.total_seconds():
-        told.wrong("less than a day")
-    offset = timedelta(seconds=told.number())
-    written = table.need("time").items()
-    places, unreadable = readable(list(enumerate(written)), lambda one: (one[0], _moment(one[1], offset)))
+    seconds = answer.need("utc_offset_seconds")
+    if abs(seconds.number()) >= DAY.total_seconds():
+        seconds.wrong("less than a day")
+    offset = timedelta(seconds=seconds.number())
+    stamps = table.need("time").items()
+    places, unreadable = readable(list(enumerate(stamps)), lambda pair: (pair[0], _parse_time(pair[1], offset)))
     columns: dict[str, tuple[float | None, ...]] = {}
     notes: list[str] = list(unreadable)
     for name, column in table.members().items():
         if name == "time" or _unit(answer, block, name) in ("iso8601", "unixtime"):
             continue
         cells = column.items()
-        if len(cells) != len(written):
+        if len(cells) != len(stamps):
             column.wrong("as long as time")
         columns[name] = tuple(_number(cells[place], notes) for place, _ in places)
     times = tuple(time for _, time in places)
@@ -168,16 +177,16 @@ def _unit(answer: Payload, block: str, column: str) -> str:
     return "" if units is None else units.optional_text(column)
 
 
-def _moment(written: Payload, offset: timedelta) -> datetime:
-    if isinstance(written.value, int | float):
+def _parse_time(stamp: Payload, offset: timedelta) -> datetime:
+    if isinstance(stamp.value, int | float):
         # Numbers count from 1970 in UTC, whatever the offset.
-        return written.moment()
+        return stamp.unix_time()
     try:
-        found = datetime.fromisoformat(written.text()).replace(tzinfo=UTC) - offset
+        time = datetime.fromisoformat(stamp.text()).replace(tzinfo=UTC) - offset
     except (ValueError, OverflowError):
-        found = None
-    # Days are counted on from it.
-    return found if found is not None and found.year < date.max.year else written.wrong("a time")
+        time = None
+    # Later days are computed from it, so the last year is refused.
+    return time if time is not None and time.year < date.max.year else stamp.wrong("a time")
 
 
 def _number(cell: Payload, notes: list[str]) -> float | None:
@@ -193,15 +202,14 @@ def _number(cell: Payload, notes: list[str]) -> float | None:
 class OpenMeteoSeries(WebSeries):
     """Daily weather of a place, without a key."""
 
-    facts = (
-        "recorded answers of 2025 and 2026, Open-Meteo's parameters of 2026; past forecasts by its documentation alone"
-    )
+    facts = "recorded responses of 2025 and 2026, Open-Meteo's parameters of 2026; past forecasts only by documentation"
     description = (
         "weather by place and quantity of a day: observed/59.91,10.75/temperature_2m_max, or forecast3/… for what was "
         "forecast three days ahead (1 to 7), by the day of the forecast"
     )
 
-    def __init__(self, config: ServiceConfig) -> None:
+    def __init__(self, config: ServiceConfig, *, clock: Clock = lambda: datetime.now(UTC)) -> None:
+        self._clock = clock
         own = {name: f"{config.address}/{name}" for name in HOSTS} if config.address else {}
         self._services = {
             name: JsonService(replace(config, address=own.get(name)), host) for name, host in HOSTS.items()
@@ -209,17 +217,19 @@ class OpenMeteoSeries(WebSeries):
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """Return observations, or forecasts of the given lead, dated by the day of the forecast."""
-        asked = read_weather_id(ref.id)
-        if asked.lead:
-            return await self._forecasts(ref, asked, as_of)
+        wanted = read_weather_id(ref.id)
+        if wanted.newest:
+            return await self._newest(ref, wanted, as_of)
+        if wanted.lead:
+            return await self._forecasts(ref, wanted, as_of)
         last = as_of.at.date()
         span = {"start_date": (last - HISTORY).isoformat(), "end_date": last.isoformat()}
         table = await self._table(
-            "archive", "/v1/archive", "daily", {**asked.coordinates, **span, "daily": asked.variable}
+            "archive", "/v1/archive", "daily", {**wanted.coordinates, **span, "daily": wanted.variable}
         )
         values = {
             table.day(time): value
-            for time, value in zip(table.times, table.columns.get(asked.variable, ()), strict=False)
+            for time, value in zip(table.times, table.columns.get(wanted.variable, ()), strict=False)
             if value is not None and _archived(table, time, as_of)
         }
         return FetchedSeries(series=known_series(ref, values, as_of), notes=table.notes)
@@ -234,53 +244,66 @@ class OpenMeteoSeries(WebSeries):
         called = ", ".join(filter(None, (rows[0].words("name") or name, rows[0].words("country"))))
         return WeatherPlace(name=called, coordinates=f"{latitude:.4f},{longitude:.4f}")
 
-    async def same_days(self, asked: WeatherId, first: date, last: date) -> dict[date, float]:
+    async def same_days(self, wanted: WeatherId, first: date, last: date) -> dict[date, float]:
         """Return what the archive contains for a span of days."""
         span = {"start_date": first.isoformat(), "end_date": last.isoformat()}
         table = await self._table(
-            "archive", "/v1/archive", "daily", {**asked.coordinates, **span, "daily": asked.variable}
+            "archive", "/v1/archive", "daily", {**wanted.coordinates, **span, "daily": wanted.variable}
         )
-        pairs = zip(table.times, table.columns.get(asked.variable, ()), strict=False)
+        pairs = zip(table.times, table.columns.get(wanted.variable, ()), strict=False)
         return {table.day(time): value for time, value in pairs if value is not None}
 
     async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
         """Return, as one line, the forecasts known at the cutoff for the days after it."""
-        found = await self.forecasts_ahead(ref, as_of)
-        told = ", ".join(f"{found[day]:.4g} for {day}" for day in sorted(found))
-        return (f"forecasts of {read_weather_id(ref.id).variable} known by then: {told}",) if told else ()
+        forecasts = await self.forecasts_ahead(ref, as_of)
+        listed = ", ".join(f"{forecasts[day]:.4g} for {day}" for day in sorted(forecasts))
+        return (f"forecasts of {read_weather_id(ref.id).variable} known by then: {listed}",) if listed else ()
 
     async def forecasts_ahead(self, ref: SeriesRef, as_of: AsOf) -> dict[date, float]:
         """Return the forecasts known at the cutoff for the days after it."""
-        asked = read_weather_id(ref.id)
-        last = as_of.at.date()
-        span = {"start_date": last.isoformat(), "end_date": (last + LONGEST_LEAD * DAY).isoformat()}
-        if as_of.mode == "live":
-            query = {**asked.coordinates, **span, "hourly": asked.hourly}
-            table = await self._table("forecast", "/v1/forecast", "hourly", query)
-            found = {day: asked.of_day(hours) for day, hours in table.whole_days(asked.hourly).items() if day > last}
-        else:
-            names = ",".join(_column(asked, lead) for lead in LEADS)
-            query = {**asked.coordinates, **span, "hourly": names}
-            table = await self._table("previous", "/v1/forecast", "hourly", query)
-            found = {}
-            for lead in LEADS:
-                for day, hours in table.whole_days(_column(asked, lead)).items():
-                    if day > last and day not in found and as_of.admits(_made(table, day, lead)):
-                        found[day] = asked.of_day(hours)
-        return found
+        known = await self._known_forecasts(read_weather_id(ref.id), as_of)
+        return {day: value for day, value in known.items() if day > as_of.at.date()}
 
-    async def _forecasts(self, ref: SeriesRef, asked: WeatherId, as_of: AsOf) -> FetchedSeries:
-        last = as_of.at.date() + asked.lead * DAY
+    async def _newest(self, ref: SeriesRef, wanted: WeatherId, as_of: AsOf) -> FetchedSeries:
+        """Return one value, dated by the last day before the cutoff: the forecast for so many days after it."""
+        made = as_of.at.date() if as_of.admits_day(as_of.at.date()) else as_of.at.date() - DAY
+        known = await self._known_forecasts(wanted, as_of)
+        if (value := known.get(made + wanted.lead * DAY)) is None:
+            raise SeriesUnavailable(f"no forecast for {made + wanted.lead * DAY} was known at {as_of}")
+        return FetchedSeries(series=known_series(ref, {made: value}, as_of), vintage=made)
+
+    async def _known_forecasts(self, wanted: WeatherId, as_of: AsOf) -> dict[date, float]:
+        """Return the newest forecasts known at the cutoff, from the day before it on: one request for all days."""
+        last = as_of.at.date()
+        span = {"start_date": (last - DAY).isoformat(), "end_date": (last + LONGEST_LEAD * DAY).isoformat()}
+        # For a cutoff that is over, today's forecasts would contain what was measured since.
+        if as_of.mode == "live" and as_of.at > self._clock() - HOUR:
+            query = {**wanted.coordinates, **span, "hourly": wanted.hourly}
+            table = await self._table("forecast", "/v1/forecast", "hourly", query)
+            forecasts = {day: wanted.of_day(hours) for day, hours in table.whole_days(wanted.hourly).items()}
+        else:
+            names = ",".join(_column(wanted, lead) for lead in LEADS)
+            query = {**wanted.coordinates, **span, "hourly": names}
+            table = await self._table("previous", "/v1/forecast", "hourly", query)
+            forecasts = {}
+            for lead in LEADS:
+                for day, hours in table.whole_days(_column(wanted, lead)).items():
+                    if day not in forecasts and as_of.admits(_published(table, day, lead)):
+                        forecasts[day] = wanted.of_day(hours)
+        return forecasts
+
+    async def _forecasts(self, ref: SeriesRef, wanted: WeatherId, as_of: AsOf) -> FetchedSeries:
+        last = as_of.at.date() + wanted.lead * DAY
         first = max(last - FORECAST_HISTORY, FIRST_FORECASTS)
         if first > last:
             raise SeriesUnavailable(f"past forecasts reach back to {FIRST_FORECASTS}")
-        column = _column(asked, asked.lead)
-        query = {**asked.coordinates, "start_date": first.isoformat(), "end_date": last.isoformat(), "hourly": column}
+        column = _column(wanted, wanted.lead)
+        query = {**wanted.coordinates, "start_date": first.isoformat(), "end_date": last.isoformat(), "hourly": column}
         table = await self._table("previous", "/v1/forecast", "hourly", query)
         values = {
-            day - asked.lead * DAY: asked.of_day(hours)
+            day - wanted.lead * DAY: wanted.of_day(hours)
             for day, hours in table.whole_days(column).items()
-            if as_of.admits(_made(table, day, asked.lead))
+            if as_of.admits(_published(table, day, wanted.lead))
         }
         return FetchedSeries(series=known_series(ref, values, as_of), vintage=as_of.at.date(), notes=table.notes)
 
@@ -293,16 +316,16 @@ class OpenMeteoSeries(WebSeries):
             raise
 
 
-def _column(asked: WeatherId, lead: int) -> str:
-    return f"{asked.hourly}_previous_day{lead}"
+def _column(wanted: WeatherId, lead: int) -> str:
+    return f"{wanted.hourly}_previous_day{lead}"
 
 
 def _archived(table: WeatherTable, time: datetime, as_of: AsOf) -> bool:
-    """Whether the archive had the observation of a day: live it does; in a backtest, after its usual delay."""
+    """Whether the archive had the observation of a day: live always, in a backtest after the usual delay."""
     day = table.day(time)
     return as_of.admits(table.ends(day if as_of.mode == "live" else day + ARCHIVE_LAG * DAY))
 
 
-def _made(table: WeatherTable, day: date, lead: int) -> datetime:
-    """Return when the forecast for a day was out: that for its last hour was made `lead` days before that hour."""
+def _published(table: WeatherTable, day: date, lead: int) -> datetime:
+    """Return when the forecast for a day was published. It was made `lead` days before the last hour of the day."""
     return table.ends(day) - HOUR - lead * DAY + RUN_LAG

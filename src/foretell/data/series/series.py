@@ -2,13 +2,17 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from datetime import date
-from typing import Protocol
+from datetime import date, timedelta
+from math import ceil
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.data.day_cache import DayCache
+from foretell.data.http import SourceError
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -18,6 +22,14 @@ Values = npt.NDArray[np.float64]
 
 class SeriesUnavailable(Exception):
     """The source has no such series, or nothing of it was known at the cutoff."""
+
+
+class SeriesUnread(SeriesUnavailable):
+    """The source may have the series, but it was not asked: its key is missing, or it failed too often."""
+
+
+RECENT_STEPS = 60
+"""Number of last values from which the usual interval of a series is measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +49,7 @@ class Series:
         if len(self.days) != len(self.values):
             raise ValueError(f"series {self.id}: {len(self.days)} days but {len(self.values)} values")
         if not np.isfinite(self.values).all():
-            raise ValueError(f"series {self.id} holds values that are not finite")
+            raise ValueError(f"series {self.id} has values that are not finite")
         if len(self.days) > 1 and not (np.diff(self.days) > np.timedelta64(0, "D")).all():
             raise ValueError(f"series {self.id}: days must increase, each once")
 
@@ -48,6 +60,12 @@ class Series:
         """Return the part that was known at the cutoff."""
         known = int(np.searchsorted(self.days, _last_admitted_day(as_of), side="right"))
         return Series(id=self.id, days=self.days[:known], values=self.values[:known])
+
+    @property
+    def interval(self) -> float:
+        """Usual number of days between its last values."""
+        days = self.days[-RECENT_STEPS:].astype("M8[D]")
+        return float(np.median(np.diff(days).astype(np.int64))) if len(days) > 1 else 1.0
 
     def at(self, day: np.datetime64 | date) -> float | None:
         """Return the last value on or before a day; None if there is none."""
@@ -68,7 +86,43 @@ class SeriesSource(Protocol):
         ...
 
 
-# What every series from the web has in common: where it stands in time.
+# Series from the web: when they are published, and their provenance.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """How often a source publishes values, and how late.
+
+    >>> sunday = date(2026, 11, 15)
+    >>> Publication(weekdays=True).usual_age(sunday), Publication(monthly=True).usual_age(sunday)
+    (2, 14)
+    """
+
+    interval: float = 1.0
+    """Days between two publications."""
+    delay: int = 1
+    """Days from the day of a value to its publication."""
+    weekdays: bool = False
+    """Whether Saturdays and Sundays have no values."""
+    monthly: bool = False
+    """Whether values are published on the first day of a month and hold for the whole month."""
+
+    def usual_age(self, due: date, interval: float | None = None) -> int:
+        """Return how many days old the newest published value may be on a day.
+
+        `interval` is that of the series itself. A longer period than usual is published after its end.
+        """
+        newest = due - timedelta(days=self.delay)
+        if self.monthly:
+            return (due - newest.replace(day=1)).days
+        while self.weekdays and newest.weekday() > FRIDAY:
+            newest -= timedelta(days=1)
+        # The gap of a weekend is no longer period.
+        own = self.interval if interval is None or interval <= max(self.interval, 3.0) else 2.0 * interval
+        return (due - newest).days + ceil(own) - 1
+
+
+FRIDAY = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +140,9 @@ class FetchedSeries:
 
 class WebSeries(ABC):
     """A provider of series. Whatever it reads, it returns nothing after the cutoff."""
+
+    publication: ClassVar[Publication] = Publication()
+    """When its values are published."""
 
     @abstractmethod
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
@@ -118,14 +175,16 @@ def known_series(ref: SeriesRef, values: Mapping[date, float], as_of: AsOf) -> S
     return series
 
 
-# One source of series for all providers: each reference goes to whoever supplies it.
+# One source of series for all providers.
 
 
 class SeriesByProvider:
     """Finds the source by the provider's name."""
 
-    def __init__(self, sources: Mapping[str, SeriesSource]) -> None:
+    def __init__(self, sources: Mapping[str, SeriesSource], daily: DayCache | None = None) -> None:
+        """`daily` is where the sources store the responses of today."""
         self._sources = dict(sources)
+        self._daily = daily
 
     def supplies(self, ref: SeriesRef) -> bool:
         """Whether a source for the provider is known."""
@@ -139,18 +198,24 @@ class SeriesByProvider:
         """Return the series with its vintage, if known; a local source is assumed to be a faithful record."""
         source = self._sources.get(ref.provider)
         if source is None:
-            raise SeriesUnavailable(f"nobody here supplies {ref.provider}")
+            raise SeriesUnavailable(f"no source supplies {ref.provider}")
         if isinstance(source, WebSeries):
-            return await source.fetch_with_provenance(ref, as_of)
+            with self._discarding():
+                return await source.fetch_with_provenance(ref, as_of)
         return FetchedSeries(series=await source.fetch(ref, as_of))
 
     async def ahead(self, ref: SeriesRef, as_of: AsOf) -> tuple[str, ...]:
         """Return what the provider knew at the cutoff about the days after it."""
         source = self._sources.get(ref.provider)
-        return await source.ahead(ref, as_of) if isinstance(source, WebSeries) else ()
+        with self._discarding():
+            return await source.ahead(ref, as_of) if isinstance(source, WebSeries) else ()
+
+    def _discarding(self) -> AbstractContextManager[None]:
+        """Discard the responses that cannot be read."""
+        return nullcontext() if self._daily is None else self._daily.discarding(SourceError)
 
 
-# Series that are already here.
+# Series in memory.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,12 @@
 """Numbers in the tables of Wikipedia articles, such as rating lists, month by month up to a cutoff."""
 
+import asyncio
 import re
 import unicodedata
 from datetime import date, timedelta
 
 from foretell.data.pages import PageUnavailable
-from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
+from foretell.data.series.series import FetchedSeries, Publication, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import ServiceConfig
 from foretell.data.wikipedia import WIKIPEDIA_URL, ArticleTable, Wikipedia
 from foretell.questions.as_of import AsOf
@@ -27,9 +28,11 @@ class WikipediaSeries(WebSeries):
         "a number in a table of a Wikipedia article, monthly, by article/row/column, such as "
         "FIDE rankings/Magnus Carlsen/Rating"
     )
+    publication = Publication(monthly=True)
 
     def __init__(self, config: ServiceConfig) -> None:
         self._wikipedia = Wikipedia(config.http, config.address or WIKIPEDIA_URL)
+        self._tables: dict[tuple[str, date], asyncio.Task[list[ArticleTable]]] = {}
 
     async def fetch_with_provenance(self, ref: SeriesRef, as_of: AsOf) -> FetchedSeries:
         """Return the number at the cutoff and at intervals of a month before it; days without the row are left out."""
@@ -40,16 +43,24 @@ class WikipediaSeries(WebSeries):
         for look in range(LOOKS_BACK + 1):
             day = last - look * STEP
             try:
-                found = table_number(await self._wikipedia.tables(title, AsOf.day(day)), row, column)
+                number = table_number(await self._tables_on(title, day), row, column)
             except PageUnavailable as error:
                 problem = problem or str(error)
                 break
-            if found is not None:
-                values[day] = found
+            if number is not None:
+                values[day] = number
         if not values:
             reason = problem or f"no table of {title!r} has a number in the column {column!r} of a row {row!r}"
             raise SeriesUnavailable(reason)
         return FetchedSeries(series=known_series(ref, values, as_of), vintage=last)
+
+    async def _tables_on(self, title: str, day: date) -> list[ArticleTable]:
+        """Return the tables of an article on a day. Several rows of it share one request; a failed one is repeated."""
+        key = (title, day)
+        known = self._tables.get(key)
+        if known is None or (known.done() and (known.cancelled() or known.exception() is not None)):
+            known = self._tables[key] = asyncio.create_task(self._wikipedia.tables(title, AsOf.day(day)))
+        return await asyncio.shield(known)
 
 
 def read_table_id(id: str) -> tuple[str, str, str]:
@@ -88,5 +99,7 @@ def _number(cell: str) -> float | None:
 
 def _folded(text: str) -> str:
     """Normalise a name, removing accents, dots and case: articles write the same person in several ways."""
-    plain = "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
+    plain = "".join(
+        character for character in unicodedata.normalize("NFKD", text) if not unicodedata.combining(character)
+    )
     return " ".join(re.sub(r"[^\w ]", " ", plain).casefold().split())

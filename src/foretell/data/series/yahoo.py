@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import Payload, readable
-from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
+from foretell.data.series.series import FetchedSeries, Publication, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import JsonService, ServiceConfig
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
@@ -46,8 +46,9 @@ RENAMES: Mapping[str, str] = {
 class YahooSeries(WebSeries):
     """Closing prices by ticker, without a key. The service is unofficial: expect changes and refused requests."""
 
-    facts = "recorded answers of October 2025, reports of refused clients up to 2026-02"
+    facts = "recorded responses of October 2025, reports of refused clients up to 2026-02"
     description = "daily closes of shares, indices, currencies and commodities by Yahoo symbol, such as ^GSPC, EURUSD=X"
+    publication = Publication(weekdays=True)
 
     def __init__(self, config: ServiceConfig) -> None:
         self._service = JsonService(config, HOST)
@@ -81,7 +82,7 @@ def _later_splits(chart: Payload, as_of: AsOf) -> float:
         for part in (new, old):
             if part.number() <= 0:
                 part.wrong("positive")
-        if not as_of.admits(split.need("date").moment()):
+        if not as_of.admits(split.need("date").unix_time()):
             factor *= new.number() / old.number()
     return factor
 
@@ -92,11 +93,11 @@ DAILY = "1d"
 def read_sessions(chart: Payload) -> tuple[list[tuple[date, datetime, float]], tuple[str, ...]]:
     """Return each trading day with a close and the end of its session, and notes on rows that cannot be read.
 
-    Yahoo sometimes returns a coarser interval than requested; such a chart raises, instead of being read as days.
+    Yahoo sometimes returns a coarser interval than requested; such a chart raises `SourceError`.
     """
     meta = chart.need("meta")
-    if (told := meta.optional_text("dataGranularity")) and told != DAILY:
-        raise SourceError(f"the chart comes in steps of {told}, not of a day", url=chart.url)
+    if (granularity := meta.optional_text("dataGranularity")) and granularity != DAILY:
+        raise SourceError(f"the chart has steps of {granularity}, not of a day", url=chart.url)
     zone, hours = _zone(meta), _hours(meta)
     stamps = chart.rows("timestamp")
     quotes = chart.need("indicators", "quote").items()
@@ -106,12 +107,12 @@ def read_sessions(chart: Payload) -> tuple[list[tuple[date, datetime, float]], t
 
     def session(row: tuple[Payload, Payload]) -> tuple[date, datetime, float | None]:
         stamp, close = row
-        day = stamp.moment().astimezone(zone).date()
+        day = stamp.unix_time().astimezone(zone).date()
         price = close.number() if close.value is not None else _quoted(meta, day, zone)
-        return day, _closed(stamp.moment(), zone, hours), price
+        return day, _closed(stamp.unix_time(), zone, hours), price
 
-    found, notes = readable(list(zip(stamps, closes, strict=True)), session)
-    return [(day, ended, price) for day, ended, price in found if price is not None], notes
+    sessions, notes = readable(list(zip(stamps, closes, strict=True)), session)
+    return [(day, ended, price) for day, ended, price in sessions if price is not None], notes
 
 
 def _closed(stamp: datetime, zone: tzinfo, hours: tuple[datetime, datetime] | None) -> datetime:
@@ -125,7 +126,7 @@ def _closed(stamp: datetime, zone: tzinfo, hours: tuple[datetime, datetime] | No
 def _quoted(meta: Payload, day: date, zone: tzinfo) -> float | None:
     """Return the last trade if it is of that day: Yahoo sometimes omits the close of the newest session."""
     at, price = meta.get("regularMarketTime"), meta.get("regularMarketPrice")
-    if at is None or price is None or at.moment().astimezone(zone).date() != day:
+    if at is None or price is None or at.unix_time().astimezone(zone).date() != day:
         return None
     return price.number()
 
@@ -149,5 +150,5 @@ def _hours(meta: Payload) -> tuple[datetime, datetime] | None:
     regular = meta.get("currentTradingPeriod", "regular")
     if regular is None:
         return None
-    start, end = regular.need("start").moment(), regular.need("end").moment()
+    start, end = regular.need("start").unix_time(), regular.need("end").unix_time()
     return (start, end) if timedelta(0) < end - start <= WHOLE_DAY else None

@@ -27,10 +27,10 @@ class KalshiSettlements(MarketSettlements):
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
         """Return markets from the list, and those missing there from the archive."""
-        found = self.by_id(await self._live(ids), "ticker", self._place("/markets"))
-        missing = [ticker for ticker in ids if ticker not in found]
+        markets = self.by_id(await self._live(ids), "ticker", self._place("/markets"))
+        missing = [ticker for ticker in ids if ticker not in markets]
         old = await archived(self._client, {"tickers": ",".join(missing)}) if missing else []
-        return self.by_id(old, "ticker", self._place("/historical/markets")) | found
+        return self.by_id(old, "ticker", self._place("/historical/markets")) | markets
 
     async def _live(self, tickers: Sequence[str]) -> list[Payload]:
         query = {"tickers": ",".join(tickers), "limit": str(self.batch)}
@@ -47,10 +47,10 @@ class KalshiSettlements(MarketSettlements):
     def _place(self, path: str) -> Callable[[str], str]:
         return lambda ticker: f"{self._client.host}{path}/{quote(ticker, safe='')}"
 
-    def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
+    def outcome(self, row: Payload, target: SettlementTarget) -> SettledOutcome | None:
         """Return yes, no, or what a share paid."""
         status = row.need("status")
-        if (STATUS.get(status.text()) or status.wrong("a status we know")) != "resolved":
+        if (STATUS.get(status.text()) or status.wrong("a known status")) != "resolved":
             return None
         result, at = row.need("result"), _settled_at(row)
         value = row.get("settlement_value_dollars") or row.get("settlement_value")
@@ -61,7 +61,7 @@ class KalshiSettlements(MarketSettlements):
         if not result.text() and paid is None:
             return None
         if outcome is None or paid not in (None, outcome):
-            # A share that paid less than a dollar settles nothing, whatever the result is called.
+            # A share that paid less than a dollar settles nothing, whatever the result says.
             return SettledOutcome(outcome=None, payoff=paid, at=at)
         return SettledOutcome(outcome=outcome, at=at)
 
@@ -71,4 +71,4 @@ def _settled_at(row: Payload) -> datetime | None:
     settled = row.get("settlement_ts")
     if settled is None or settled.value == "":
         return row.optional_time("close_time")
-    return settled.time() if isinstance(settled.value, str) else settled.moment()
+    return settled.time() if isinstance(settled.value, str) else settled.unix_time()

@@ -32,28 +32,28 @@ class ManifoldSettlements(MarketSettlements):
             return {}
         return {ids[0]: SettledMarket(row=row, provenance=row.url)}
 
-    def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
+    def outcome(self, row: Payload, target: SettlementTarget) -> SettledOutcome | None:
         """Return the outcome of a yes/no market by its resolution, of an answer by its own or that of the market."""
         kind = row.need("outcomeType").text()
-        if kind == BINARY and one.part is None:
+        if kind == BINARY and target.part is None:
             return _plain(row) if row.need("isResolved").flag() else None
-        if kind != CHOICE or one.part is None:
+        if kind != CHOICE or target.part is None:
             raise UnsupportedEvent(f"a market of type {kind} has no such target")
         answers = {answer.need("id").name(): answer for answer in row.need("answers").items()}
-        if one.part not in answers:
-            raise UnsupportedEvent(f"the market has no answer {one.part!r} any more")
+        if target.part not in answers:
+            raise UnsupportedEvent(f"the market has no answer {target.part!r} any more")
         if not sums_to_one(row):
-            return _independent(row, answers[one.part])
+            return _independent(row, answers[target.part])
         if not row.need("isResolved").flag():
             return None
         result, at = row.need("resolution"), _at(row)
         if result.text() == CANCELLED:
             return SettledOutcome(outcome=None, at=at)
         if result.text() in SEVERAL:
-            return _share(row, one.part, at)
+            return _share(row, target.part, at)
         if result.text() not in answers:
             result.wrong("an answer, MKT or CANCEL")
-        return SettledOutcome(outcome=int(result.text() == one.part), at=at)
+        return SettledOutcome(outcome=int(result.text() == target.part), at=at)
 
 
 def _plain(row: Payload) -> SettledOutcome:
@@ -95,4 +95,4 @@ def _share(row: Payload, id: str, at: datetime | None) -> SettledOutcome:
 
 def _at(row: Payload) -> datetime | None:
     at = row.get("resolutionTime")
-    return None if at is None else at.moment(per_second=MILLI)
+    return None if at is None else at.unix_time(per_second=MILLI)

@@ -29,7 +29,7 @@ class MetaculusResolution:
     kind: Literal["yes", "no", "option", "number", "date", NoResult, Beyond]
     option: str = ""
     number: float | None = None
-    """The number, or a date in Unix seconds; infinite if only the side on which the range was left is stated."""
+    """The number, or a date in Unix seconds; infinite if only the side on which it left the range is stated."""
     at: datetime | None = None
     """When it was resolved."""
 
@@ -49,7 +49,7 @@ def resolution_of(question: Payload) -> MetaculusResolution | None:
     if kind.text() in CONTINUOUS:
         return _number(field, at, dates=kind.text() == "date")
     if kind.text() != "binary":
-        raise UnsupportedEvent(f"a question of type {kind.text()} is none that we know")
+        raise UnsupportedEvent(f"a question of type {kind.text()} is not supported")
     if word not in ("yes", "no"):
         field.wrong("yes, no, ambiguous or annulled")
     return MetaculusResolution(kind="yes" if word == "yes" else "no", at=at)
@@ -79,7 +79,7 @@ class MetaculusSettlements(MarketSettlements):
         """Return posts from the list, and those missing there one by one."""
         answer = await self._client.read("/posts/", [*(("ids", id) for id in ids), ("limit", str(self.batch))])
         listed = {row.need("id").name(): row for row in answer.need("results").items()}
-        found: dict[str, SettledMarket | str] = {}
+        posts: dict[str, SettledMarket | str] = {}
         for id in ids:
             try:
                 row = listed.get(id) or await self._client.whole_post(id)
@@ -88,10 +88,10 @@ class MetaculusSettlements(MarketSettlements):
             except SourceError as error:
                 if error.status != HTTPStatus.FORBIDDEN:
                     raise
-                found[id] = "this account may not read the post"
+                posts[id] = "this account may not read the post"
             else:
-                found[id] = SettledMarket(row=row, provenance=f"https://www.metaculus.com/questions/{id}/")
-        return found
+                posts[id] = SettledMarket(row=row, provenance=f"https://www.metaculus.com/questions/{id}/")
+        return posts
 
     def ref(self, question: Question, target: Target) -> MarketRef | None:
         """Return the post, with the question in it if that is named. A threshold is not a part of a post."""
@@ -99,24 +99,24 @@ class MetaculusSettlements(MarketSettlements):
             return super().ref(question, target)
         return MarketRef(platform=self.platform, id=question.id.removeprefix(f"{self.platform}/"))
 
-    def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
+    def outcome(self, row: Payload, target: SettlementTarget) -> SettledOutcome | None:
         """Return the outcome of a question: for an option whether it was chosen, for a threshold whether it was met."""
-        question = _question(row, one)
-        found = resolution_of(question)
-        if found is None:
+        question = _question(row, target)
+        resolution = resolution_of(question)
+        if resolution is None:
             return None
-        if found.kind in get_args(NoResult):
-            return SettledOutcome(outcome=None, at=found.at)
-        if found.number is not None:
-            return SettledOutcome(outcome=_passed(one.target.id, found.number), at=found.at)
-        if found.kind == "option":
+        if resolution.kind in get_args(NoResult):
+            return SettledOutcome(outcome=None, at=resolution.at)
+        if resolution.number is not None:
+            return SettledOutcome(outcome=_passed(target.target.id, resolution.number), at=resolution.at)
+        if resolution.kind == "option":
             known = (*question.texts("all_options_ever"), *question.texts("options"))
-            if one.part not in known:
-                raise UnsupportedEvent(f"the question has no option {one.part!r}")
-            if found.option not in known:
+            if target.part not in known:
+                raise UnsupportedEvent(f"the question has no option {target.part!r}")
+            if resolution.option not in known:
                 question.need("resolution").wrong("one of the options")
-            return SettledOutcome(outcome=int(found.option == one.part), at=found.at)
-        return SettledOutcome(outcome=int(found.kind == "yes"), at=found.at)
+            return SettledOutcome(outcome=int(resolution.option == target.part), at=resolution.at)
+        return SettledOutcome(outcome=int(resolution.kind == "yes"), at=resolution.at)
 
 
 def _passed(threshold: str, number: float) -> int:
@@ -127,17 +127,17 @@ def _passed(threshold: str, number: float) -> int:
     except ValueError:
         edge = None
     if edge is None or side not in ("<", ">"):
-        raise UnsupportedEvent(f"a number decides nothing about {threshold!r}")
+        raise UnsupportedEvent(f"a number does not decide {threshold!r}")
     if threshold[1:2] == "=" and number == edge:
         return 1
     return int(number > edge if side == ">" else number < edge)
 
 
-def _question(row: Payload, one: SettlementTarget) -> Payload:
+def _question(row: Payload, target: SettlementTarget) -> Payload:
     """Return the question that is meant: the only one, or one of several by its number."""
     if (single := row.get("question")) is not None:
         return single
-    found = next((question for question in questions_of(row) if question.need("id").name() == one.part), None)
-    if found is None:
-        raise UnsupportedEvent(f"the post holds no question {one.part or 'of its own'}")
-    return found
+    wanted = next((question for question in questions_of(row) if question.need("id").name() == target.part), None)
+    if wanted is None:
+        raise UnsupportedEvent(f"the post has no question {target.part or 'of its own'}")
+    return wanted

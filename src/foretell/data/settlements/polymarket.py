@@ -42,7 +42,7 @@ PAYS = "foretell_pays"
 class PolymarketSettlements(MarketSettlements):
     """Results by condition id, fifty at a time. Only closed markets are requested: one that is not returned is open.
 
-    For a closed market without a result in the catalogue, the data service and then the order book are asked.
+    For a closed market without a result in the catalogue, the data service and then the order book are used.
     """
 
     platform = "polymarket"
@@ -59,15 +59,21 @@ class PolymarketSettlements(MarketSettlements):
         queries += [[("slug", id.removeprefix(SLUG))] for id in ids if id.startswith(SLUG)]
         rows = [row for query in filter(None, queries) for row in await self._closed(query)]
         place = f"{self._client.gamma.host}/markets?closed=true&condition_ids="
-        found = self.by_id(rows, "conditionId", lambda condition: f"{place}{condition}")
-        open_questions = [id for id, one in found.items() if isinstance(one, SettledMarket) and _undecided(one.row)]
-        for id, pays in (await self._elsewhere(open_questions)).items():
-            one = found[id]
-            if isinstance(one, SettledMarket):
-                row = Payload(url=one.row.url, path=one.row.path, value={**one.row.value, PAYS: pays})
-                found[id] = SettledMarket(row=row, provenance=one.provenance)
-        slugs = {f"{SLUG}{one.row.value.get('slug')}": one for one in found.values() if isinstance(one, SettledMarket)}
-        return {**slugs, **found}
+        markets = self.by_id(rows, "conditionId", lambda condition: f"{place}{condition}")
+        undecided = [
+            id for id, market in markets.items() if isinstance(market, SettledMarket) and _undecided(market.row)
+        ]
+        for id, pays in (await self._elsewhere(undecided)).items():
+            market = markets[id]
+            if isinstance(market, SettledMarket):
+                row = Payload(url=market.row.url, path=market.row.path, value={**market.row.value, PAYS: pays})
+                markets[id] = SettledMarket(row=row, provenance=market.provenance)
+        slugs = {
+            f"{SLUG}{market.row.value.get('slug')}": market
+            for market in markets.values()
+            if isinstance(market, SettledMarket)
+        }
+        return {**slugs, **markets}
 
     async def _closed(self, query: Sequence[tuple[str, str]]) -> list[Payload]:
         rows: list[Payload] = []
@@ -81,17 +87,17 @@ class PolymarketSettlements(MarketSettlements):
         return rows
 
     async def _elsewhere(self, conditions: Sequence[str]) -> dict[str, list[float]]:
-        """Return what shares of both sides were worth by the data service, else by the order book, if they say."""
-        found: dict[str, list[float]] = {}
+        """Return what shares of both sides were worth by the data service, else by the order book, if they have it."""
+        elsewhere: dict[str, list[float]] = {}
         for ids in chunks(conditions, VERDICTS):
             with self._second_source(ids[0]):
                 rows = await self._client.resolutions(ids)
-                found |= dict(readable(rows, _decided, self.platform, "resolutions", self._tell))
-        for id in [id for id in conditions if id not in found]:
+                elsewhere |= dict(readable(rows, _decided, self.platform, "resolutions", self._tell))
+        for id in [id for id in conditions if id not in elsewhere]:
             with self._second_source(id):
                 pays = book_pays(await self._client.book(id))
-                found |= {id: pays} if pays else {}
-        return found
+                elsewhere |= {id: pays} if pays else {}
+        return elsewhere
 
     @contextmanager
     def _second_source(self, id: str) -> Generator[None]:
@@ -103,13 +109,13 @@ class PolymarketSettlements(MarketSettlements):
         except SourceError as error:
             self._tell(SkippedEntry.because(error, self.platform, id))
 
-    def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
+    def outcome(self, row: Payload, target: SettlementTarget) -> SettledOutcome | None:
         """Return what a share of the side was worth."""
         if not row.need("closed").flag():
             return None
         if not row.has(PAYS):
             row.need("outcomePrices")
-        name, sides = one.part or "yes", outcomes(row)
+        name, sides = target.part or "yes", outcomes(row)
         side = next((side for side in sides if side.name.casefold() == name.casefold()), None)
         if side is None:
             raise UnsupportedEvent(f"the market has no outcome {name!r}")
@@ -127,15 +133,15 @@ def _catalogue_verdict(
     if stage in UNDER_WAY:
         return None
     if stage and stage not in OVER:
-        (row.get("umaResolutionStatus") or row.need("resolutionStatus")).wrong("a stage that we know")
+        (row.get("umaResolutionStatus") or row.need("resolutionStatus")).wrong("a known stage")
     if side.price is None:
-        # How a market from before the order book came out is not told any more; another may still tell.
+        # Results of markets from before the order book are no longer published here; another service may have them.
         return None if row.is_set("enableOrderBook") else SettledOutcome(outcome=None, at=at)
     if stage:
         return _verdict(side.price, at, dust=DUST)
     if paid_in_full(sides) or row.words("marketType") == "scalar":
         return _verdict(side.price, at)
-    # Without a word on its resolution a price between is just the last one traded.
+    # Without a stated resolution, a price in between is just the last one traded.
     return None
 
 
@@ -165,10 +171,10 @@ def resolution_pays(row: Payload) -> list[float] | None:
     """Return what shares of both sides are worth by an entry of the data service; None until it is resolved."""
     status = row.need("status")
     if status.text() != "resolved":
-        return None if status.text() in UNDER_WAY else status.wrong("a stage that we know")
+        return None if status.text() in UNDER_WAY else status.wrong("a known stage")
     if (payouts := row.get("payouts")) is not None:
-        pays = [one.number() / MICRO for one in payouts.items()]
-        return pays if len(pays) == 2 and all(0.0 <= one <= 1.0 for one in pays) else payouts.wrong("two payoffs")
+        pays = [payout.number() / MICRO for payout in payouts.items()]
+        return pays if len(pays) == 2 and all(0.0 <= pay <= 1.0 for pay in pays) else payouts.wrong("two payoffs")
     price = row.get("price")
     if price is None or price.number() == NOT_PRICED:
         return None
@@ -178,4 +184,8 @@ def resolution_pays(row: Payload) -> list[float] | None:
 def book_pays(row: Payload) -> list[float] | None:
     """Return what shares of both sides are worth by the order book; None if no side is marked as the winner."""
     won = [token.is_set("winner") for token in row.need("tokens").items()]
-    return [float(one) for one in won] if row.need("closed").flag() and won.count(True) == 1 and len(won) == 2 else None
+    return (
+        [float(side_won) for side_won in won]
+        if row.need("closed").flag() and won.count(True) == 1 and len(won) == 2
+        else None
+    )

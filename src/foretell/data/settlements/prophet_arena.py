@@ -36,13 +36,13 @@ class ProphetArenaSettlements(MarketSettlements):
             return {}
         return {ids[0]: SettledMarket(row=row, provenance=row.url)}
 
-    def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
+    def outcome(self, row: Payload, target: SettlementTarget) -> SettledOutcome | None:
         """Return the resolution of an outcome of the event."""
-        name = one.target.id
+        name = target.target.id
         outcomes = {outcome.need("name").text().casefold(): outcome for outcome in row.need("outcomes").items()}
         if name.casefold() not in outcomes:
             raise UnsupportedEvent(f"the event has no outcome {name!r}")
-        # Left out where nothing is decided.
+        # The field is absent while nothing is decided.
         field = outcomes[name.casefold()].get("resolution")
         result = "" if field is None else field.text().casefold()
         if field is None or result == PENDING:
@@ -67,19 +67,19 @@ async def weekly_results(client: ProphetArenaClient, questions: Iterable[Questio
     for question in questions:
         slug = question.id.removeprefix(f"{PLATFORM}/")
         by_week.setdefault(week_of(question.due.date()), {})[slug] = question
-    found: list[Resolution] = []
-    for week, asked in by_week.items():
+    resolutions: list[Resolution] = []
+    for week, by_slug in by_week.items():
         try:
             release = await client.release(week)
         except NotFound:
             continue
         for row in release.need("events").items():
-            question = asked.get(row.need("event").text())
-            for one in row.need("outcomes").items() if question is not None else ():
-                outcome = RESULTS.get(one.words("resolution").casefold())
+            question = by_slug.get(row.need("event").text())
+            for row_outcome in row.need("outcomes").items() if question is not None else ():
+                outcome = RESULTS.get(row_outcome.words("resolution").casefold())
                 if question is not None and outcome is not None:
-                    target = one.need("name").text()
-                    found.append(
+                    target = row_outcome.need("name").text()
+                    resolutions.append(
                         Resolution(
                             question_id=question.id,
                             target_id=target,
@@ -89,4 +89,4 @@ async def weekly_results(client: ProphetArenaClient, questions: Iterable[Questio
                             provenance=release.url,
                         )
                     )
-    return found
+    return resolutions

@@ -96,10 +96,10 @@ class MarketSettlements(ABC):
 
     @abstractmethod
     async def markets(self, ids: Sequence[str]) -> Mapping[str, SettledMarket | str]:
-        """Return these markets by id; a text says why one cannot be read."""
+        """Return these markets by id; a string gives the reason why one cannot be read."""
 
     @abstractmethod
-    def outcome(self, row: Payload, one: SettlementTarget) -> SettledOutcome | None:
+    def outcome(self, row: Payload, target: SettlementTarget) -> SettledOutcome | None:
         """Return the outcome of a target of a market; None if it has none yet."""
 
     def ref(self, question: Question, target: Target) -> MarketRef | None:
@@ -114,22 +114,24 @@ class MarketSettlements(ABC):
             for target in question.targets:
                 ref = self.ref(question, target)
                 if ref is not None and ref.platform == self.platform:
-                    one = SettlementTarget(question=question, target=target, ref=ref)
-                    targets[question.id, question.due, target.id] = one
+                    wanted = SettlementTarget(question=question, target=target, ref=ref)
+                    targets[question.id, question.due, target.id] = wanted
         by_market: dict[str, list[SettlementTarget]] = {}
-        for one in targets.values():
-            by_market.setdefault(one.market, []).append(one)
-        found: list[Resolution] = []
+        for wanted in targets.values():
+            by_market.setdefault(wanted.market, []).append(wanted)
+        resolutions: list[Resolution] = []
         for ids in chunks(list(by_market), self.batch):
             markets = await self._markets(ids)
             for id in ids:
-                market = markets.get(id, "the platform knows no such market")
+                market = markets.get(id, "the platform has no such market")
                 if not isinstance(market, str):
-                    found += self._read(market, by_market[id])
+                    resolutions += self._read(market, by_market[id])
                 elif not self.absent_is_open:
-                    for one in by_market[id]:
-                        self._tell(SkippedEntry(platform=self.platform, id=one.ref.id, reason=market, kind="unknown"))
-        return found
+                    for wanted in by_market[id]:
+                        self._tell(
+                            SkippedEntry(platform=self.platform, id=wanted.ref.id, reason=market, kind="unknown")
+                        )
+        return resolutions
 
     async def _markets(self, ids: Sequence[str]) -> Mapping[str, SettledMarket | str]:
         """Return these markets; a rejected batch is split in halves until the entry that causes it is alone."""
@@ -147,39 +149,39 @@ class MarketSettlements(ABC):
         self, rows: Iterable[Payload], name: str, provenance: Callable[[str], str]
     ) -> dict[str, SettledMarket | str]:
         """Return rows of a list by the field that identifies them; one without it is reported and left out."""
-        found: dict[str, SettledMarket | str] = {}
+        markets: dict[str, SettledMarket | str] = {}
         for row in rows:
             place = f"at {row.path or 'the top'}"
             try:
                 with error_context(f"{self.platform} market {place}", row.url):
                     id = row.need(name).text()
-                    found[id] = SettledMarket(row=row, provenance=provenance(id))
+                    markets[id] = SettledMarket(row=row, provenance=provenance(id))
             except MalformedPayload as error:
                 self._tell(SkippedEntry.because(error, self.platform, place))
-        return found
+        return markets
 
     def _read(self, market: SettledMarket, targets: Iterable[SettlementTarget]) -> list[Resolution]:
-        found: list[Resolution] = []
-        for one in targets:
+        resolutions: list[Resolution] = []
+        for target in targets:
             try:
-                with error_context(f"{self.platform} market {one.ref.id}", market.provenance):
-                    settled = self.outcome(market.row, one)
+                with error_context(f"{self.platform} market {target.ref.id}", market.provenance):
+                    settled = self.outcome(market.row, target)
             except (MalformedPayload, UnsupportedEvent) as error:
-                self._tell(SkippedEntry.because(error, self.platform, one.ref.id))
+                self._tell(SkippedEntry.because(error, self.platform, target.ref.id))
                 continue
             if settled is not None:
-                found.append(
+                resolutions.append(
                     Resolution(
-                        question_id=one.question.id,
-                        target_id=one.target.id,
-                        due=one.question.due,
+                        question_id=target.question.id,
+                        target_id=target.target.id,
+                        due=target.question.due,
                         outcome=settled.outcome,
                         payoff=settled.payoff,
                         resolved_at=settled.at,
                         provenance=market.provenance,
                     )
                 )
-        return found
+        return resolutions
 
 
 def chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:

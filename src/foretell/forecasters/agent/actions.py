@@ -1,4 +1,4 @@
-"""Parses a model's reply into a turn that can be carried out, or an explanation of what was wrong with it."""
+"""Parses a model's reply into a turn that can be carried out, or an error that explains what is wrong with it."""
 
 import json
 import re
@@ -29,13 +29,13 @@ from foretell.models.structured_output import (
 )
 from foretell.tools.tool import SUBMIT
 
-# What a model is offered at a step: tools with the belief as an argument, or one schema that holds both.
-# The belief is defined once, in the last tool: sent with each, it was three quarters of the prompt.
+# What a model gets at a step: tools with the belief as an argument, or one schema with both.
+# The schema of the belief is only in the last tool. In every tool, it took three quarters of the prompt.
 
 TOOL = "tool"
 ACTION = "action"
 ACTIONS = "actions"
-"""Fields of an answer by schema: the belief, and one action or a list of them, each naming its `tool`."""
+"""Fields of an answer by schema: an action or a list of actions, each with its `tool`."""
 
 LONGEST_TEXT = 400
 MOST_ITEMS = 5
@@ -55,21 +55,19 @@ class AgentToolset:
         """The research tools and `submit`, each with the belief as its first argument if the variant has one."""
         research = tuple(spec for spec in self.research if spec.name != SUBMIT) if self.variant.tools else ()
         reason = {"type": "string", "description": "The case for this answer in two to five sentences."}
-        numbers = {self.form.field: self.form.schema()}
+        own: dict[str, Any] = {"reason": reason, self.form.field: self.form.schema()}
         answer = "Give the final answer and end the research."
-        if self.variant.belief and self.form.many:
-            # They stand in the belief of the same call, from which missing ones are taken.
-            numbers, answer = (
-                {},
-                f"Give the final answer, the `{self.form.field}` of your belief, and end the research.",
-            )
-        parameters = closed_object({"reason": reason, **numbers})
+        if self.variant.belief and (self.form.many or self.variant.answer_in_belief):
+            # The belief of the same call has the numbers; missing ones are taken from there.
+            own = {} if self.variant.answer_in_belief else {"reason": reason}
+            answer = f"Give the final answer, the `{self.form.field}` of your belief, and end the research."
+        parameters = closed_object(own)
         plain = (*research, ToolSpec(name=SUBMIT, description=answer, parameters=parameters))
         if not self.variant.belief:
             return plain
-        return tuple(
-            _with_belief(spec, belief_schema(self.form) if spec.name == SUBMIT else BELIEF_HERE) for spec in plain
-        )
+        # With several calls in one reply, the text says where the belief stands.
+        here = {"type": "object"} if self.variant.parallel else BELIEF_HERE
+        return tuple(_with_belief(spec, belief_schema(self.form) if spec.name == SUBMIT else here) for spec in plain)
 
     @cached_property
     def by_name(self) -> Mapping[str, ToolSpec]:
@@ -83,12 +81,12 @@ class AgentToolset:
     def schema(self, names: Sequence[str]) -> dict[str, Any]:
         """JSON schema of an answer that holds action and belief, for models that are asked without tools."""
         actions = [_as_action(self.by_name[name]) for name in names]
-        one = actions[0] if len(actions) == 1 else {"anyOf": actions}
+        action = actions[0] if len(actions) == 1 else {"anyOf": actions}
         properties: dict[str, Any] = {BELIEF: belief_schema(self.form)} if self.variant.belief else {}
         if self.variant.parallel and len(names) > 1:
-            properties[ACTIONS] = {"type": "array", "items": one, "minItems": 1}
+            properties[ACTIONS] = {"type": "array", "items": action, "minItems": 1}
         else:
-            properties[ACTION] = one
+            properties[ACTION] = action
         return without_repeats(_bounded(closed_object(properties)))
 
     def numbers_alone(self) -> dict[str, Any]:
@@ -113,9 +111,9 @@ def _with_belief(spec: ToolSpec, belief: Mapping[str, Any]) -> ToolSpec:
 
 
 def _as_action(spec: ToolSpec) -> dict[str, Any]:
-    # What the arguments mean is in the text that lists the tools.
+    # The text that lists the tools explains the arguments.
     own = {
-        name: {key: said for key, said in value.items() if key != "description"}
+        name: {key: part for key, part in value.items() if key != "description"}
         for name, value in spec.parameters.get("properties", {}).items()
         if name != BELIEF
     }
@@ -125,7 +123,7 @@ def _as_action(spec: ToolSpec) -> dict[str, Any]:
 
 
 def _bounded(schema: Any) -> Any:
-    """The same schema with limits on every text and list: a small model held by a grammar may never stop by itself."""
+    """Return the schema with limits on all texts and lists: with a grammar, a small model may not stop by itself."""
     if isinstance(schema, list):
         return [_bounded(part) for part in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
@@ -141,12 +139,12 @@ NOT_RUN = "Not run: {}."
 
 
 UnusableTurn = UnusableReply
-"""A reply cannot be carried out; the message tells the model why."""
+"""The reply cannot be carried out; the model is sent the message."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentAction:
-    """One tool with its arguments; the belief that came with them has been taken out."""
+    """One tool with its arguments, without the belief that was among them."""
 
     tool: str
     arguments: dict[str, Any]
@@ -161,10 +159,10 @@ class AgentTurn:
 
     actions: tuple[AgentAction, ...]
     """One action; several only if the variant runs them at once."""
-    spoken: AssistantMessage
+    message: AssistantMessage
     """The message for the history, with every call that was made: providers require an answer to each of them."""
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
-    """For each call that is not carried out, the reason by call id."""
+    """Reasons by call id, for calls that are not carried out."""
     statement: BeliefStatement | None = None
     final: StatedProbabilities | None = None
     """The final answer, if the action is to submit."""
@@ -172,39 +170,42 @@ class AgentTurn:
     notes: tuple[str, ...] = ()
 
 
-def read_reply(reply: Reply, offer: AgentToolset, names: Sequence[str]) -> AgentTurn:
-    """Parse a reply into a turn, given the tools offered; raise `UnusableTurn` if there is none."""
+def read_reply(reply: Reply, toolset: AgentToolset, names: Sequence[str]) -> AgentTurn:
+    """Parse a reply into a turn, given the tools offered. Raises `UnusableTurn` if it cannot be used."""
     proposals = _proposals(reply, names)[:MOST_ACTIONS]
-    checked = [_checked(action, offer, names) for action in proposals]
+    checked = [_checked(action, toolset, names) for action in proposals]
     usable = [action for action in checked if isinstance(action, AgentAction)]
     if not usable:
         raise UnusableTurn("; ".join(str(problem) for problem in checked))
-    # To submit beside other calls would be to answer before their results are there.
+    # A submission beside other calls would come before their results.
     actions = [action for action in usable if action.tool != SUBMIT] or usable[:1]
-    actions = actions if offer.variant.parallel else actions[:1]
+    most = toolset.variant.calls if toolset.variant.parallel else 1
+    actions = actions[:most]
+    limit = "one call at a time" if most in (None, 1) else f"at most {most} calls at a time"
     refused = {
-        action.call.id: NOT_RUN.format("one call at a time" if isinstance(one, AgentAction) else one)
-        for action, one in zip(proposals, checked, strict=True)
-        if action.call is not None and one not in actions
+        action.call.id: NOT_RUN.format(limit if isinstance(outcome, AgentAction) else outcome)
+        for action, outcome in zip(proposals, checked, strict=True)
+        if action.call is not None and outcome not in actions
     }
-    notes = [str(one) for one in checked if not isinstance(one, AgentAction)]
+    notes = [str(outcome) for outcome in checked if not isinstance(outcome, AgentAction)]
     if len(usable) > len(actions):
-        notes.append(f"one call at a time: only {actions[0].tool} was run")
+        notes.append(f"{limit}: only {', '.join(action.tool for action in actions)} was run")
     calls = tuple(readable_call(action.call) for action in proposals if action.call is not None)
-    spoken = AssistantMessage(text=reply.text[:LONGEST_REPLY], calls=calls, sealed=reply.sealed)
-    stated = next((action.belief for action in actions if action.belief is not None), None)
-    statement = read_statement(stated, offer.form) if offer.variant.belief else None
-    turn = AgentTurn(actions=tuple(actions), spoken=spoken, refused=refused, statement=statement, notes=tuple(notes))
-    return _answered(turn, offer) if actions[0].tool == SUBMIT else turn
+    message = AssistantMessage(text=reply.text[:LONGEST_REPLY], calls=calls, sealed=reply.sealed)
+    beliefs = [action.belief for action in actions if action.belief is not None]
+    stated = next(filter(None, beliefs), beliefs[0] if beliefs else None)
+    statement = read_statement(stated, toolset.form) if toolset.variant.belief else None
+    turn = AgentTurn(actions=tuple(actions), message=message, refused=refused, statement=statement, notes=tuple(notes))
+    return _answered(turn, toolset) if actions[0].tool == SUBMIT else turn
 
 
-def belief_in(reply: Reply, offer: AgentToolset) -> BeliefStatement | None:
-    """The numbers in a reply whose action could not be used; the next reply has to state its evidence again."""
-    if not offer.variant.belief:
+def belief_in(reply: Reply, toolset: AgentToolset) -> BeliefStatement | None:
+    """Return the numbers in a reply whose action could not be used; the next reply must state its evidence again."""
+    if not toolset.variant.belief:
         return None
     for text in (*(call.arguments for call in reply.calls), reply.text):
         try:
-            statement = read_statement(read_object(text).get(BELIEF), offer.form)
+            statement = read_statement(read_object(text).get(BELIEF), toolset.form)
         except UnusableTurn:
             continue
         if statement is not None and statement.stated.p:
@@ -213,7 +214,7 @@ def belief_in(reply: Reply, offer: AgentToolset) -> BeliefStatement | None:
 
 
 def _proposals(reply: Reply, names: Sequence[str]) -> list[AgentAction]:
-    """All actions the reply asks for, unchecked; the arguments of a call are not parsed yet."""
+    """Return all actions in the reply, unchecked; the arguments of calls are not parsed yet."""
     if reply.calls:
         calls = [call if call.id else replace(call, id=f"call_{n}") for n, call in enumerate(reply.calls)]
         return [AgentAction(tool=call.name, arguments={}, call=call) for call in calls]
@@ -222,31 +223,31 @@ def _proposals(reply: Reply, names: Sequence[str]) -> list[AgentAction]:
     if not reply.text.strip():
         raise UnusableTurn("it was empty" + (" because the length limit was reached" * (reply.finish == "length")))
     try:
-        return _written(read_object(reply.text), names)
+        return _actions_in_text(read_object(reply.text), names)
     except UnusableTurn as problem:
         raise UnusableTurn(f"it called no tool, and in its text {problem}") from None
 
 
-def _written(said: dict[str, Any], names: Sequence[str]) -> list[AgentAction]:
-    """Actions in a JSON text: by our schema, or in the forms that models often use when they write a call out."""
-    many, belief = said.get(ACTIONS) or said.get(ACTION) or said, said.get(BELIEF)
+def _actions_in_text(reply: dict[str, Any], names: Sequence[str]) -> list[AgentAction]:
+    """Parse actions from a JSON text: by our schema, or in the forms in which models often write a call as text."""
+    many, belief = reply.get(ACTIONS) or reply.get(ACTION) or reply, reply.get(BELIEF)
     actions: list[AgentAction] = []
-    for one in cast("list[Any]", many) if isinstance(many, list) else [many]:
-        written = dict(cast("Mapping[str, Any]", one)) if isinstance(one, Mapping) else {}
-        name = next((written.pop(key) for key in (TOOL, "name") if isinstance(written.get(key), str)), None)
+    for item in cast("list[Any]", many) if isinstance(many, list) else [many]:
+        fields = dict(cast("Mapping[str, Any]", item)) if isinstance(item, Mapping) else {}
+        name = next((fields.pop(key) for key in (TOOL, "name") if isinstance(fields.get(key), str)), None)
         if name is not None:
             keys = ("arguments", "parameters", "args")
-            inner = next((written[key] for key in keys if isinstance(written.get(key), dict)), written)
+            inner = next((fields[key] for key in keys if isinstance(fields.get(key), dict)), fields)
             actions.append(AgentAction(tool=name, arguments=inner, belief=inner.get(BELIEF, belief)))
     if not actions and tuple(names) == (SUBMIT,):
-        actions = [AgentAction(tool=SUBMIT, arguments=said, belief=belief)]
+        actions = [AgentAction(tool=SUBMIT, arguments=reply, belief=belief)]
     if not actions:
         raise UnusableTurn(f"no `{TOOL}` is named")
     return actions
 
 
 def readable_call(call: ToolCall) -> ToolCall:
-    """The call for the history; arguments that are not a JSON object are wrapped, as some providers reject them."""
+    """Return the call for the history, with invalid arguments wrapped in an object: some providers reject them."""
     try:
         read_object(call.arguments or "{}")
     except UnusableTurn:
@@ -254,47 +255,50 @@ def readable_call(call: ToolCall) -> ToolCall:
     return call
 
 
-def _checked(action: AgentAction, offer: AgentToolset, names: Sequence[str]) -> AgentAction | UnusableTurn:
-    """The action if it can be carried out, or the error that says what is wrong with it."""
+def _checked(action: AgentAction, toolset: AgentToolset, names: Sequence[str]) -> AgentAction | UnusableTurn:
+    """Return the action if it can be carried out, else the error."""
     try:
-        return _checked_one(action, offer, names)
+        return _checked_one(action, toolset, names)
     except UnusableTurn as problem:
         return problem
 
 
-def _checked_one(action: AgentAction, offer: AgentToolset, names: Sequence[str]) -> AgentAction:
+def _checked_one(action: AgentAction, toolset: AgentToolset, names: Sequence[str]) -> AgentAction:
     if action.tool not in names:
         raise UnusableTurn(f"there is no tool {action.tool[:60]!r} at this step; there is {', '.join(names)}")
     try:
-        given = read_object(action.call.arguments or "{}") if action.call else dict(action.arguments)
+        arguments = read_object(action.call.arguments or "{}") if action.call else dict(action.arguments)
     except UnusableTurn as problem:
         raise UnusableTurn(f"the arguments of {action.tool} cannot be used: {problem}") from None
-    belief = given.pop(BELIEF, action.belief)
-    shape = offer.by_name[action.tool].parameters
+    belief = arguments.pop(BELIEF, action.belief)
+    shape = toolset.by_name[action.tool].parameters
     known: Mapping[str, Any] = {name: part for name, part in shape.get("properties", {}).items() if name != BELIEF}
     if action.tool != SUBMIT:
-        given = {name: value for name, value in given.items() if name in known}
+        arguments = {name: value for name, value in arguments.items() if name in known}
         required = [name for name in shape.get("required", ()) if name != BELIEF]
-        if wrong := schema_errors(given, {**shape, "properties": known, "required": required}):
+        if wrong := schema_errors(arguments, {**shape, "properties": known, "required": required}):
             raise UnusableTurn(f"the arguments of {action.tool} cannot be used: {'; '.join(wrong)}")
-    return AgentAction(tool=action.tool, arguments=given, call=action.call, belief=belief)
+    return AgentAction(tool=action.tool, arguments=arguments, call=action.call, belief=belief)
 
 
-def _answered(turn: AgentTurn, offer: AgentToolset) -> AgentTurn:
-    """The turn with its answer. A number missing from the answer is taken from the belief stated in the same reply."""
+def _answered(turn: AgentTurn, toolset: AgentToolset) -> AgentTurn:
+    """Return the turn with its answer. Numbers missing there are taken from the belief in the same reply."""
     action = turn.actions[0]
-    final = offer.form.read(action.arguments)
-    if turn.statement is not None and offer.form.missing(final.p):
-        said = turn.statement.stated
+    final = toolset.form.read(action.arguments)
+    if turn.statement is not None and toolset.form.missing(final.p):
+        stated = turn.statement.stated
         final = StatedProbabilities(
-            p={**said.p, **final.p}, distribution=final.distribution or said.distribution, problems=final.problems
+            p={**stated.p, **final.p}, distribution=final.distribution or stated.distribution, problems=final.problems
         )
-    if offer.form.missing(final.p):
+    if toolset.form.missing(final.p):
         raise UnusableTurn(f"the answer is not complete: {'; '.join(final.problems)}")
-    return replace(turn, final=final, reason=as_text(action.arguments.get("reason"))[:LONGEST_REASON])
+    reason = as_text(action.arguments.get("reason"))[:LONGEST_REASON]
+    if not reason and toolset.variant.answer_in_belief and turn.statement is not None:
+        reason = turn.statement.reason
+    return replace(turn, final=final, reason=reason)
 
 
-# The last resort before a trial is given up: a probability in plain text, if there is only one way to read it.
+# The last resort before a trial fails: a probability in plain text, if it is unambiguous.
 
 _NUMBER = r"(?<![\d.])(\d{1,3}(?:\.\d+)?\s*%|0?\.\d+|1\.0+)(?![\d.]*\d)"
 _SAID = re.compile(
@@ -304,13 +308,17 @@ _SAID = re.compile(
     re.IGNORECASE,
 )
 _NEAR = re.compile(rf"\b(?:probability|chance|likelihood|odds)[^.\d%]{{0,60}}{_NUMBER}", re.IGNORECASE)
-"""Does not state a probability by itself, but a second number here makes the text ambiguous."""
+"""Not used as a statement of a probability, but a second number here makes the text ambiguous."""
 _CHANCE = re.compile(rf"{_NUMBER}\s+(?:chance|probability|likelihood)\b", re.IGNORECASE)
 _ALONE = re.compile(rf"[\s*`\"]*{_NUMBER}[\s*`\".]*")
 
 
-def probability_in_text(replies: Iterable[Reply], form: AnswerFormat) -> StatedProbabilities | None:
-    """Return the numbers of the first reply that states every target in exactly one way; pass the latest reply first.
+def probability_in_text(
+    replies: Iterable[Reply], form: AnswerFormat, *, in_belief: bool = False
+) -> StatedProbabilities | None:
+    """Return the numbers of the first reply that states every target unambiguously; pass the latest reply first.
+
+    With `in_belief`, an answer may state them in its belief alone.
 
     >>> from foretell.questions.question import Question, Target
     >>> q = Question(id="q", source="own", text="?", due="2025-10-26", targets=(Target(id="yes"),))
@@ -320,23 +328,26 @@ def probability_in_text(replies: Iterable[Reply], form: AnswerFormat) -> StatedP
     for reply in replies:
         for text in (*(call.arguments for call in reply.calls), reply.text):
             with suppress(UnusableTurn):
-                stated = form.read(read_object(text))
-                if not form.missing(stated.p):
-                    return stated
-        if (found := _in_words(reply.text, form)) is not None:
-            return found
+                answer = read_object(text)
+                belief = answer.get(BELIEF)
+                for place in (answer, belief) if in_belief and isinstance(belief, dict) else (answer,):
+                    stated = form.read(place)
+                    if not form.missing(stated.p):
+                        return stated
+        if (words := _in_words(reply.text, form)) is not None:
+            return words
     return None
 
 
 def _in_words(text: str, form: AnswerFormat) -> StatedProbabilities | None:
-    """The probability stated in prose; only for one target, because with several it is a guess which one is meant."""
+    """Return the probability stated in prose; None with several targets, where it would be ambiguous."""
     if len(form.targets) != 1 or form.thresholds is not None:
         return None
     text = text[:LONGEST_REPLY]
     alone = _ALONE.fullmatch(text)
-    said = [alone[1]] if alone else [*_SAID.findall(text), *_CHANCE.findall(text)]
+    matches = [alone[1]] if alone else [*_SAID.findall(text), *_CHANCE.findall(text)]
     try:
-        numbers = {as_probability(number) for number in [*said, *_NEAR.findall(text)]} if said else set[float]()
+        numbers = {as_probability(number) for number in [*matches, *_NEAR.findall(text)]} if matches else set[float]()
     except ValueError:
         return None
     target = next(iter(form.targets.values()))

@@ -1,33 +1,38 @@
 """The belief agent as a forecaster: turns a question and a context into a forecast with reasons and citations."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from foretell.forecasters.agent.actions import AgentToolset
 from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import QUESTION, BeliefEvidence, starting_belief
-from foretell.forecasters.agent.loop import AgentTrial, BeliefIntervention, StopReason, TrialResult
-from foretell.forecasters.agent.prompts import StartingSignals, crowd_of, prior_of, question_prompt, system_prompt
+from foretell.forecasters.agent.loop import CURRENT_ESTIMATE, AgentTrial, BeliefIntervention, StopReason, TrialResult
+from foretell.forecasters.agent.prompts import StartingSignals, price_of, prior_of, question_prompt, system_prompt
 from foretell.forecasters.agent.settings import FULL, AgentSettings, AgentVariant
 from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, forecast_of
 from foretell.models.model import SystemMessage, UserMessage
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ForecastMade
-from foretell.tools.fence import SourceStore
+from foretell.tools.leakage_filter import SourceStore
+from foretell.tools.reading import STYLES
 from foretell.tools.tool import ANY_SOURCE, FIXED, offered_tools
 
-# A belief as text for people: the answer, the case for and against with its sources, and what stayed open.
+# A belief as text for readers: the answer, the evidence for and against with its sources, and open questions.
 
 FORECAST = "Forecast: "
-"""Start of the line with the numbers; `without_numbers` removes that line for readers who must not see them."""
+"""Start of the line with the numbers, which `without_numbers` removes."""
+KEPT = 5e-4
+"""Smallest difference between a stated number and the forecast that is mentioned."""
 
 
 def rationale(ending: TrialResult, p: Mapping[str, float], store: SourceStore) -> str:
-    """The reasons behind a forecast, with one line per cited source at the end."""
+    """Return the reasons behind a forecast, with one line per cited source at the end."""
     belief = ending.belief
     numbers = ", ".join(f"{target} {value:.3f}" for target, value in p.items())
-    how = f"{ending.stop.value}; {ending.detail}" if ending.detail else ending.stop.value
+    made = forecast_made(ending, p)
+    how = f"{made.in_words}; {ending.detail}" if ending.detail else made.in_words
     evidence = (*belief.evidence_for, *belief.evidence_against)
     cited = dict.fromkeys(item.source_id for item in evidence if item.source_id and item.source_id != QUESTION)
     parts = [
@@ -42,13 +47,29 @@ def rationale(ending: TrialResult, p: Mapping[str, float], store: SourceStore) -
     return "\n\n".join(part for part in parts if part)
 
 
+def forecast_made(ending: TrialResult, p: Mapping[str, float]) -> ForecastMade:
+    """Return the event of a forecast, with what was stated if the forecast was kept at a bound instead."""
+    stated = ending.p if ending.p and any(abs(value - p[target]) > KEPT for target, value in ending.p.items()) else None
+    return ForecastMade(p=p, how=ending.stop.value, stated=stated)
+
+
+_TREE_ANSWER = re.compile(
+    r"(?:- )?(?:(?:[^\n]{0,300}: )?\S+ % from tree |(?:Tree for [^\n]{0,300}: )?[01]\.\d{3} for: |"
+    r"Changed: direct estimate )|\S{1,80} [01]\.\d{3}(?::|\Z)"
+)
+"""How the lines begin with which a tree, or a tree and a direct estimate, state the forecast."""
+
+
 def without_numbers(text: str) -> str:
-    """A rationale without the line that states the forecast.
+    r"""Return a rationale without the lines that state the forecast.
 
     >>> without_numbers("Forecast: yes 0.300 (submitted)."), without_numbers("Polls moved.")
     ('', 'Polls moved.')
+    >>> without_numbers("18 % from tree 20 % and direct 18 % (agree)\n0.197 for: It opens.\nThe court decides.")
+    'The court decides.'
     """
-    return "\n".join(line for line in text.splitlines() if not line.startswith(FORECAST)).strip()
+    lines = text.splitlines()
+    return "\n".join(line for line in lines if not line.startswith(FORECAST) and not _TREE_ANSWER.match(line)).strip()
 
 
 def _listed(heading: str, evidence: Sequence[BeliefEvidence]) -> str:
@@ -58,19 +79,19 @@ def _listed(heading: str, evidence: Sequence[BeliefEvidence]) -> str:
 
 
 def _source(store: SourceStore, source_id: str) -> str:
-    found = store[source_id]
-    when = found.published.date().isoformat() if found.published else "undated"
-    return f"[{source_id}] {found.title} ({when}) {found.url}".rstrip()
+    source = store[source_id]
+    when = source.published.date().isoformat() if source.published else "undated"
+    return f"[{source_id}] {source.title} ({when}) {source.url}".rstrip()
 
 
 @dataclass(frozen=True, kw_only=True)
 class BeliefAgent:
-    """Searches step by step and keeps a belief throughout; its variant decides what it may do and what it is told."""
+    """Researches step by step and keeps a belief throughout; its variant sets its tools and its prompt."""
 
     variant: AgentVariant = FULL
     settings: AgentSettings = field(default_factory=AgentSettings)
     bypass: Mapping[str, Forecaster] = field(default_factory=dict[str, Forecaster])
-    """Forecasters by source whose estimate is submitted, clamped, without asking any language model."""
+    """Forecasters by source whose clamped estimate is submitted without a language model."""
     push: BeliefIntervention | None = None
     """For experiments: replaces the belief's numbers at one step."""
     extra: str = ""
@@ -83,65 +104,65 @@ class BeliefAgent:
         return self.label or self.variant.name
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """Return one probability for every target; raise `CannotForecast` if no probability was ever stated."""
+        """Return one probability for every target. Raises `CannotForecast` if none was ever stated."""
         bypassed = await self._bypassed(question, context)
         if bypassed is not None:
             context.emit(ForecastMade(p=bypassed.p, how=StopReason.BYPASS.value))
             return bypassed
         trial = self._trial(question, context)
         ending = await trial.run()
-        # A run that saw the future is never shown under the name of one that did not.
-        name = f"{self.name}+clairvoyant" if trial.toolbox.clairvoyant else self.name
+        # Results without a leakage filter must not appear under the same name as filtered ones.
+        name = trial.toolbox.marked_name(self.name)
         if ending.p is None:
-            why = ending.stop.value.replace("standing belief", "no probability was stated")
+            why = ending.stop.value.replace(CURRENT_ESTIMATE, "no probability was stated")
             raise CannotForecast(f"{why}: {ending.detail}" if ending.detail else why, forecaster=name)
-        form = trial.offer.form
+        form = trial.toolset.form
         p = self.settings.clamp.apply(ending.p, form.exclusivity)
-        context.emit(ForecastMade(p=p, how=ending.stop.value))
-        words = rationale(ending, p, trial.toolbox.sources)
+        context.emit(forecast_made(ending, p))
+        text = rationale(ending, p, trial.toolbox.sources)
         distribution = form.distribution(p, ending.distribution)
-        problem = (ending.detail or ending.stop.value) if ending.ending == "degraded" else ""
+        problem = (ending.detail or ending.stop.value) if ending.ending == "fallback" else ""
         return forecast_of(
-            p, question, context, name, words, distribution=distribution, ending=ending.ending, problem=problem
+            p, question, context, name, text, distribution=distribution, ending=ending.ending, problem=problem
         )
 
     def _trial(self, question: Question, context: Context) -> AgentTrial:
-        toolbox = context.tools_for(question)
+        toolbox = context.tools_for(question).read_in(STYLES[self.variant.reading])
         if toolbox.as_of != context.as_of:
-            raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the question is asked at {context.as_of}")
+            raise ValueError(f"the toolbox is filtered as of {toolbox.as_of}, the question as of {context.as_of}")
         by_schema = self.settings.reply_format == "schema"
-        form = AnswerFormat.of(question, percent=by_schema)
-        # The tools that suit the source; one the policy has never heard of is offered to all.
-        usual = offered_tools(question.source, 1, [spec.name for spec in toolbox.specs()], fixed=False)
-        research = tuple(spec for spec in toolbox.specs() if spec.name in usual or spec.name not in ANY_SOURCE)
-        offer = AgentToolset(form=form, variant=self.variant, research=research)
-        laid_down = self.settings.source_steps and question.source in FIXED
+        form = AnswerFormat.of(question, percent=by_schema, never=self.variant.never)
+        # The tools for this source. A tool that the policy does not know is offered for all sources.
+        suitable = offered_tools(question.source, 1, [spec.name for spec in toolbox.specs()], fixed=False)
+        research = tuple(spec for spec in toolbox.specs() if spec.name in suitable or spec.name not in ANY_SOURCE)
+        toolset = AgentToolset(form=form, variant=self.variant, research=research)
+        fixed_steps = self.settings.source_steps and question.source in FIXED
         signals = self._signals(question, context)
         slot = f"{question.id}/trial {context.trial}"
         trial = AgentTrial(
             request=context.request("agent", (), slot=slot, settings=self.settings.sampling),
-            offer=offer,
-            belief=starting_belief(form, crowd=signals.crowd, prior=signals.prior),
+            toolset=toolset,
+            belief=starting_belief(form, price=signals.price, prior=signals.prior),
             model=context.model("agent"),
             toolbox=toolbox,
             emit=context.emit,
             settings=self.settings,
-            allowed=lambda step: offered_tools(question.source, step, offer.by_name) if laid_down else None,
+            allowed=lambda step: offered_tools(question.source, step, toolset.by_name) if fixed_steps else None,
             push=self.push,
         )
         live = context.as_of.mode == "live"
-        system = system_prompt(offer, steps=trial.steps, clamp=self.settings.clamp, by_schema=by_schema, live=live)
-        asked = question_prompt(question, context.as_of, offer, signals)
-        messages = (SystemMessage(text=system), UserMessage(text=asked, cached=True))
+        system = system_prompt(toolset, steps=trial.steps, clamp=self.settings.clamp, by_schema=by_schema, live=live)
+        prompt = question_prompt(question, context.as_of, toolset, signals)
+        messages = (SystemMessage(text=system), UserMessage(text=prompt, cached=True))
         return replace(trial, request=replace(trial.request, messages=messages))
 
     def _signals(self, question: Question, context: Context) -> StartingSignals:
-        crowd, day = crowd_of(question, context.as_of) if self.variant.crowd else (None, "")
+        price, day = price_of(question, context.as_of) if self.variant.market_price else (None, "")
         prior, cases = prior_of(question, context) if self.variant.prior else (None, 0)
         shown = question.closes_at if context.as_of.mode == "live" or self.settings.closing_time else None
         return StartingSignals(
-            crowd=crowd,
-            crowd_day=day,
+            price=price,
+            price_day=day,
             prior=prior,
             prior_cases=cases,
             closes=shown.date().isoformat() if shown else "",

@@ -1,93 +1,47 @@
 """Writes the probabilities of a question as JSON and parses them."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import groupby
 from math import isfinite
-from typing import Any, Literal
+from typing import Any
 
 from foretell.models.structured_output import closed_object
 from foretell.questions.forecast import Categorical, Numeric
-from foretell.questions.question import Exclusivity, Question, scaled
+from foretell.questions.question import Exclusivity, NumericRange, Question, scaled
+from foretell.questions.thresholds import LEVELS, NumericThreshold, date_of, seconds_of, thresholds_of
 
-# Questions about a number or a date: the agent states quantiles, and every threshold follows from them.
+# Questions about a number or a date: the agent states quantiles, from which the thresholds are computed.
 
-NUMERIC = "numeric"
-"""The subtype of a question whose targets are thresholds of one quantity, with ids such as `>3.5` or `<=100`.
-
-A question with a range is numeric too; if the range is one of dates, so are the ids, such as `>2027-01-31`.
-"""
-LEVELS: Mapping[str, float] = {
-    "q05": 0.05, "q10": 0.1, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q90": 0.9, "q95": 0.95
-}  # fmt: skip
+NEVER = "never"
+"""The key beside the quantiles of a date for the chance that it never comes."""
+MOST_NEVER = 0.99
+"""Largest chance of never: the quantiles must describe something."""
 LARGEST = 1e100
 """Largest value accepted: beyond this, differences of quantiles might overflow."""
-_THRESHOLD = re.compile(r"\s*(<|>)=?\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\d{4}-\d\d-\d\d\S*)\s*")
 
 
-@dataclass(frozen=True, kw_only=True)
-class NumericThreshold:
-    """A target that comes true on one side of a value."""
-
-    side: Literal["above", "below"]
-    value: float
-
-    def chance(self, distribution: Numeric) -> float:
-        """The probability of this target. Beyond the outermost quantiles half the tail counts: no more is known."""
-        x, cdf = distribution.x, distribution.cdf
-        below = distribution.below(self.value)
-        if self.value < x[0]:
-            below = cdf[0] / 2
-        elif self.value > x[-1]:
-            below = (1 + cdf[-1]) / 2
-        return round(1 - below if self.side == "above" else below, 12)
-
-
-def thresholds_of(question: Question) -> dict[str, NumericThreshold] | None:
-    """The thresholds of a numeric question by target id; None for any other question."""
-    if question.subtype != NUMERIC and question.range is None:
-        return None
-    found: dict[str, NumericThreshold] = {}
-    for target in question.targets:
-        read = _THRESHOLD.fullmatch(target.id)
-        if read is None:
-            return None
-        value = seconds_of(read[2]) if "-" in read[2][1:] and "e" not in read[2].lower() else float(read[2])
-        found[target.id] = NumericThreshold(side="above" if read[1] == ">" else "below", value=value)
-    return found
-
-
-def seconds_of(day: str) -> float:
-    """Convert a date or a time to Unix seconds; UTC is assumed if no time zone is given.
-
-    >>> seconds_of("1970-01-02"), seconds_of("1970-01-01T01:00"), seconds_of("1970-01-01T01:00:00+01:00")
-    (86400.0, 3600.0, 0.0)
-    """
-    moment = datetime.fromisoformat(day.strip())
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def read_quantiles(given: Any, *, dates: bool = False, ties: bool = False) -> Numeric:
-    """Return the distribution through the stated quantiles, or raise a `ValueError` that tells the model what to fix.
+def read_quantiles(quantiles: Any, *, dates: bool = False, ties: bool = False) -> Numeric:
+    """Return the distribution through the stated quantiles. Raises `ValueError` with a message for the model.
 
     Args:
-        given: The quantiles as the model stated them.
+        quantiles: The quantiles as the model stated them.
         dates: Whether the values are dates; the distribution is then one of Unix seconds.
-        ties: Whether quantiles may be equal: a quantity in whole steps has much of its probability on one value.
+        ties: Whether quantiles may be equal, for a quantity in whole steps.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(quantiles, Mapping):
         raise ValueError(f"quantiles must be an object with the keys {', '.join(LEVELS)}")
-    values = {level: given[key] for key, level in LEVELS.items() if key in given}
+    values = {level: quantiles[key] for key, level in LEVELS.items() if key in quantiles}
     if len(values) < 3:
         raise ValueError(f"at least three of the quantiles {', '.join(LEVELS)} are needed")
-    read = {level: (_read_date if dates else _read_value)(value, level) for level, value in values.items()}
+    parsed = {level: (_read_date if dates else _read_value)(value, level) for level, value in values.items()}
+    never = _read_never(quantiles[NEVER]) if dates and NEVER in quantiles else 0.0
     try:
-        return Numeric.from_quantiles(_untied(read) if ties else read)
+        return Numeric.from_quantiles(_untied(parsed) if ties else parsed, never=never)
     except ValueError:
-        what = "later" if dates else "larger"
-        raise ValueError(f"each quantile must be {what} than the one before it") from None
+        order = "later" if dates else "larger"
+        raise ValueError(f"each quantile must be {order} than the one before it") from None
 
 
 def _read_value(value: Any, level: float) -> float:
@@ -104,6 +58,12 @@ def _read_date(value: Any, level: float) -> float:
         raise ValueError(problem) from None
 
 
+def _read_never(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_NEVER:
+        raise ValueError(f"{NEVER} is {repr(value)[:40]}, not a probability from 0 to {MOST_NEVER:g}")
+    return float(value)
+
+
 def _untied(values: Mapping[float, float]) -> dict[float, float]:
     """Move equal neighbours slightly apart, so that all probability between their levels stays at their value.
 
@@ -111,29 +71,23 @@ def _untied(values: Mapping[float, float]) -> dict[float, float]:
     {0.1: 2.0, 0.5: 2.999..., 0.9: 3.000...}
     """
     levels = sorted(values)
-    hair = 1e-6 * max(1.0, *(abs(value) for value in values.values()))
+    epsilon = 1e-6 * max(1.0, *(abs(value) for value in values.values()))
     groups = [list(group) for _, group in groupby(levels, key=lambda level: values[level])]
     return {
-        level: values[level] + hair * (place - (len(group) - 1) / 2)
+        level: values[level] + epsilon * (place - (len(group) - 1) / 2)
         for group in groups
         for place, level in enumerate(group)
     }
 
 
 def write_quantiles(distribution: Numeric, *, dates: bool = False) -> dict[str, float | str]:
-    """The quantiles of a distribution in the form in which a model states them."""
-    stated = {key: distribution.quantile(level) for key, level in LEVELS.items()}
-    return {key: date_of(value) for key, value in stated.items()} if dates else {**stated}
-
-
-def date_of(seconds: float) -> str:
-    """Format Unix seconds as a date, with the time unless it is midnight.
-
-    >>> date_of(86400.0), date_of(90000.0)
-    ('1970-01-02', '1970-01-02T01:00:00Z')
-    """
-    moment = datetime.fromtimestamp(round(seconds), UTC)
-    return moment.strftime("%Y-%m-%d" if round(seconds) % 86_400 == 0 else "%Y-%m-%dT%H:%M:%SZ")
+    """Return the quantiles of a distribution in the form in which a model states them."""
+    exists = 1 - distribution.never
+    stated = {key: distribution.quantile(exists * level) for key, level in LEVELS.items()}
+    if not dates:
+        return {**stated}
+    never = {NEVER: distribution.never} if distribution.never else {}
+    return {key: date_of(value) for key, value in stated.items()} | never
 
 
 SUMS: Mapping[Exclusivity, str] = {
@@ -141,7 +95,7 @@ SUMS: Mapping[Exclusivity, str] = {
     "at most one": "Sum to at most {whole}.",
     "independent": "",
 }
-"""What the schema says about the sum of the probabilities of several targets."""
+"""The schema's description of the sum of the probabilities of several targets."""
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 MANY_TARGETS = 8
 SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -149,11 +103,15 @@ SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def target_keys(question: Question) -> dict[str, str]:
-    """Target ids by the keys that stand for them: the ids, or target_1, target_2, … if any id is not a safe name.
+    """Return target ids by key, as `safe_keys`."""
+    return safe_keys([target.id for target in question.targets])
 
-    If there are many targets the keys are shorter, because each is written out three times.
+
+def safe_keys(ids: Sequence[str]) -> dict[str, str]:
+    """Return ids by key. Keys are the ids, or target_1, target_2, … if any id is not a safe name.
+
+    With many ids the keys are shorter, because each occurs three times in the prompt.
     """
-    ids = [target.id for target in question.targets]
     if all(SAFE_KEY.fullmatch(target) for target in ids):
         return {target: target for target in ids}
     name = "t" if len(ids) > MANY_TARGETS else "target_"
@@ -175,19 +133,23 @@ class AnswerFormat:
     """The form of an answer: one probability per target, a bare number if there is one target, or quantiles."""
 
     targets: Mapping[str, str]
-    """Target id by the key the model uses. Providers reject odd characters in keys, so ids with such get short keys."""
+    """Target id by the key that the model uses; see `target_keys`."""
     exclusivity: Exclusivity = "independent"
     percent: bool = False
-    """Use whole percents instead of fractions: a grammar can hold a small model to a range of integers only."""
+    """Use whole percents instead of fractions, because a grammar can enforce a range only for integers."""
     thresholds: Mapping[str, NumericThreshold] | None = None
     dates: bool = False
     """Whether the quantiles are dates."""
+    scale: NumericRange | None = None
+    """The range of the quantity, if the question states one."""
+    never: bool = False
+    """Whether the chance that a date never comes is asked for by itself."""
     whole_steps: bool = False
     """Whether the quantity comes in whole steps, so that several quantiles may be equal."""
 
     @classmethod
-    def of(cls, question: Question, *, percent: bool = False) -> "AnswerFormat":
-        """The answer format for a question."""
+    def of(cls, question: Question, *, percent: bool = False, never: bool = False) -> "AnswerFormat":
+        """The answer format for a question. With `never`, dates have a separate chance of never."""
         keys = target_keys(question)
         return cls(
             targets=keys,
@@ -195,6 +157,8 @@ class AnswerFormat:
             percent=percent,
             thresholds=thresholds_of(question),
             dates=question.range is not None and question.range.dates,
+            never=never and question.range is not None and question.range.dates and question.range.open_upper,
+            scale=question.range,
             whole_steps=question.range is not None and question.range.whole,
         )
 
@@ -205,42 +169,46 @@ class AnswerFormat:
 
     @property
     def many(self) -> bool:
-        """Whether there are so many targets that the schema must be short: it does not repeat what the prompt says."""
+        """Whether there are so many targets that the schema must be short."""
         return self.thresholds is None and len(self.targets) > MANY_TARGETS
 
     @property
     def whole(self) -> int:
-        """The number that stands for certainty on the scale of the answer."""
+        """The number that means certainty on the scale of the answer."""
         return 100 if self.percent else 1
 
     def schema(self) -> dict[str, Any]:
         """JSON schema of the answer field."""
         if self.thresholds is not None:
             kind = {"type": "string", "description": "YYYY-MM-DD"} if self.dates else {"type": "number"}
-            what = "Date" if self.dates else "Value"
-            return closed_object(dict.fromkeys(LEVELS, kind), f"{what} at each quantile, increasing.")
+            noun = "Date" if self.dates else "Value"
+            if self.never:
+                chance = {"type": "number", "minimum": 0, "maximum": MOST_NEVER}
+                text = "Date at each quantile, increasing, if it happens at all. `never`: the chance that it does not."
+                return closed_object({**dict.fromkeys(LEVELS, kind), NEVER: chance}, text)
+            return closed_object(dict.fromkeys(LEVELS, kind), f"{noun} at each quantile, increasing.")
         if len(self.targets) == 1:
             return {**self._number(), "description": "Probability that it resolves YES."}
-        # Keys that are ids are explained in the question: here it would be sent twice. The others get a short reminder.
+        # The question explains keys that are ids. The others get a short description.
         numbers = {
             key: self._number() if key == id or self.many else {**self._number(), "description": id[:80]}
             for key, id in self.targets.items()
         }
         return closed_object(numbers, "" if self.many else SUMS[self.exclusivity].format(whole=self.whole))
 
-    def read(self, given: Mapping[str, Any]) -> StatedProbabilities:
-        """Parse what an object says about the targets; never raises."""
+    def read(self, answer: Mapping[str, Any]) -> StatedProbabilities:
+        """Parse the numbers in an object. Never raises."""
         if self.thresholds is not None:
-            return self._read_quantiles(given.get("quantiles", given.get("p")))
-        if given.get("percent") is not None:
-            return self._read_p(given["percent"], as_percent)
-        raw = next((given[name] for name in ("p", "probability", "probabilities") if name in given), None)
+            return self._read_quantiles(answer.get("quantiles", answer.get("p")))
+        if answer.get("percent") is not None:
+            return self._read_p(answer["percent"], as_percent)
+        raw = next((answer[name] for name in ("p", "probability", "probabilities") if name in answer), None)
         if raw is None:
             return StatedProbabilities(p={}, problems=(f"{self.field} is missing",))
         return self._read_p(raw, as_probability)
 
     def write(self, p: Mapping[str, float], distribution: Numeric | None = None) -> Any:
-        """The field's value for given probabilities, in the form that `read` parses."""
+        """Return the field's value for given probabilities, in the form that `read` parses."""
         if distribution is not None:
             return write_quantiles(distribution, dates=self.dates)
         values = {key: round(100 * p[id]) if self.percent else p[id] for key, id in self.targets.items()}
@@ -268,11 +236,22 @@ class AnswerFormat:
     def _read_quantiles(self, raw: Any) -> StatedProbabilities:
         assert self.thresholds is not None
         try:
-            distribution = read_quantiles(raw, dates=self.dates, ties=self.whole_steps)
+            distribution = self.cut(read_quantiles(raw, dates=self.dates, ties=self.whole_steps))
         except (ValueError, OverflowError) as problem:
             return StatedProbabilities(p={}, problems=(str(problem),))
-        p = {id: min(1.0, max(0.0, t.chance(distribution))) for id, t in self.thresholds.items()}
-        return StatedProbabilities(p=p, distribution=distribution)
+        return StatedProbabilities(p=self.chances(distribution), distribution=distribution)
+
+    def chances(self, distribution: Numeric) -> dict[str, float]:
+        """Return the chance of every threshold."""
+        return {id: threshold.chance(distribution) for id, threshold in (self.thresholds or {}).items()}
+
+    def cut(self, distribution: Numeric) -> Numeric:
+        """Return the distribution without what a closed end of the range excludes."""
+        scale = self.scale
+        if scale is None:
+            return distribution
+        low, high = None if scale.open_lower else scale.minimum, None if scale.open_upper else scale.maximum
+        return distribution.within(low, high)
 
     def _number(self) -> dict[str, Any]:
         if self.many and not self.percent:
@@ -300,7 +279,7 @@ class AnswerFormat:
 
 
 def read_number(value: Any) -> float:
-    """Parse a finite number, also given as text or as a percentage, which becomes a fraction; reject anything else."""
+    """Parse a finite number, also as text or as a percentage, which becomes a fraction. Raises ValueError otherwise."""
     try:
         percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -314,7 +293,7 @@ def read_number(value: Any) -> float:
 
 
 def as_probability(value: Any) -> float:
-    """Parse a number in [0, 1], also given as text or as a percentage; 35 is rejected, not taken to mean 35 %.
+    """Parse a number in [0, 1], also as text or as a percentage; 35 without a percent sign is rejected.
 
     >>> as_probability("35 %"), as_probability("0.2")
     (0.35, 0.2)
@@ -326,7 +305,7 @@ def as_probability(value: Any) -> float:
 
 
 def as_percent(value: Any) -> float:
-    """Convert a whole number of percents to a probability. 0.35 is rejected because it may be meant as a fraction."""
+    """Convert a whole number of percents to a probability; 0.35 is rejected, because it may be a fraction."""
     percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     number = float(percent[1]) if percent else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100 or number % 1:

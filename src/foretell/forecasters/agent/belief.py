@@ -9,7 +9,7 @@ from foretell.models.structured_output import closed_object
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import even_chance
 
-# What a model says about its belief: the schema it fills in, and a patient reading of what it filled in.
+# The belief that a model states: its schema, and a lenient parser.
 
 BELIEF = "updated_belief"
 """Name of the tool-call argument that carries the belief."""
@@ -38,10 +38,10 @@ class BeliefStatement:
 
 
 def belief_schema(form: AnswerFormat) -> dict[str, Any]:
-    """JSON schema of the belief.
+    """Return the JSON schema of the belief.
 
-    The reason comes first, because what is written before the number can still change it; then the number, so that a
-    reply that is cut off within its lists has already stated it.
+    The reason comes first, because only text before the number can affect it. The number is next, so that a reply that
+    is cut off within its lists still has it.
     """
     text = {"type": "string"}
     claims = {"type": "array", "items": closed_object({"claim": text, "source_id": text})}
@@ -58,51 +58,51 @@ def belief_schema(form: AnswerFormat) -> dict[str, Any]:
     return closed_object(properties)
 
 
-def read_statement(given: Any, form: AnswerFormat) -> BeliefStatement | None:
+def read_statement(value: Any, form: AnswerFormat) -> BeliefStatement | None:
     """Parse as much of a belief as possible; return None if there is nothing like a belief at all."""
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         return None
-    said = cast("Mapping[str, Any]", given)
-    confidence = said.get("confidence")
+    fields = cast("Mapping[str, Any]", value)
+    confidence = fields.get("confidence")
     return BeliefStatement(
-        stated=form.read(said),
+        stated=form.read(fields),
         confidence=confidence if confidence in CONFIDENCES else None,
-        evidence_for=_claims(said.get("evidence_for")),
-        evidence_against=_claims(said.get("evidence_against")),
-        retracted=_texts(said.get("retract")),
-        open_questions=_texts(said["open_questions"]) if "open_questions" in said else None,
-        reason=as_text(said.get("reason"))[:LONGEST_REASON],
+        evidence_for=_claims(fields.get("evidence_for")),
+        evidence_against=_claims(fields.get("evidence_against")),
+        retracted=_texts(fields.get("retract")),
+        open_questions=_texts(fields["open_questions"]) if "open_questions" in fields else None,
+        reason=as_text(fields.get("reason"))[:LONGEST_REASON],
     )
 
 
-def as_text(given: Any) -> str:
+def as_text(value: Any) -> str:
     """Return the value stripped if it is a text, else an empty text."""
-    return given.strip() if isinstance(given, str) else ""
+    return value.strip() if isinstance(value, str) else ""
 
 
-def _list(given: Any) -> Sequence[Any]:
-    if isinstance(given, str | Mapping):
-        return (given,)
-    return cast("list[Any]", given)[:MOST_ITEMS] if isinstance(given, list) else ()
+def _list(value: Any) -> Sequence[Any]:
+    if isinstance(value, str | Mapping):
+        return (value,)
+    return cast("list[Any]", value)[:MOST_ITEMS] if isinstance(value, list) else ()
 
 
-def _texts(given: Any) -> tuple[str, ...]:
-    return tuple(text for item in _list(given) if (text := as_text(item)[:LONGEST_CLAIM]))
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(text for item in _list(value) if (text := as_text(item)[:LONGEST_CLAIM]))
 
 
-def _claims(given: Any) -> tuple[StatedClaim, ...]:
+def _claims(value: Any) -> tuple[StatedClaim, ...]:
     """Parse claims given as objects with claim and source, or as bare sentences without a source."""
     claims: list[StatedClaim] = []
-    for item in _list(given):
-        said = cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {"claim": item}
-        if text := as_text(said.get("claim"))[:LONGEST_CLAIM]:
-            claims.append((text, as_text(said.get("source_id"))[:200]))
+    for item in _list(value):
+        fields = cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {"claim": item}
+        if text := as_text(fields.get("claim"))[:LONGEST_CLAIM]:
+            claims.append((text, as_text(fields.get("source_id"))[:200]))
     return tuple(claims)
 
 
-Origin = Literal["blank", "crowd", "prior", "model", "overwritten"]
+Origin = Literal["blank", "price", "prior", "model", "overwritten"]
 QUESTION = "question"
-"""The source id for what the question itself says; it always exists."""
+"""The source id of the question itself; it always exists."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ class Belief:
     stated: Mapping[str, float]
     """Probabilities as the model stated them, before such scaling."""
     origin: Origin
-    """Where the numbers come from. `blank` is the even start that nobody stated: it is never an answer."""
+    """Where the numbers come from. `blank` means even chances, which are never an answer."""
     confidence: Confidence = "low"
     evidence_for: tuple[BeliefEvidence, ...] = ()
     evidence_against: tuple[BeliefEvidence, ...] = ()
@@ -169,12 +169,12 @@ class Belief:
         return revised, (*notes, *log.notes())
 
     def overwrite(self, p: Mapping[str, float], form: AnswerFormat) -> "Belief":
-        """The same belief with other numbers, for experiments that change it and observe what follows."""
+        """Return the belief with other numbers, for experiments."""
         merged = {**self.p, **p}
         return replace(self, p=form.coherent(merged), stated=merged, origin="overwritten", distribution=None)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data for the event that records the belief, which has fields of its own for p, reason and step."""
+        """Return the fields that `BeliefRevised.belief` records, without p, reason and step."""
         return {
             "stated": self.stated,
             "origin": self.origin,
@@ -188,7 +188,7 @@ class Belief:
 
     @property
     def formed(self) -> bool:
-        """Whether anyone ever stated these numbers."""
+        """Whether the numbers were stated, or come from a price or base rate."""
         return self.origin != "blank"
 
 
@@ -203,13 +203,13 @@ class _EvidenceLog:
         self.unknown: list[str] = []
 
     def take(self, old: tuple[BeliefEvidence, ...], new: tuple[StatedClaim, ...]) -> tuple[BeliefEvidence, ...]:
-        """The evidence of one side with the new claims added; a repeated claim is not counted again."""
+        """Return the evidence of one side with the new claims added; a repeated claim is not counted again."""
         evidence = [item for item in old if item.id not in self.retracted]
-        said = {_plain(item.claim) for item in evidence}
+        claims = {_plain(item.claim) for item in evidence}
         for text, source in new:
-            if _plain(text) in said:
+            if _plain(text) in claims:
                 continue
-            said.add(_plain(text))
+            claims.add(_plain(text))
             self.count += 1
             exists = source == QUESTION or source in self.sources
             if source and not exists:
@@ -223,8 +223,8 @@ class _EvidenceLog:
         if self.unknown:
             text = ", ".join(dict.fromkeys(self.unknown))
             notes.append(f"no result has the id {text}: that evidence is kept without a source")
-        if unheard := [id for id in self.retracted if id not in self.known]:
-            notes.append(f"nothing to retract under {', '.join(unheard)}")
+        if unknown_ids := [id for id in self.retracted if id not in self.known]:
+            notes.append(f"nothing to retract under {', '.join(unknown_ids)}")
         return notes
 
 
@@ -233,13 +233,13 @@ def _plain(text: str) -> str:
 
 
 def starting_belief(
-    form: AnswerFormat, *, crowd: Mapping[str, float] | None = None, prior: Mapping[str, float] | None = None
+    form: AnswerFormat, *, price: Mapping[str, float] | None = None, prior: Mapping[str, float] | None = None
 ) -> Belief:
-    """The belief an agent starts from: the crowd's price, else the base rate, else even chances marked as `blank`."""
+    """Return the initial belief: the market price, else the base rate, else even chances marked as `blank`."""
     ids = set(form.targets.values())
-    for origin, given in (("crowd", crowd), ("prior", prior)):
-        if given is not None and ids <= given.keys():
-            p = {id: given[id] for id in form.targets.values()}
+    for origin, signal in (("price", price), ("prior", prior)):
+        if signal is not None and ids <= signal.keys():
+            p = {id: signal[id] for id in form.targets.values()}
             return Belief(p=form.coherent(p), stated=p, origin=origin)  # pyright: ignore[reportArgumentType]
     p = dict.fromkeys(form.targets.values(), even_chance(form.exclusivity, len(ids)))
     return Belief(p=p, stated=p, origin="blank")

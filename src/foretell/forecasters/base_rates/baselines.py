@@ -1,7 +1,7 @@
-"""Forecasters without a model: a constant, the crowd, the market's quotes, the base rate.
+"""Forecasters without a model: a constant, the market price, the market's quotes, the base rate.
 
-A constant and the market's price are yardsticks: they give `stated` themselves, so that nobody makes exclusive outcomes
-add up, and an entry of an arena scores exactly like the yardstick it repeats.
+A constant and the market price are baselines. They set `stated`, so that exclusive outcomes are not scaled and an entry
+of an arena scores exactly like the baseline it repeats.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from foretell.data.markets.market import market_ref
 from foretell.data.series.series import SeriesUnavailable
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
-from foretell.questions.as_of import instant
+from foretell.questions.as_of import AsOf, instant
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, SeriesRef, Snapshot, Target, scaled
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConstantForecaster:
-    """Gives the same probability to everything: 0.5 is what any forecaster must beat."""
+    """Gives the same probability to everything; any forecaster should beat 0.5."""
 
     p: float = 0.5
 
@@ -41,31 +41,31 @@ class ConstantForecaster:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrowdForecaster:
-    """The market's newest price before the cutoff if its history can be read, else the price the question has."""
+class MarketPriceForecaster:
+    """The newest market price before the cutoff if its history is available, else the price of the question."""
 
     fallback: float | None = None
-    """Probability for a target without a price; None refuses the question."""
-    name: str = "crowd"
+    """Probability for a target without a price; with None such a question raises `CannotForecast`."""
+    name: str = "market-price"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """Return the price of every target unchanged."""
         targets = [await with_newest_price(t, question, context) for t in question.targets]
         p = {t.id: _price_or(t, self.fallback, question, context) for t in targets}
-        words = f"The market's own price, taken as it is{_oldest(targets, context)}."
+        words = f"The market price, unchanged{_oldest(targets, context)}."
         return forecast_of(p, question, context, self.name, words, stated=p)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarketForecaster:
-    """The probability implied by the quotes: yes ask over the sum of both asks, so that the spread does not count."""
+    """The probability implied by the quotes: yes ask over the sum of both asks, which removes the spread."""
 
     across: bool = False
     """Also scale targets that exclude each other so that they sum to one, or to at most one."""
     name: str = "market"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
-        """Return the implied probability of every target; a target without quotes refuses the question."""
+        """Return the implied probability of every target. Raises `CannotForecast` if one has no quotes."""
         p = {t.id: _price_or(t, None, question, context) for t in question.targets}
         p = scaled(p, question.exclusivity) if self.across else p
         return forecast_of(p, question, context, self.name, "Quotes, both asks scaled to one.", stated=p)
@@ -73,7 +73,7 @@ class MarketForecaster:
 
 @dataclass(frozen=True, kw_only=True)
 class BaseRateForecaster:
-    """How often questions of this source and template came true before."""
+    """The share of earlier questions of this source and template that came true."""
 
     not_options: ClassVar[tuple[str, ...]] = ("rates",)
 
@@ -83,46 +83,54 @@ class BaseRateForecaster:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """Return the base rate of every target."""
-        kind, rates = f"{question.source} {question.subtype}", self.rates or context.past
+        kind, rates = f"{question.source} {question.subtype}".strip(), self.rates or context.past
         p = {t.id: rates.rate(question, t, context.as_of) for t in question.targets}
         if None in p.values():
-            raise CannotForecast(f"no past outcome of {kind} at {context.as_of}")
+            problem = f"no outcome of an earlier question of {kind} is known at {context.as_of}"
+            raise CannotForecast(f"{problem}; outside-view and constant need none")
         p = scaled({target: rate for target, rate in p.items() if rate is not None}, question.exclusivity)
-        return forecast_of(p, question, context, self.name, f"Base rate of {kind}".strip())
+        return forecast_of(p, question, context, self.name, f"Base rate of {kind}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrowdElseBaseRate:
-    """The crowd's price for market questions, the base rate for questions about data sets."""
+class MarketOrBaseRate:
+    """The market price for market questions, the base rate for questions about data sets."""
 
     not_options: ClassVar[tuple[str, ...]] = ("rates",)
 
     rates: Rates | None = None
     """Rates to use instead of those counted from the past."""
     fallback: float | None = None
-    name: str = "crowd-else-prior"
+    name: str = "market-or-base-rate"
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """Return price or base rate of every target, by the question's kind."""
         if question.kind == "market":
-            return await CrowdForecaster(fallback=self.fallback, name=self.name).forecast(question, context)
+            return await MarketPriceForecaster(fallback=self.fallback, name=self.name).forecast(question, context)
         return await BaseRateForecaster(rates=self.rates, name=self.name).forecast(question, context)
 
 
 STALE = timedelta(days=1)
-"""If a price is older than this, a newer one is looked for in the market's history."""
+"""Age from which a newer price is looked up in the market's history."""
+
+
+def price_read(target: Target, question: Question, as_of: AsOf) -> SeriesRef | None:
+    """Return the market whose history is read for a target; None if its price is fresh or it has no market."""
+    own = target.snapshot
+    if question.kind != "market" or (own is not None and as_of.at - own.at < STALE):
+        return None
+    ref = market_ref(question, target)
+    return None if ref is None else SeriesRef(provider=ref.platform, id=ref.id)
 
 
 async def with_newest_price(target: Target, question: Question, context: Context) -> Target:
-    """The target with the last price before the cutoff, if its own is older and the market's history can be read."""
+    """Return the target with the last price before the cutoff, if the market's history has a newer one."""
     own, as_of = target.snapshot, context.as_of
-    if question.kind != "market" or (own is not None and as_of.at - own.at < STALE):
-        return target
-    ref = market_ref(question, target)
+    ref = price_read(target, question, as_of)
     if ref is None:
         return target
     try:
-        history = await context.series.fetch(SeriesRef(provider=ref.platform, id=ref.id), as_of)
+        history = await context.series.fetch(ref, as_of)
     except (SeriesUnavailable, SourceError):
         return target
     known = history.until(as_of)
@@ -134,14 +142,14 @@ async def with_newest_price(target: Target, question: Question, context: Context
 
 
 def _oldest(targets: Sequence[Target], context: Context) -> str:
-    """The age of the oldest price, in words; empty if it is less than a day."""
+    """Describe the age of the oldest price; empty if it is less than a day."""
     days = max(((context.as_of.at - t.snapshot.at).days for t in targets if t.snapshot is not None), default=0)
     return "" if days < 1 else f"; it was {days} {'day' if days == 1 else 'days'} old"
 
 
 def _price_or(target: Target, fallback: float | None, question: Question, context: Context) -> float:
     snapshot = target.snapshot
-    # A snapshot later than the cutoff is not the crowd of that day.
+    # A snapshot later than the cutoff would leak.
     if snapshot is not None and context.as_of.admits(snapshot.at) and snapshot.price is not None:
         return snapshot.price
     if fallback is None:

@@ -17,9 +17,9 @@ from foretell.forecasters.base_rates.outside_model import (
     TextModel,
     TrainingTargets,
     basis,
-    lessons,
     on_grid,
     rate_table,
+    training_targets,
 )
 from foretell.forecasters.base_rates.past import PastQuestions, Strings
 from foretell.forecasters.base_rates.text_features import (
@@ -45,12 +45,12 @@ STEPS, INNER, SMALL = 30, 200, 1e-5
 def fit_logistic(
     columns: Any, target: Floats, weight: Floats, *, offset: Floats, not_negative: Bools, start: Floats | None = None
 ) -> Floats:
-    """Coefficients β that minimise Σ w·CE(target, σ(offset + Xβ)) + |β|²/2, with β ≥ 0 for chosen columns.
+    """Return the β that minimise Σ w·CE(target, σ(offset + Xβ)) + |β|²/2, with β ≥ 0 for chosen columns.
 
-    Targets may be anything in [0, 1]: a probability counts as that share of a yes. A column with prior variance v is
-    given multiplied by √v. The objective is strictly convex, so there is one answer; Newton steps by conjugate
-    gradients find it, and columns that would turn negative are held at zero as long as they press against it. `columns`
-    is a scipy sparse matrix; `start` may be the answer of a neighbouring strength.
+    Targets are in [0, 1]: a probability counts as that share of a yes. A column with prior variance v must be
+    multiplied by √v. The objective is strictly convex, so the solution is unique. It is found by Newton steps with
+    conjugate gradients, and columns that would turn negative are held at zero while their gradient is positive.
+    `columns` is a scipy sparse matrix; `start` may be the solution for a similar strength.
     """
     problem = _Problem(columns, target, weight, offset)
     beta = np.zeros(columns.shape[1]) if start is None else start.copy()
@@ -79,7 +79,7 @@ class _Problem:
         return self.xt @ (self.weight * (p - self.target)) + beta
 
     def solve(self, beta: Floats, free: Bools) -> Floats:
-        """Newton's method on the free columns; a step that does not help is halved."""
+        """Run Newton's method on the free columns; a step that does not reduce the loss is halved."""
         loss = self.loss(beta)
         for _ in range(STEPS):
             slope = np.where(free, self.gradient(beta), 0.0)
@@ -97,22 +97,22 @@ class _Problem:
         """(I + XᵀWX)⁻¹·slope by conjugate gradients (Hestenes & Stiefel 1952)."""
         p = sigmoid(self.offset + self.x @ beta)
         curvature = self.weight * p * (1 - p)
-        found, residual = np.zeros(len(beta)), slope.copy()
-        way, size = residual.copy(), _dot(residual, residual)
+        direction, residual = np.zeros(len(beta)), slope.copy()
+        search, size = residual.copy(), _dot(residual, residual)
         goal = size * min(1e-4, float(np.sqrt(size)) * 1e-4 + 1e-12)
         for _ in range(INNER):
-            bent = np.where(free, self.xt @ (curvature * (self.x @ way)) + way, 0.0)
-            length = size / _dot(way, bent)
-            found, residual = found + length * way, residual - length * bent
+            curved = np.where(free, self.xt @ (curvature * (self.x @ search)) + search, 0.0)
+            length = size / _dot(search, curved)
+            direction, residual = direction + length * search, residual - length * curved
             smaller = _dot(residual, residual)
             if smaller <= goal:
                 break
-            way, size = residual + smaller / size * way, smaller
-        return found
+            search, size = residual + smaller / size * search, smaller
+        return direction
 
 
 def _dot(a: Floats, b: Floats) -> float:
-    # Vectors this short lose more by being shared out to threads than they gain.
+    # Threads do not pay off for vectors this short.
     return float(np.einsum("i,i->", a, b))
 
 
@@ -128,7 +128,7 @@ NAMED_SCALE = np.array([TIME if name in TIMED else TURN for name in NAMES])
 class TextModelTable:
     """Training data as the rows of a regression."""
 
-    lessons: TrainingTargets
+    targets: TrainingTargets
     source: Strings
     grid: Ints
     """The grid day of each row; see `on_grid`."""
@@ -136,37 +136,37 @@ class TextModelTable:
     values: Floats
     """Values of the grams."""
     named: Floats
-    telling: Floats
+    rarities: Floats
     known: Ints
     """Marks of all grams."""
-    worth: PriceCorrection
+    price_correction: PriceCorrection
 
     def __len__(self) -> int:
         return len(self.source)
 
 
 def table_of(past: PastQuestions, day: date) -> TextModelTable:
-    """The table of market questions known by `day`; each question counts as one, however often it was asked."""
+    """Build the table of market questions known by `day`; a question asked several times counts once in total."""
     _, code, times = np.unique(past.id, return_inverse=True, return_counts=True)
     share = 1.0 / times[code]
-    found, worth = lessons(past, features_of_past(past), share, day)
-    grams = Grams.of(found.seen)
-    telling = rarity(grams, share[found.row])
+    targets, price_correction = training_targets(past, features_of_past(past), share, day)
+    grams = Grams.of(targets.seen)
+    rarities = rarity(grams, share[targets.row])
     return TextModelTable(
-        lessons=found,
-        source=past.source[found.row],
-        grid=on_grid(past.due[found.row]),
+        targets=targets,
+        source=past.source[targets.row],
+        grid=on_grid(past.due[targets.row]),
         grams=grams,
-        values=gram_values(grams, telling),
-        named=np.array([s.named for s in found.seen]).reshape(len(found.seen), len(NAMES)),
-        telling=telling,
-        known=np.unique(np.concatenate([*(marks(s.reading.text) for s in found.seen), np.array([], np.int64)])),
-        worth=worth,
+        values=gram_values(grams, rarities),
+        named=np.array([s.named for s in targets.seen]).reshape(len(targets.seen), len(NAMES)),
+        rarities=rarities,
+        known=np.unique(np.concatenate([*(marks(s.reading.text) for s in targets.seen), np.array([], np.int64)])),
+        price_correction=price_correction,
     )
 
 
 def fit_text(table: TextModelTable, strength: float, start: Floats | None = None) -> tuple[TextModel, Floats]:
-    """The model whose words have the given prior precision, and its raw coefficients for a warm start elsewhere."""
+    """Fit a model with the given prior precision of words; also return its raw coefficients for a warm start."""
     from scipy.sparse import hstack
 
     levels, sources = basis(table.grid), np.unique(table.source)
@@ -174,8 +174,8 @@ def fit_text(table: TextModelTable, strength: float, start: Floats | None = None
     columns: Any = hstack(blocks).tocsr()
     bound = np.zeros(columns.shape[1], bool)
     bound[2 * BUCKETS + np.flatnonzero(np.isin(NAMES, NOT_NEGATIVE))] = True
-    lessons, offset = table.lessons, np.full(len(table), LONG_RUN)
-    beta = fit_logistic(columns, lessons.target, lessons.weight, offset=offset, not_negative=bound, start=start)
+    targets, offset = table.targets, np.full(len(table), LONG_RUN)
+    beta = fit_logistic(columns, targets.target, targets.weight, offset=offset, not_negative=bound, start=start)
     ends = np.cumsum([block.shape[1] for block in blocks])
     words, named, level, source, drift, own = np.split(beta, ends[:-1])
     names = list(map(str, sources))
@@ -193,22 +193,22 @@ def fit_text(table: TextModelTable, strength: float, start: Floats | None = None
         level=fitted,
         named=dict(zip(NAMES, (named * NAMED_SCALE).tolist(), strict=True)),
         words=words / sqrt(strength),
-        rarity=table.telling,
+        rarity=table.rarities,
         known=table.known,
-        worth=table.worth,
+        price_correction=table.price_correction,
     )
     return model, beta
 
 
 def prior_text() -> TextModel:
-    """The model before any question was seen: the long-run level, whatever is asked."""
+    """Return the model before any data: the long-run level for every question."""
     none, grid = np.zeros(2 * BUCKETS), np.array([], np.int64)
     level = DriftingLevel(long_run=LONG_RUN, source={}, grid=grid, drift=np.array([]), drift_of={})
-    return TextModel(level=level, named={}, words=none, rarity=none, known=grid, worth=PriceCorrection())
+    return TextModel(level=level, named={}, words=none, rarity=none, known=grid, price_correction=PriceCorrection())
 
 
 def _blocks(table: TextModelTable, strength: float, levels: DriftBasis, sources: Strings) -> list[Any]:
-    """Sparse columns: words, named, level, source, drift, drift of each source; scaled to unit prior variance."""
+    """Return sparse columns (words, named, level, source, drift, drift by source), scaled to unit prior variance."""
     from scipy.sparse import csr_matrix
 
     n, steps = len(table), len(levels.grid)
@@ -227,47 +227,46 @@ def _blocks(table: TextModelTable, strength: float, levels: DriftBasis, sources:
     ]
 
 
-# Learning the outside view from the questions known on a day, and from nothing later.
+# Fitting the outside view on the questions known on a day.
 
 STRENGTHS = (1.0, 3.0, 10.0)
 """Candidates for the precision of the words' coefficients."""
 USUAL = 3.0
 """The precision used if the past is too short to choose."""
 ENOUGH = 200
-"""Minimum number of training rows before an origin for choosing by it."""
+"""Minimum number of training rows before an origin at which strengths are compared."""
 
 
 def fit_outside(bank: PastQuestions, as_of: AsOf, *, strength: float | None = None) -> OutsideModel:
     """Fit the outside view on what was known of `bank` before the day of the cutoff.
 
     The text model learns from market questions, the table of rates from data-set questions. Unless `strength` is given,
-    how far the words are trusted is chosen within that past: fitted before two earlier rounds, judged on the new
-    questions asked after.
+    it is chosen within that past: models are fitted before two earlier rounds and compared on the new questions after.
     """
     day = as_of.at.date()
     past = bank.before(day)
     markets = past.take(past.kind == "market")
     if not len(markets):
         return _assemble(past, markets, prior_text(), day, 0.0, {})
-    tried: dict[float, float] = {} if strength is not None else _tried(markets, day)
-    chosen = strength if strength is not None else min(tried, key=lambda s: (tried[s], s), default=USUAL)
+    losses: dict[float, float] = {} if strength is not None else _tried(markets, day)
+    chosen = strength if strength is not None else min(losses, key=lambda s: (losses[s], s), default=USUAL)
     table = table_of(markets, day)
     text = fit_text(table, chosen)[0] if len(table) else prior_text()
-    return _assemble(past, markets, text, day, chosen, {f"{s:g}": loss for s, loss in tried.items()})
+    return _assemble(past, markets, text, day, chosen, {f"{s:g}": loss for s, loss in losses.items()})
 
 
 def asking_hash(asking: str) -> int:
-    """The first eight bytes of an asking's SHA-256: enough to recognise it, not to read it."""
+    """Return the first eight bytes of an asking's SHA-256, which identify it without revealing it."""
     return int.from_bytes(hashlib.sha256(asking.encode()).digest()[:8], "big")
 
 
 def _tried(markets: PastQuestions, day: date) -> dict[float, float]:
-    """Validation loss by strength over two origins; empty if no origin has enough data before and after it."""
+    """Return the validation loss by strength over two origins; empty if no origin has enough data."""
     rounds = np.unique(markets.due)
     if len(rounds) < 5:
         return {}
     whole = table_of(markets, day)
-    later = markets.take(whole.lessons.row)
+    later = markets.take(whole.targets.row)
     losses: dict[float, list[float]] = {}
     for origin, end in ((rounds[-4], rounds[-2]), (rounds[-2], np.datetime64(day, "D"))):
         early = markets.before(origin.item())
@@ -275,14 +274,14 @@ def _tried(markets: PastQuestions, day: date) -> dict[float, float]:
         rows = np.flatnonzero((later.due >= origin) & (later.due < end) & ~np.isin(later.id, early.id))
         if len(table) < ENOUGH or not len(rows):
             continue
-        new, seen, target = later.take(rows), [whole.lessons.seen[i] for i in rows], whole.lessons.target[rows]
+        new, seen, target = later.take(rows), [whole.targets.seen[i] for i in rows], whole.targets.target[rows]
         days: list[date] = new.due.astype("M8[D]").tolist()
         start: Floats | None = None
         for strength in sorted(STRENGTHS, reverse=True):
             model, start = fit_text(table, strength, start)
             z = [model.log_odds(s, str(name), due) for s, name, due in zip(seen, new.source, days, strict=True)]
             losses.setdefault(strength, []).append(float(np.mean((sigmoid(z) - target) ** 2)))
-    return {s: float(np.mean(found)) for s, found in losses.items()}
+    return {s: float(np.mean(values)) for s, values in losses.items()}
 
 
 def _assemble(
@@ -304,6 +303,6 @@ def _assemble(
         strength=strength,
         tried=tried,
     )
-    learnt = past.take(~np.isnan(past.outcome) | ~np.isnan(past.price))
-    hashes = frozenset(asking_hash(str(asking)) for asking in np.unique(learnt.askings))
+    used = past.take(~np.isnan(past.outcome) | ~np.isnan(past.price))
+    hashes = frozenset(asking_hash(str(asking)) for asking in np.unique(used.askings))
     return OutsideModel(text=text, rates=rate_table(past), record=record, askings=hashes)

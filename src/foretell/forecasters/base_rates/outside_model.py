@@ -1,4 +1,4 @@
-"""The fitted values of the outside view: a drifting level, and what wording and horizon add to it."""
+"""The fitted values of the outside view: a drifting level, and the effects of wording and horizon."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,21 +29,21 @@ from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_
 from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints
 
-# What past questions teach, free of the bias that early answers are mostly yes.
+# Training targets, without the bias that early answers are mostly yes.
 #
-# A yes is known on the day it happens, a no only at the deadline. Whoever counts the questions known so far counts too
-# many yeses. So an outcome counts only once its deadline is over. Until then the crowd's price speaks for the question,
-# corrected by what past prices were worth; without a price, the question counts as "did it come true up to now?", with
-# the time elapsed as its horizon.
+# A yes is known on the day it happens, a no only at the deadline, so the questions known so far have too many yeses.
+# Therefore an outcome counts only once its deadline is over. Until then the target is the market price, corrected by
+# the outcomes of past prices. Without a price, it is whether the question came true up to now, with the elapsed time as
+# its horizon.
 
 EDGE = 0.005
 PRIOR_SD = (0.3, 0.2)
-"""Prior standard deviations of the shift and the slope: how far off prices are believed to be beforehand."""
+"""Prior standard deviations of the shift and the slope of the price correction."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceCorrection:
-    """Corrects prices by what they proved to be worth: σ(shift + slope · logit price)."""
+    """Corrects prices by past outcomes: σ(shift + slope · logit price)."""
 
     shift: float = 0.0
     slope: float = 1.0
@@ -55,7 +55,7 @@ class PriceCorrection:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingTargets:
-    """One row per past question that there is something to learn from."""
+    """One row per past question that can be used for training."""
 
     row: Bools
     """Mask of these rows among the past questions."""
@@ -65,7 +65,7 @@ class TrainingTargets:
 
 
 def fit_price_correction(price: Floats, outcome: Floats, weight: Floats) -> PriceCorrection:
-    """Fit shift and slope of outcomes on prices, with a normal prior around taking prices as they are.
+    """Fit shift and slope of outcomes on prices, with a normal prior around no correction.
 
     >>> outcomes = (np.arange(200) % 10 < 2) * 1.0
     >>> fit_price_correction(np.full(200, 0.3), outcomes, np.ones(200)).of(np.array([0.3])).round(2)
@@ -82,37 +82,39 @@ def fit_price_correction(price: Floats, outcome: Floats, weight: Floats) -> Pric
     return PriceCorrection(shift=shift, slope=slope)
 
 
-def lessons(
+def training_targets(
     past: PastQuestions, rows: Sequence[TextFeatures], share: Floats, day: date
 ) -> tuple[TrainingTargets, PriceCorrection]:
-    """What can be learnt on `day` from questions known by then (see `PastQuestions.before`), weighted by `share`."""
+    """Return what can be learnt on `day` from questions known by then (`PastQuestions.before`), weighted by `share`."""
     age = (np.datetime64(day, "D") - past.due).astype(np.int64).astype(np.float64)
     days = np.array([np.nan if s.days is None else s.days for s in rows])
     known, priced = ~np.isnan(past.outcome), ~np.isnan(past.price)
     over = known & (days < age)
     both = over & priced
-    worth = fit_price_correction(past.price[both], past.outcome[both], share[both]) if both.any() else PriceCorrection()
-    price = worth.of(np.where(priced, past.price, 0.5))
+    correction = (
+        fit_price_correction(past.price[both], past.outcome[both], share[both]) if both.any() else PriceCorrection()
+    )
+    price = correction.of(np.where(priced, past.price, 0.5))
     outcome = np.where(known, past.outcome, 0.0)
     target = np.where(both, (outcome + price) / 2, np.where(over, outcome, price))
     weight = np.where(both, 2.0, 1.0) * share
-    # No price and no deadline: its outcome is all there is. No price and a deadline ahead: so far, yes or no.
-    loose = ~priced & ~over & known & np.isnan(days)
-    target = np.where(loose, outcome, target)
+    # No price and no deadline: use the outcome. No price and a deadline ahead: use what is known so far.
+    undated = ~priced & ~over & known & np.isnan(days)
+    target = np.where(undated, outcome, target)
     course = np.array([s.course for s in rows], str)
-    sofar = ~priced & (days >= age) & np.isin(course, ("by", "still"))
-    target = np.where(sofar, np.where(known, outcome, (course == "still") * 1.0), target)
-    kept = priced | over | loose | sofar
-    elapsed = [replace(s, days=max(1.0, float(a))) if f else s for s, a, f in zip(rows, age, sofar, strict=True)]
-    chosen = [s for s, keep in zip(elapsed, kept, strict=True) if keep]
-    return TrainingTargets(row=kept, seen=chosen, target=target[kept], weight=weight[kept]), worth
+    so_far = ~priced & (days >= age) & np.isin(course, ("by", "still"))
+    target = np.where(so_far, np.where(known, outcome, (course == "still") * 1.0), target)
+    used = priced | over | undated | so_far
+    elapsed = [replace(s, days=max(1.0, float(a))) if f else s for s, a, f in zip(rows, age, so_far, strict=True)]
+    features = [s for s, keep in zip(elapsed, used, strict=True) if keep]
+    return TrainingTargets(row=used, seen=features, target=target[used], weight=weight[used]), correction
 
 
-# How the general level of answers drifts: a slow random walk that is pulled back to its long-run mean.
+# The drift of the general level of answers: a slow random walk that reverts to its long-run mean.
 #
-# The kind of question that gets asked changes from month to month, and with it the share that comes true. The level of
-# day t is a Gaussian process with covariance v·exp(−|t − t'| / m) (Ornstein & Uhlenbeck 1930): near days share it, days
-# far from all data fall back to the mean.
+# The kinds of questions asked change from month to month, and with them the share that comes true. The level of day t
+# is a Gaussian process with covariance v·exp(−|t − t'| / m) (Ornstein & Uhlenbeck 1930): near days have similar levels,
+# and days far from all data have the mean.
 
 STEP = 14
 """Number of days that share one level."""
@@ -129,24 +131,24 @@ class DriftBasis:
     root: Floats
 
     def weights(self, normals: Floats) -> Floats:
-        """The weights that turn covariances with the grid into a level: K⁻¹·levels, for v = 1."""
+        """Return the weights that turn covariances with the grid into a level: K⁻¹·levels, for v = 1."""
         return np.asarray(np.linalg.solve(self.root.T, normals), np.float64)
 
 
 def on_grid(days: npt.NDArray[np.datetime64]) -> Ints:
-    """The middle of the grid interval that each day falls into, in days since 1970."""
+    """Return the middle of each day's grid interval, in days since 1970."""
     return days.astype("M8[D]").astype(np.int64) // STEP * STEP + STEP // 2
 
 
 def basis(days: Ints) -> DriftBasis:
     """The basis for levels on the given days of the grid."""
     grid = np.unique(days)
-    # A trace on the diagonal keeps the root of near-equal days stable.
-    root = np.linalg.cholesky(likeness(grid, grid) + 1e-9 * np.eye(len(grid)))
+    # A small value on the diagonal keeps the Cholesky root numerically stable.
+    root = np.linalg.cholesky(similarity(grid, grid) + 1e-9 * np.eye(len(grid)))
     return DriftBasis(grid=grid, root=np.asarray(root, np.float64))
 
 
-def likeness(days: Ints, grid: Ints) -> Floats:
+def similarity(days: Ints, grid: Ints) -> Floats:
     """exp(−|t − t'| / MEMORY) of every day with every grid day."""
     return np.exp(-np.abs(days[:, None] - grid[None, :]) / MEMORY)
 
@@ -155,12 +157,12 @@ def likeness(days: Ints, grid: Ints) -> Floats:
 
 STRENGTH = 10.0
 CORRELATION = 0.1
-"""Correlation ρ of one day's outcomes: m of them are worth m / (1 + (m − 1)·ρ). Both values are as in `BaseRates`."""
+"""Correlation ρ of one day's outcomes: m of them count as m / (1 + (m − 1)·ρ). Both values are as in `BaseRates`."""
 SIZED = frozenset({("acled", "increase")})
-"""Templates for which the last value decides: a count that was zero all year hardly ever rises."""
+"""Templates with classes by last value: a count that was zero all year hardly ever rises."""
 
 SEVERAL = 5
-"""Minimum number of questions in a round for all zeros not to be chance."""
+"""Minimum number of questions in a round for all zeros to mean missing values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,12 +177,12 @@ class RateClass:
     @property
     def levels(self) -> tuple[str, ...]:
         """Names from the widest class to the narrowest, such as acled, acled/increase, acled/increase/zero."""
-        found = [self.source, f"{self.source}/{self.subtype}"]
+        names = [self.source, f"{self.source}/{self.subtype}"]
         if (self.source, self.subtype) in SIZED and self.size is not None:
-            found.append(f"{found[-1]}/{'zero' if self.size == 0 else 'below one' if self.size < 1 else 'more'}")
+            names.append(f"{names[-1]}/{'zero' if self.size == 0 else 'below one' if self.size < 1 else 'more'}")
         if self.days is not None:
-            found.append(f"{found[-1]}/{int(np.searchsorted(HORIZON_EDGES, self.days))}")
-        return tuple(found)
+            names.append(f"{names[-1]}/{int(np.searchsorted(HORIZON_EDGES, self.days))}")
+        return tuple(names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +192,7 @@ class RateTable:
     counts: Mapping[str, tuple[float, float]]
 
     def rate(self, kind: RateClass) -> float | None:
-        """The rate of a class, each shrunk to the wider one and the widest to one half; None for an unseen source."""
+        """Return the rate of a class, each shrunk to the wider one and the widest to one half; None if unseen."""
         return shrunk_rate(self.counts, kind.levels, STRENGTH)
 
     def outcomes_counted(self, kind: RateClass) -> float:
@@ -200,26 +202,26 @@ class RateTable:
 
 def rate_table(past: PastQuestions) -> RateTable:
     """Build the table from all known data-set outcomes."""
-    chosen = past.take((past.kind == "dataset") & ~np.isnan(past.outcome))
-    size, rows = trusted_sizes(chosen), dict[str, list[int]]()
-    span = (chosen.resolves - chosen.due).astype(np.float64)
-    for row, days in enumerate(np.where(np.isnat(chosen.resolves), np.nan, span)):
+    resolved = past.take((past.kind == "dataset") & ~np.isnan(past.outcome))
+    size, rows = trusted_sizes(resolved), dict[str, list[int]]()
+    span = (resolved.resolves - resolved.due).astype(np.float64)
+    for row, days in enumerate(np.where(np.isnat(resolved.resolves), np.nan, span)):
         kind = RateClass(
-            source=str(chosen.source[row]),
-            subtype=str(chosen.subtype[row]),
+            source=str(resolved.source[row]),
+            subtype=str(resolved.subtype[row]),
             size=None if np.isnan(size[row]) else float(size[row]),
             days=None if np.isnan(days) else float(days),
         )
         for level in kind.levels:
             rows.setdefault(level, []).append(row)
     counts = {
-        level: effective_counts(chosen.outcome[at], chosen.known_on[at], CORRELATION) for level, at in rows.items()
+        level: effective_counts(resolved.outcome[at], resolved.known_on[at], CORRELATION) for level, at in rows.items()
     }
     return RateTable(counts=counts)
 
 
 def trusted_sizes(past: PastQuestions) -> Floats:
-    """The last values; NaN for rounds in which a template has only zeros, because there they were missing."""
+    """Return the last values; NaN for rounds in which a template has only zeros, which mean missing values."""
     size = past.size.copy()
     for source, subtype in SIZED:
         of_template = (past.source == source) & (past.subtype == subtype)
@@ -230,7 +232,7 @@ def trusted_sizes(past: PastQuestions) -> Floats:
     return size
 
 
-UNSEEN = "words it never saw"
+UNSEEN = "words not seen in training"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -242,13 +244,13 @@ class DriftingLevel:
     """What each source adds; unknown sources add nothing."""
     grid: Ints
     drift: Floats
-    """Weights of the likeness to the grid's days; see `DriftBasis`."""
+    """Weights of the similarity to the grid's days; see `DriftBasis`."""
     drift_of: Mapping[str, Floats]
     """The same weights for the drift of each source alone."""
 
     def at(self, source: str, day: date) -> float:
-        """The level of a source on a day; far from all data it falls back to the long run."""
-        near = likeness(np.array([np.datetime64(day, "D").astype(np.int64)]), self.grid)[0]
+        """Return the level of a source on a day; far from all data it is the long-run level."""
+        near = similarity(np.array([np.datetime64(day, "D").astype(np.int64)]), self.grid)[0]
         own = self.drift_of.get(source)
         drifted = float((near * self.drift).sum()) + (0.0 if own is None else float((near * own).sum()))
         return self.long_run + self.source.get(source, 0.0) + drifted
@@ -256,7 +258,7 @@ class DriftingLevel:
 
 @dataclass(frozen=True, kw_only=True)
 class LogOddsPart:
-    """One reason for a probability: its name, and the log-odds it adds."""
+    """One part of a probability: its name, and the log-odds it adds."""
 
     name: str
     log_odds: float
@@ -271,17 +273,17 @@ class TextModel:
     words: Floats
     rarity: Floats
     known: Ints
-    """Marks of all grams it was fitted on, ascending; only these are given as reasons."""
-    worth: PriceCorrection
+    """Marks of all grams in the training data, ascending; only these are named as reasons."""
+    price_correction: PriceCorrection
 
     def parts(self, seen: TextFeatures, source: str, day: date) -> tuple[LogOddsPart, ...]:
-        """All parts of the log-odds: the level, then named columns, then words, the strongest first."""
-        found = [LogOddsPart(name="level", log_odds=self.level.at(source, day))]
+        """Return all parts of the log-odds: the level, then named columns, then words, the strongest first."""
+        parts = [LogOddsPart(name="level", log_odds=self.level.at(source, day))]
         for name, value in zip(NAMES, seen.named.tolist(), strict=True):
             added = value * self.named.get(name, 0.0)
             if added:
-                found.append(LogOddsPart(name=name, log_odds=added))
-        return (*found, *self._worded(seen))
+                parts.append(LogOddsPart(name=name, log_odds=added))
+        return (*parts, *self._word_parts(seen))
 
     def log_odds(self, seen: TextFeatures, source: str, day: date) -> float:
         """The sum of all parts."""
@@ -291,7 +293,7 @@ class TextModel:
         return self.level.at(source, day) + float((seen.named * coefficients).sum()) + worded
 
     def familiar(self, text: str) -> float:
-        """The share of a text's words that the model was fitted on; 0 for a text without words.
+        """Return the share of a text's words that are in the training data; 0 for a text without words.
 
         >>> shipped_model().text.familiar("Will Ada win the election?") > 0.5, shipped_model().text.familiar("asdf")
         (True, 0.0)
@@ -299,8 +301,8 @@ class TextModel:
         words = [mark(0, word) for word in set(tokens(text))]
         return float(np.isin(words, self.known).mean()) if words else 0.0
 
-    def _worded(self, seen: TextFeatures) -> list[LogOddsPart]:
-        """The parts of the words. Grams that share a bucket count once; unseen ones are not named as reasons."""
+    def _word_parts(self, seen: TextFeatures) -> list[LogOddsPart]:
+        """Return the parts of the words. Grams that share a bucket count once; unseen ones are not named."""
         ids = buckets(seen.reading.text)
         added = gram_values(one_text(ids), self.rarity) * self.words[ids]
         owner: dict[int, str] = {}
@@ -313,18 +315,18 @@ class TextModel:
         for number, value in zip(ids.tolist(), added.tolist(), strict=True):
             name = owner.get(number, UNSEEN)
             total[name] = total.get(name, 0.0) + value
-        found = [LogOddsPart(name=name, log_odds=value) for name, value in total.items() if value]
-        return sorted(found, key=lambda part: -abs(part.log_odds))
+        odds_parts = [LogOddsPart(name=name, log_odds=value) for name, value in total.items() if value]
+        return sorted(odds_parts, key=lambda part: -abs(part.log_odds))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutsideModelRecord:
-    """What a model was fitted on."""
+    """A description of a model's training data."""
 
     as_of: date
-    """The cutoff: outcomes and prices of this day and later were not seen."""
+    """The cutoff: outcomes and prices of this day and later were not used."""
     last_known: date | None = None
-    """The last day on which an outcome or a price it learnt from became known."""
+    """The last day on which an outcome or a price in the training data became known."""
     first_due: date | None = None
     last_due: date | None = None
     askings: int = 0
@@ -337,21 +339,21 @@ class OutsideModelRecord:
     strength: float = 0.0
     """Precision of the words' coefficients."""
     tried: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Validation loss by strength, all within the past; empty if there was too little to try."""
+    """Validation loss by strength; empty if there was too little data to compare."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OutsideModel:
-    """Text model, rates of data-set questions, and the record of what they were learnt from."""
+    """Text model, rates of data-set questions, and the record of their training data."""
 
     text: TextModel
     rates: RateTable
     record: OutsideModelRecord
     askings: frozenset[int] = frozenset()
-    """Hashes of question@due of everything it learnt from."""
+    """Hashes of question@due of all training questions."""
 
 
-# The model that comes with the package: a file of numbers and a report on what they were learnt from.
+# The model that comes with the package: a file of numbers and a report on its training data.
 
 NUMBERS, REPORT = "numbers.npz", "training.json"
 FORMAT = 1
@@ -366,7 +368,7 @@ def shipped_model() -> OutsideModel:
 
 
 def to_files(model: OutsideModel, scores: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
-    """Serialise a model to numbers and a report. They hold no text and no id: askings are hashed, words are buckets."""
+    """Serialise a model to numbers and a report, without texts or ids: askings are hashed, words are buckets."""
     level, used = model.text.level, np.flatnonzero(model.text.words)
     names = sorted(level.drift_of)
     buffer = BytesIO()
@@ -388,7 +390,7 @@ def to_files(model: OutsideModel, scores: dict[str, Any]) -> tuple[bytes, dict[s
         "format": FORMAT,
         "record": record,
         "scores": scores,
-        "worth of prices": asdict(model.text.worth),
+        "worth of prices": asdict(model.text.price_correction),
         "level": {"long run": level.long_run, "source": dict(level.source), "drifting": names},
         "named": dict(model.text.named),
         "rates": {name: list(counts) for name, counts in sorted(model.rates.counts.items())},
@@ -405,13 +407,13 @@ def from_files(numbers: bytes, report: dict[str, Any]) -> OutsideModel:
     rarity = data["rarity"].astype(np.float64)
     words: Floats = np.zeros(len(rarity))
     words[data["used"]] = data["words"]
-    written = report["level"]
+    level_report = report["level"]
     level = DriftingLevel(
-        long_run=written["long run"],
-        source=written["source"],
+        long_run=level_report["long run"],
+        source=level_report["source"],
         grid=data["grid"].astype(np.int64),
         drift=data["drift"].astype(np.float64),
-        drift_of=dict(zip(written["drifting"], data["drift_of"].astype(np.float64), strict=True)),
+        drift_of=dict(zip(level_report["drifting"], data["drift_of"].astype(np.float64), strict=True)),
     )
     text = TextModel(
         level=level,
@@ -419,10 +421,10 @@ def from_files(numbers: bytes, report: dict[str, Any]) -> OutsideModel:
         words=words,
         rarity=rarity,
         known=np.cumsum(data["known"]),
-        worth=PriceCorrection(**report["worth of prices"]),
+        price_correction=PriceCorrection(**report["worth of prices"]),
     )
     rates = RateTable(counts={name: (yes, n) for name, (yes, n) in report["rates"].items()})
     days = ("as_of", "last_known", "first_due", "last_due")
-    read = {name: date.fromisoformat(day) if (day := report["record"][name]) else None for name in days}
-    record = OutsideModelRecord(**report["record"] | read)
+    dates = {name: date.fromisoformat(day) if (day := report["record"][name]) else None for name in days}
+    record = OutsideModelRecord(**report["record"] | dates)
     return OutsideModel(text=text, rates=rates, record=record, askings=frozenset(data["askings"].tolist()))

@@ -1,13 +1,16 @@
-"""The past: questions asked before, with the outcomes that were known on a day.
+"""The past: earlier questions, with the outcomes that were known on a day.
 
-`Past` is the one value from which base rates, the outside view, the stack and calibration learn. It is made once from
-questions and answers; every table that one of them needs is computed from it on first use.
+Base rates, the outside view, `model_free` and calibration all learn from `Past`. It is made once from questions and
+answers, and tables are computed from it on first use.
 """
 
+import json
+import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from functools import cached_property
+from math import isnan
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PastQuestions:
-    """One entry per target of every asking. Unresolved ones are included: they tell what has not happened yet."""
+    """One entry per target of every asking, including unresolved ones."""
 
     id: Strings
     text: Texts
@@ -42,7 +45,7 @@ class PastQuestions:
     resolves: Days
     """The day it is to be decided, as far as was known then; NaT if unknown."""
     price: Floats
-    """The crowd's probability when it was asked; NaN if there is none."""
+    """The market probability when it was asked; NaN if there is none."""
     price_on: Days
     size: Floats
     """The last known value of the quantity in question; NaN if there is none."""
@@ -72,17 +75,28 @@ class PastQuestions:
         return PastQuestions(**{field.name: getattr(self, field.name)[which] for field in fields(self)})
 
     def before(self, day: date) -> "PastQuestions":
-        """What somebody asking on that day could know: earlier askings, without later outcomes and prices."""
+        """Return what was known on that day: earlier askings, without later outcomes and prices."""
         now = np.datetime64(day, "D")
-        asked = self.take(self.due < now)
-        late, unseen = ~(asked.known_on < now), ~(asked.price_on < now)
+        earlier = self.take(self.due < now)
+        unresolved, unpriced = ~(earlier.known_on < now), ~(earlier.price_on < now)
         return replace(
-            asked,
-            outcome=np.where(late, np.nan, asked.outcome),
-            known_on=np.where(late, NEVER, asked.known_on),
-            price=np.where(unseen, np.nan, asked.price),
-            price_on=np.where(unseen, NEVER, asked.price_on),
+            earlier,
+            outcome=np.where(unresolved, np.nan, earlier.outcome),
+            known_on=np.where(unresolved, NEVER, earlier.known_on),
+            price=np.where(unpriced, np.nan, earlier.price),
+            price_on=np.where(unpriced, NEVER, earlier.price_on),
         )
+
+    def to_bytes(self) -> bytes:
+        """Return the table as compressed JSON, which `from_bytes` reads."""
+        columns = {name: _as_json(getattr(self, name), kind) for name, kind in _TABLE_TYPES.items()}
+        return zlib.compress(json.dumps(columns, ensure_ascii=False, separators=(",", ":")).encode())
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> "PastQuestions":
+        """Read a table that `to_bytes` wrote."""
+        columns = json.loads(zlib.decompress(body))
+        return cls(**{name: _from_json(columns[name], kind) for name, kind in _TABLE_TYPES.items()})
 
     @cached_property
     def readings(self) -> tuple[QuestionWording, ...]:
@@ -124,7 +138,7 @@ class PastTarget:
 
 
 def question_text(question: Question, target: Target) -> str:
-    """The text of a target: its own sentence if a data set has one, else the question and the option meant."""
+    """Return the text of a target: its own sentence in a data set, else the question and the option."""
     text = question.text.split("\n\n")[0]
     if question.kind == "dataset":
         return target.label or text
@@ -133,16 +147,14 @@ def question_text(question: Question, target: Target) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """Questions asked before, and their known outcomes.
+    """Earlier questions, and their known outcomes.
 
-    `before(day)` gives what somebody asking on that day could know. The past in a forecaster's context is cut in this
-    way; a forecaster that cuts it itself, because it compares several days, uses `whole`.
+    `before(day)` returns what was known on that day. The past in a forecaster's context is limited in this way; a
+    forecaster that compares several days uses `whole`.
     """
 
     questions: tuple[Question, ...] = ()
     answers: tuple[PastAnswer, ...] = ()
-    recorded_rates: Rates | None = None
-    """Base rates to use instead of those counted from the answers, such as the ones stored with a run."""
     day: date | None = None
     """Only what was known before this day is shown; None shows everything."""
     _shared: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any], repr=False, compare=False)
@@ -154,7 +166,7 @@ class Past:
 
     @classmethod
     def of_table(cls, table: PastQuestions) -> "Past":
-        """Make a past from a table of past questions alone, for code that only reads the table."""
+        """Make a past from a table of past questions, for code that reads the table and the base rates."""
         past = cls()
         past._shared["table"] = table
         return past
@@ -164,7 +176,7 @@ class Past:
         return bool(self.questions) or ("table" in self._shared and len(self._table) > 0)
 
     def before(self, day: date) -> "Past":
-        """What somebody asking on that day could know. Computed values are shared."""
+        """Return what was known on that day. Computed values are shared."""
         return replace(self, day=day if self.day is None else min(day, self.day))
 
     @property
@@ -173,7 +185,7 @@ class Past:
         return replace(self, day=None)
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The result of `make`, computed once for this past and all its cuts; put the day in the key if it matters."""
+        """Return the result of `make`, computed once for this past and all its cuts; the key may include a day."""
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]
@@ -181,8 +193,8 @@ class Past:
     @property
     def resolved(self) -> tuple[PastTarget, ...]:
         """Every target whose outcome is known, in the order of the answers."""
-        found = self.cached("resolved", self._join)
-        return found if self.day is None else tuple(one for one in found if one.known_on < self.day)
+        cached = self.cached("resolved", self._join)
+        return cached if self.day is None else tuple(target for target in cached if target.known_on < self.day)
 
     @property
     def table(self) -> PastQuestions:
@@ -191,16 +203,17 @@ class Past:
 
     @property
     def rates(self) -> Rates | None:
-        """Base rates, where each question sees only what was known before its date; None if nothing is resolved.
+        """Base rates from what was known before each question's date; None if nothing is resolved.
 
         Answers count at the horizon from the asking to the day on which they became known.
         """
-        if self.recorded_rates is not None:
-            return self.recorded_rates
-        return self.cached("rates", lambda: BaseRates(past=found) if len(found := self._answer_outcomes()) else None)
+        return self.cached(
+            "rates",
+            lambda: BaseRates(past=outcomes) if len(outcomes := self._answer_outcomes()) else None,
+        )
 
     def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
-        """The base rate of a target; None if nothing like it was resolved."""
+        """Return the base rate of a target; None if nothing similar was resolved."""
         return None if self.rates is None else self.rates.rate(question, target, as_of)
 
     def cases(self, question: Question, as_of: AsOf) -> int:
@@ -210,15 +223,17 @@ class Past:
     @property
     def outcomes(self) -> PastOutcomes:
         """The resolved targets as columns, at the horizons that the questions name."""
-        return _outcomes((one.known_on, one.question, one.horizon, one.outcome) for one in self.resolved)
+        return _outcomes((target.known_on, target.question, target.horizon, target.outcome) for target in self.resolved)
 
     def _answer_outcomes(self) -> PastOutcomes:
         """The answers as columns, at the horizon from the asking to the day on which each became known."""
-        pairs = ((self._by_asking.get((one.question_id, one.due)), one) for one in self.answers)
-        return _outcomes(
-            (one.known_on, question, (one.known_on - question.due.date()).days, one.outcome)
-            for question, one in pairs
-            if question is not None
+        known = self._table.take(~np.isnan(self._table.outcome))
+        return PastOutcomes(
+            known_on=known.known_on,
+            source=known.source,
+            subtype=known.subtype,
+            horizon_days=(known.known_on - known.due).astype(np.int64),
+            outcome=known.outcome,
         )
 
     @property
@@ -230,18 +245,18 @@ class Past:
         return self.cached("table", self._make_table)
 
     def _join(self) -> tuple[PastTarget, ...]:
-        found: list[PastTarget] = []
+        past_targets: list[PastTarget] = []
         for answer in self.answers:
             question = self._by_asking.get((answer.question_id, answer.due))
             target = next((t for t in question.targets if t.id == answer.target_id), None) if question else None
             if question is not None and target is not None:
-                found.append(
+                past_targets.append(
                     PastTarget(question=question, target=target, outcome=answer.outcome, known_on=answer.known_on)
                 )
-        return tuple(found)
+        return tuple(past_targets)
 
     def _make_table(self) -> PastQuestions:
-        answers = {(one.question_id, one.due, one.target_id): one for one in self.answers}
+        answers = {(known.question_id, known.due, known.target_id): known for known in self.answers}
         rows: list[tuple[Any, ...]] = []
         for question in self.questions:
             for target in question.targets:
@@ -275,6 +290,19 @@ _TABLE_TYPES = {
     **{"due": "M8[D]", "resolves": "M8[D]", "price_on": "M8[D]", "price": "f8", "size": "f8"},
     **{"known_on": "M8[D]", "outcome": "f8"},
 }
+
+
+def _as_json(column: npt.NDArray[Any], kind: str) -> list[Any]:
+    """Return a column with None for NaN and for a missing day."""
+    if kind == "M8[D]":
+        return [None if np.isnat(day) else str(day) for day in column]
+    return [None if isinstance(value, float) and isnan(value) else value for value in column.tolist()]
+
+
+def _from_json(values: list[Any], kind: str) -> npt.NDArray[Any]:
+    if kind == "f8":
+        return np.array([np.nan if value is None else value for value in values], kind)
+    return np.array(values, kind)
 
 
 def _outcomes(rows: Iterable[tuple[date, Question, int, int]]) -> PastOutcomes:

@@ -1,4 +1,4 @@
-"""Base rates: how often questions of a kind came true before, from past outcomes and none from the future."""
+"""Base rates: how often questions of a kind came true before, from outcomes known at the cutoff."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,20 +28,20 @@ PAPER_RATES: Mapping[tuple[str, str], float] = {
     ("yfinance", ""): 0.58,
     ("dbnomics", ""): 0.56,
 }
-"""Base rates by source and subtype as rounded in BLF 2026, Table 7; they saw later outcomes."""
+"""Base rates by source and subtype as rounded in BLF 2026, Table 7; they include later outcomes."""
 
 
 class Rates(Protocol):
-    """Provides how often targets like a given one came true."""
+    """Provides how often targets similar to a given one came true."""
 
     def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
-        """The base rate as of a cutoff; None if nothing like the target was seen."""
+        """Return the base rate as of a cutoff; None if there are no similar targets."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class FixedRates:
-    """Rates from a table by (source, subtype); an empty subtype stands for any."""
+    """Rates from a table by (source, subtype); an empty subtype matches any."""
 
     table: Mapping[tuple[str, str], float]
 
@@ -51,7 +51,7 @@ class FixedRates:
                 raise ValueError(f"rate of {key} is {rate}, not in [0, 1]")
 
     def rate(self, question: Question, target: Target, as_of: AsOf) -> float | None:
-        """The table's rate for the question's source and subtype, whatever the date."""
+        """Return the table's rate for the question's source and subtype, for any date."""
         exact = self.table.get((question.source, question.subtype))
         return exact if exact is not None else self.table.get((question.source, ""))
 
@@ -83,16 +83,16 @@ class PastOutcomes:
         subtype = np.char.add(np.char.add(source, "/"), self.subtype.astype(str))
         term = np.searchsorted(HORIZON_EDGES, self.horizon_days).astype(str)
         keys = (source, subtype, np.char.add(np.char.add(subtype, "/"), term))
-        found = (np.unique(level, return_inverse=True) for level in keys)
-        return tuple((names.tolist(), codes.astype(np.int64)) for names, codes in found)
+        unique = (np.unique(level, return_inverse=True) for level in keys)
+        return tuple((names.tolist(), codes.astype(np.int64)) for names, codes in unique)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BaseRates:
     """Rates by source, subtype and horizon, each level shrunk to the one above it.
 
-    Only outcomes known before the cutoff's day count. Outcomes known on the same day depend on each other: with
-    `correlation` ρ between them, m of them are worth m / (1 + (m−1)·ρ).
+    Only outcomes known before the cutoff's day count. Outcomes known on the same day are correlated: with
+    `correlation` ρ between them, m of them count as m / (1 + (m−1)·ρ).
     """
 
     past: PastOutcomes
@@ -127,14 +127,14 @@ class BaseRates:
         table: dict[str, tuple[float, float]] = {}
         for names, codes in self.past.levels:
             code = codes[known]
-            for one in np.unique(code):
-                rows = code == one
-                table[names[one]] = effective_counts(outcome[rows], days[rows], self.correlation)
+            for level in np.unique(code):
+                rows = code == level
+                table[names[level]] = effective_counts(outcome[rows], days[rows], self.correlation)
         return table
 
 
 def shrunk_rate(table: RateCounts, levels: Sequence[str], strength: float) -> float | None:
-    """The rate at the narrowest level, each shrunk to the wider one; None if the widest was never seen.
+    """Return the rate at the narrowest level, each shrunk to the wider one; None if the widest has no outcomes.
 
     With k of n at a level and the rate r of the level above: (k + s·r) / (n + s), where s is `strength`; the top level
     is shrunk to one half (beta-binomial partial pooling).
@@ -149,12 +149,12 @@ def shrunk_rate(table: RateCounts, levels: Sequence[str], strength: float) -> fl
 
 
 def effective_counts(outcome: Floats, day: npt.NDArray[np.datetime64], correlation: float) -> tuple[float, float]:
-    """Counts of yes and of all, with each day's outcomes counted as their number of independent ones."""
-    worth = effective_weights(day, correlation)
-    return float(worth @ outcome), float(worth.sum())
+    """Return counts of yes and of all, with each day's outcomes counted as their number of independent ones."""
+    weights = effective_weights(day, correlation)
+    return float(weights @ outcome), float(weights.sum())
 
 
 def effective_weights(group: npt.NDArray[Any], correlation: float) -> Floats:
-    """The weight of each outcome within its group, such as its day: m of them are worth m / (1 + (m−1)·ρ)."""
+    """Return the weight of each outcome within its group, such as a day: m of them count as m / (1 + (m−1)·ρ)."""
     _, code, size = np.unique(group, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / (1.0 + (size - 1) * correlation), np.float64)[code]

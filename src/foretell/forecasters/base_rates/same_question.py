@@ -1,7 +1,7 @@
-"""Decides whether two questions ask the same: who or what, which number, until when, and in which direction.
+"""Decides whether two questions ask the same: about whom or what, which number, until when, and in which direction.
 
-Similarity of words alone is not enough. A market on another year, another threshold or another person reads almost the
-same and is worth nothing as an answer, so each of these is compared separately and one difference is enough.
+Similarity of words is not enough. A market on another year, threshold or person has almost the same words but does not
+answer the question, so each of these is compared separately, and one difference is enough.
 """
 
 import re
@@ -16,12 +16,12 @@ LONGEST = 600
 MANY_NAMES = 6
 """Number of differing names from which they are not listed."""
 SAME = 0.75
-"""Likeness from which a question without any other difference is the same one (benchmarks/reports/asking.md)."""
+"""Similarity from which a question without other differences counts as the same (benchmarks/reports/asking.md)."""
 RELATED = 0.4
-"""Likeness from which a question is worth showing beside the one asked."""
+"""Similarity from which a question is shown beside the one asked."""
 NEXT_DAY = timedelta(days=1)
 NEAR_DAYS = 3
-"""Days by which deadlines may differ: markets close a little before or after the day they ask about."""
+"""Days by which deadlines may differ, because markets close a little before or after the day they ask about."""
 NEAR_SHARE = 0.04
 """The same tolerance, as a share of the time that is left."""
 CLOSING_DAYS, CLOSING_SHARE = 16, 0.1
@@ -29,7 +29,7 @@ CLOSING_DAYS, CLOSING_SHARE = 16, 0.1
 SHARED_WORDS = 2
 """Number of words besides names that two questions must share before one of them may have an extra word."""
 HEAVY = 2.0
-"""Weight of a name in the likeness; other words have weight one."""
+"""Weight of a name in the similarity; other words have weight one."""
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -79,12 +79,12 @@ _DOWN = word_set(
     "decline shrink ≤ < ↓ less loses"
 )
 _DEEDS = word_set("cut cuts raise raises hike hikes lower lowers increase increases decrease decreases")
-"""Words of direction that are what the question is about, not only how a number is compared."""
+"""Words of direction that can be the subject of a question, not only compare a number."""
 _STAYS = word_set("remain remains stay stays still continue continues keep keeps retain retains survive")
 _ONE_WAY = word_set("invad attack acquir defeat beat nominat endors sue annex bomb buy pardon")
-"""Stems of actions of one party on another: the order of names in the sentence matters."""
+"""Stems of actions of one party on another, for which the order of names matters."""
 LIGHT = frozenset(["attempt", "offic", "full-scal", "pric", "valu"])
-"""Words without which a question would still be the same."""
+"""Words that do not change the meaning of a question."""
 _ORDINALS = {
     "second": 2.0, "third": 3.0, "fourth": 4.0, "fifth": 5.0, "runner-up": 2.0, "twice": 2.0, "two": 2.0, "three": 3.0,
     "four": 4.0, "five": 5.0, "six": 6.0, "ten": 10.0,
@@ -120,7 +120,7 @@ class QuestionSense:
     years: frozenset[int]
     """The years that its dates fall in."""
     days: frozenset[date]
-    """The last days of the dates it names, whatever they are for."""
+    """The last days of all dates it names."""
     up: bool
     down: bool
     negated: bool
@@ -131,10 +131,10 @@ class QuestionSense:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionLikeness:
+class QuestionSimilarity:
     """How similar two questions are, and how they differ."""
 
-    likeness: float
+    similarity: float
     """Similarity of what they are about, from 0 to 1; names count double."""
     differs: tuple[str, ...]
     """Descriptions of the differences that make it another question."""
@@ -142,29 +142,29 @@ class QuestionLikeness:
     @property
     def same(self) -> bool:
         """Whether both ask the same."""
-        return not self.differs and self.likeness >= SAME
+        return not self.differs and self.similarity >= SAME
 
     @property
     def related(self) -> bool:
-        """Whether the other question is worth showing."""
-        return self.likeness >= RELATED
+        """Whether the other question is similar enough to show."""
+        return self.similarity >= RELATED
 
 
 @lru_cache(maxsize=1 << 14)
 def sense(text: str, due: date, closes: date | None = None) -> QuestionSense:
     """Parse a text as of a day; `closes` is used if it names no date.
 
-    >>> found = sense("Will Bitcoin hit $150k by 31 December 2026?", date(2026, 11, 1))
-    >>> sorted(found.words), found.numbers, found.until.isoformat(), found.up
+    >>> parsed = sense("Will Bitcoin hit $150k by 31 December 2026?", date(2026, 11, 1))
+    >>> sorted(parsed.words), parsed.numbers, parsed.until.isoformat(), parsed.up
     (['bitcoin'], frozenset({150000.0}), '2026-12-31', True)
     """
-    text = _LONG.sub(lambda one: _SHORT[one[0].lower()], " ".join(text.split())[:LONGEST])
-    found = mentions(text, due)
-    last = deadline(found, due)
-    dated = masked(text, found).replace(MASK, " ")
+    text = _LONG.sub(lambda match: _SHORT[match[0].lower()], " ".join(text.split())[:LONGEST])
+    dates = mentions(text, due)
+    last = deadline(dates, due)
+    dated = masked(text, dates).replace(MASK, " ")
     plain = _NUMBER.sub(" ", dated)
     lowered = {word.lower().strip("’'-") for word in _WORD.findall(plain)}
-    # A year that only names a thing, "the 2026 World Cup", says less about the last day than the market's own closing.
+    # A year that is part of a name, as in "the 2026 World Cup", is a weaker deadline than the market's closing day.
     stated = last is not None and (last.timing != "none" or closes is None)
     names = _names(plain)
     return QuestionSense(
@@ -174,8 +174,8 @@ def sense(text: str, due: date, closes: date | None = None) -> QuestionSense:
         until=last.deadline if last is not None and stated else closes,
         stated=stated,
         standing=last is not None and last.timing == "at" and last.first == last.last,
-        years=frozenset(year for one in found for year in _years(one)),
-        days=frozenset(one.deadline for one in found),
+        years=frozenset(year for mention in dates for year in _years(mention)),
+        days=frozenset(mention.deadline for mention in dates),
         up=bool(lowered & _UP),
         down=bool(lowered & _DOWN),
         negated=bool(lowered & _NOT),
@@ -184,39 +184,39 @@ def sense(text: str, due: date, closes: date | None = None) -> QuestionSense:
     )
 
 
-def compare(asked: QuestionSense, other: QuestionSense, due: date) -> QuestionLikeness:
-    """How similar another question is to the one asked, and where they differ."""
+def compare(question: QuestionSense, other: QuestionSense, due: date) -> QuestionSimilarity:
+    """Return how similar another question is to the one asked, and how they differ."""
     differs: list[str] = []
-    if asked.numbers != other.numbers:
+    if question.numbers != other.numbers:
         theirs = ", ".join(f"{number:,.10g}" for number in sorted(other.numbers))
         differs.append(f"another number ({theirs})" if theirs else "it names no number")
-    if (date_problem := _other_date(asked, other, due)) is not None:
+    if (date_problem := _other_date(question, other, due)) is not None:
         differs.append(date_problem)
-    if asked.up != other.up and asked.down != other.down:
+    if question.up != other.up and question.down != other.down:
         differs.append("a different direction")
-    if asked.negated != other.negated:
+    if question.negated != other.negated:
         differs.append("one of the two is a negation")
-    elif asked.stays != other.stays and "quit" in asked.words | other.words:
+    elif question.stays != other.stays and "quit" in question.words | other.words:
         differs.append("it asks the opposite")
-    if asked.numbers and asked.stated and other.stated and asked.standing != other.standing:
+    if question.numbers and question.stated and other.stated and question.standing != other.standing:
         differs.append("on a day" if other.standing else "at any time until a day")
-    missing, added = _missing(asked, other), _missing(other, asked)
+    missing, added = _missing(question, other), _missing(other, question)
     if len(missing) + len(added) >= MANY_NAMES:
         differs.append("it is about somebody else")
     elif missing or added:
         differs += [f"it is about {', '.join(dict.fromkeys(added))}"] if added else []
         differs += [f"it does not name {', '.join(dict.fromkeys(missing))}"] if missing else []
-    elif (problem := _other_words(asked, other)) is not None:
+    elif (problem := _other_words(question, other)) is not None:
         differs.append(problem)
-    return QuestionLikeness(likeness=_likeness(asked, other), differs=tuple(differs))
+    return QuestionSimilarity(similarity=_similarity(question, other), differs=tuple(differs))
 
 
-def coverage(asked: QuestionSense, other: QuestionSense) -> float:
-    """How much of another text the question covers, for titles that only say what a list is about. More words win."""
-    return len(asked.words & other.words) / (len(other.words) + 1)
+def coverage(question: QuestionSense, other: QuestionSense) -> float:
+    """Return how much of another text the question covers, for titles of lists; more shared words score higher."""
+    return len(question.words & other.words) / (len(other.words) + 1)
 
 
-def _likeness(one: QuestionSense, other: QuestionSense) -> float:
+def _similarity(one: QuestionSense, other: QuestionSense) -> float:
     names = {_stem(word) for who in (*one.names, *other.names) for word in who}
 
     def weight(words: frozenset[str]) -> float:
@@ -226,44 +226,44 @@ def _likeness(one: QuestionSense, other: QuestionSense) -> float:
     return 2 * weight(one.words & other.words) / total if total else 0.0
 
 
-def _other_date(asked: QuestionSense, other: QuestionSense, due: date) -> str | None:
-    if asked.years and other.years and max(asked.years) != max(other.years):
+def _other_date(question: QuestionSense, other: QuestionSense, due: date) -> str | None:
+    if question.years and other.years and max(question.years) != max(other.years):
         return f"another year ({', '.join(map(str, sorted(other.years)))})"
-    if asked.days and other.days and all(abs(a - b) > NEXT_DAY for a in asked.days for b in other.days):
+    if question.days and other.days and all(abs(a - b) > NEXT_DAY for a in question.days for b in other.days):
         return f"another day ({max(other.days)})"
-    if asked.until is None:
+    if question.until is None:
         return f"until {other.until}, and the question names no day" if other.stated else None
     if other.until is None:
         return "it names no day"
-    both = asked.stated and other.stated
+    both = question.stated and other.stated
     days, share = (NEAR_DAYS, NEAR_SHARE) if both else (CLOSING_DAYS, CLOSING_SHARE)
-    left = max((max(asked.until, other.until) - due).days, 0)
+    left = max((max(question.until, other.until) - due).days, 0)
     near = timedelta(days=max(days, share * left))
-    return None if abs(asked.until - other.until) <= near else f"another day ({other.until})"
+    return None if abs(question.until - other.until) <= near else f"another day ({other.until})"
 
 
 def _missing(one: QuestionSense, other: QuestionSense) -> list[str]:
-    """Names of one that do not occur in the other; the last word of a name may stand for all of it."""
-    gone: list[str] = []
+    """Return the names of one that do not occur in the other; the last word of a name is enough."""
+    missing: list[str] = []
     for name in one.names:
         stems = [stem for word in name if (stem := _stem(word))]
         if not stems or stems == ["us"]:
             continue
         known = [stem in other.words for stem in stems]
         if not known[-1] or (not all(known) and _another_first_name(stems, other)):
-            gone.append(" ".join(name))
-    return gone
+            missing.append(" ".join(name))
+    return missing
 
 
-def _other_words(asked: QuestionSense, other: QuestionSense) -> str | None:
-    """The difference in words other than names, if any: one side may have one extra word, but not both."""
-    first = {word for name in (*asked.names, *other.names) for part in name[:-1] if (word := _stem(part))}
-    lacking, more = asked.words - other.words - LIGHT, other.words - asked.words - LIGHT
+def _other_words(question: QuestionSense, other: QuestionSense) -> str | None:
+    """Describe the difference in words other than names, if any: one side may have one extra word, but not both."""
+    first = {word for name in (*question.names, *other.names) for part in name[:-1] if (word := _stem(part))}
+    lacking, more = question.words - other.words - LIGHT, other.words - question.words - LIGHT
     if lacking & first and more & first:
         return f"it is about {', '.join(sorted(more & first))}"
     mine, theirs = lacking - first, more - first
-    both = asked.words & other.words
-    named = {word for name in (*asked.names, *other.names) for part in name if (word := _stem(part))}
+    both = question.words & other.words
+    named = {word for name in (*question.names, *other.names) for part in name if (word := _stem(part))}
     most = 1 if len(both - named) >= SHARED_WORDS else 0
     if (mine and theirs) or len(mine | theirs) > most:
         return (
@@ -271,17 +271,17 @@ def _other_words(asked: QuestionSense, other: QuestionSense) -> str | None:
             if theirs
             else f"it does not mention {', '.join(sorted(mine)[:4])}"
         )
-    if both & _ONE_WAY and _order(asked, both) != _order(other, both):
+    if both & _ONE_WAY and _order(question, both) != _order(other, both):
         return "who does it to whom"
     return None
 
 
-def _order(one: QuestionSense, both: frozenset[str]) -> list[str]:
-    return list(dict.fromkeys(word for word in one.order if word in both))
+def _order(question: QuestionSense, both: frozenset[str]) -> list[str]:
+    return list(dict.fromkeys(word for word in question.order if word in both))
 
 
 def _another_first_name(stems: list[str], other: QuestionSense) -> bool:
-    """Whether the other text has the same last name with another first name: two people of one family name."""
+    """Whether the other text has the same last name with another first name."""
     for name in other.names:
         theirs = [stem for word in name if (stem := _stem(word))]
         if theirs and theirs[-1] == stems[-1] and set(theirs) - set(stems) and set(stems) - set(theirs):
@@ -291,7 +291,7 @@ def _another_first_name(stems: list[str], other: QuestionSense) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _stem(word: str) -> str:
-    """The stem of a word; empty for a word that carries no information."""
+    """Return the stem of a word; empty for a stop word."""
     word = word.lower().replace("’", "'").removesuffix("'s").strip("'-.")
     if word in _STOP or word in _NOT or (word in _UP | _DOWN and word not in _DEEDS):
         return ""
@@ -307,23 +307,23 @@ _NAME = re.compile(r"(?:[A-ZÀ-Þ][\w’'.-]{0,39})(?:\s+(?:(?:of|de|da|van|von|
 
 
 def _names(text: str) -> tuple[tuple[str, ...], ...]:
-    found: list[tuple[str, ...]] = []
+    names: list[tuple[str, ...]] = []
     for match in _NAME.finditer(text):
         words = [word for part in match[0].split() if (word := part.strip(".,’'-"))]
-        kept = tuple(word for word in words if word[0].isupper() and _stem(word))
-        if kept:
-            found.append(kept)
-    return tuple(found)
+        name = tuple(word for word in words if word[0].isupper() and _stem(word))
+        if name:
+            names.append(name)
+    return tuple(names)
 
 
 def _numbers(text: str) -> list[float]:
-    found: list[float] = []
+    numbers: list[float] = []
     for match in _NUMBER.finditer(text):
         number = float(match[1].replace(",", "").replace("\u202f", ""))
-        found.append(number * _SCALE.get((match[2] or "").lower(), 1.0))
-    return found
+        numbers.append(number * _SCALE.get((match[2] or "").lower(), 1.0))
+    return numbers
 
 
-def _years(one: DateMention) -> range:
-    """The years of a date; for "before 2026" the year that ends then."""
-    return range(min(one.first, one.deadline).year, one.deadline.year + 1)
+def _years(mention: DateMention) -> range:
+    """Return the years of a date; for "before 2026" the year that ends then."""
+    return range(min(mention.first, mention.deadline).year, mention.deadline.year + 1)

@@ -15,7 +15,7 @@ from foretell.forecasters.base_rates.past import PastQuestions
 from foretell.forecasters.base_rates.wording import MASK, TURNS, Course, QuestionWording
 from foretell.metrics.arrays import Floats, Ints
 
-# Words and word pairs as numbers in a fixed range: the same on every machine and in every version of Python.
+# Words and word pairs as numbers in a fixed range, the same on every machine and Python version.
 
 BITS = 13
 BUCKETS = 1 << BITS
@@ -29,27 +29,27 @@ _OPENING = re.compile(r"^\W*\w+")
 
 
 def tokens(text: str) -> list[str]:
-    """Lower-case words and signs; all numbers become the same token."""
+    """Return lower-case words and signs; all numbers become the same token."""
     return ["0" if t[0].isdigit() else t.replace("’", "'") for t in _TOKEN.findall(text.lower())]
 
 
 def shape(text: str) -> str:
-    """The text with runs of capitalised words replaced, except for the first word of the sentence."""
+    """Return the text with runs of capitalised words replaced, except for the first word of the sentence."""
     return _NAMES.sub(NAME, _OPENING.sub(lambda opening: opening[0].lower(), text, count=1))
 
 
 def grams(text: str) -> Iterator[tuple[int, str]]:
     """Yield block (0 words, 1 shape) and text of every word and word pair, each once; ^ and $ mark the ends."""
     for block, version in enumerate((text, shape(text))):
-        found = tokens(version)
-        closed = ["^", *found, "$"]
+        words = tokens(version)
+        closed = ["^", *words, "$"]
         pairs = (f"{a} {b}" for a, b in pairwise(closed))
-        for gram in dict.fromkeys((*found, *pairs)):
+        for gram in dict.fromkeys((*words, *pairs)):
             yield block, gram
 
 
 def mark(block: int, gram: str) -> int:
-    """A nearly unique number for a gram: block and CRC-32."""
+    """Return a nearly unique number for a gram: block and CRC-32."""
     return (block << 32) | crc32(gram.encode())
 
 
@@ -140,9 +140,9 @@ class Grams:
     @classmethod
     def of(cls, rows: Sequence[TextFeatures]) -> "Grams":
         """The hashed words of all rows."""
-        found = [buckets(row.reading.text) for row in rows]
-        start = np.concatenate([[0], np.cumsum([len(one) for one in found], dtype=np.int64)])
-        return cls(start=start, bucket=np.concatenate([*found, np.array([], np.int64)]))
+        ids = [buckets(row.reading.text) for row in rows]
+        start = np.concatenate([[0], np.cumsum([len(row_ids) for row_ids in ids], dtype=np.int64)])
+        return cls(start=start, bucket=np.concatenate([*ids, np.array([], np.int64)]))
 
     @property
     def row(self) -> Ints:
@@ -156,16 +156,16 @@ def rarity(grams: Grams, weight: Floats) -> Floats:
     return np.log((weight.sum() + 2) / (frequency + 1))
 
 
-def lengths(grams: Grams, telling: Floats) -> Floats:
+def lengths(grams: Grams, rarities: Floats) -> Floats:
     """The Euclidean length of every row in each of the two blocks, rows × 2; never zero."""
-    cell = 2 * grams.row + (grams.bucket >= BUCKETS)
-    squares = np.bincount(cell, weights=telling[grams.bucket] ** 2, minlength=2 * (len(grams.start) - 1))
+    group = 2 * grams.row + (grams.bucket >= BUCKETS)
+    squares = np.bincount(group, weights=rarities[grams.bucket] ** 2, minlength=2 * (len(grams.start) - 1))
     return np.sqrt(np.maximum(squares, 1e-12)).reshape(-1, 2)
 
 
-def gram_values(grams: Grams, telling: Floats) -> Floats:
+def gram_values(grams: Grams, rarities: Floats) -> Floats:
     """The values of all entries: their rarity, scaled so that each row has length one in each block."""
-    return telling[grams.bucket] / lengths(grams, telling)[grams.row, (grams.bucket >= BUCKETS).astype(np.int64)]
+    return rarities[grams.bucket] / lengths(grams, rarities)[grams.row, (grams.bucket >= BUCKETS).astype(np.int64)]
 
 
 def one_text(bucket: Ints) -> Grams:

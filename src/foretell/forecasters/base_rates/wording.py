@@ -1,4 +1,4 @@
-"""Parses the wording of a question: its deadline, how its chance changes with time, and significant phrases."""
+"""Parses the wording of a question: its deadline, how its probability changes with time, and significant phrases."""
 
 import re
 from calendar import monthrange
@@ -8,13 +8,13 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Literal
 
-# Dates named in a question's text: until when something has to happen, and the text without them.
+# Dates in a question's text, the deadline they set, and the text without them.
 
 Timing = Literal["by", "at", "none"]
-"""by: at any time up to the date; at: the state on the date; none: a date that only names a thing."""
+"""by: at any time up to the date; at: the state on the date; none: the date is part of a name."""
 
 MASK = "‹date›"
-"""Replaces every date in the text, so that only the horizon can tell a near deadline from a far one."""
+"""Replaces every date in the text, so that only the horizon distinguishes near and far deadlines."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -49,7 +49,7 @@ _PATTERNS = tuple(
         _M,
     )
 )
-"""Patterns from the most to the least exact: text matched by an earlier one is not matched again."""
+"""Patterns from the most to the least exact. Text matched by one is not matched by the next."""
 _PART = r"(?:(?:the\s+)?(?:end|close|start|beginning)\s+of\s+|early\s+|mid[\s-]+|late\s+)?"
 _LEAD = re.compile(
     r"\b(?P<lead>before|by|until|till|through|throughout|during|within|in|this|over|on|at|as\s+of|between|and|to|for"
@@ -83,51 +83,51 @@ class DateMention:
 
 
 def mentions(text: str, due: date) -> tuple[DateMention, ...]:
-    """All dates in a text, in order; a day or month without a year is its next one after `due`.
+    """Return all dates in a text, in order; a day or month without a year is the next one after `due`.
 
     >>> [m.deadline.isoformat() for m in mentions("Will it rain before April or by 30 June 2026?", date(2025, 11, 3))]
     ['2026-03-31', '2026-06-30']
     """
-    found: list[DateMention] = []
+    dates: list[DateMention] = []
     for pattern in _PATTERNS:
         for match in pattern.finditer(text):
-            if any(m.begin < match.end() and match.start() < m.end for m in found):
+            if any(m.begin < match.end() and match.start() < m.end for m in dates):
                 continue
             parts = {name: part for name, part in match.groupdict().items() if part}
-            stretch = _stretch(parts, due)
-            if stretch is not None and (parts.keys() != {"m"} or _is_month(text, match)):
-                found.append(_mention(text, match, *stretch))
-    return tuple(sorted(found, key=lambda m: m.begin))
+            period = _period(parts, due)
+            if period is not None and (parts.keys() != {"m"} or _is_month(text, match)):
+                dates.append(_mention(text, match, *period))
+    return tuple(sorted(dates, key=lambda m: m.begin))
 
 
-def masked(text: str, found: tuple[DateMention, ...]) -> str:
-    """The text with every date replaced by `MASK`."""
-    for mention in reversed(found):
+def masked(text: str, dates: tuple[DateMention, ...]) -> str:
+    """Return the text with every date replaced by `MASK`."""
+    for mention in reversed(dates):
         text = text[: mention.begin] + MASK + text[mention.end :]
     return text
 
 
-def deadline(found: tuple[DateMention, ...], due: date) -> DateMention | None:
-    """The mention that sets the deadline: the latest one ahead, if possible one after "by", "before" or "on"."""
-    ahead = [m for m in found if m.deadline >= due]
+def deadline(dates: tuple[DateMention, ...], due: date) -> DateMention | None:
+    """Return the mention that sets the deadline: the latest one ahead, if possible one after "by", "before" or "on"."""
+    ahead = [m for m in dates if m.deadline >= due]
     governed = [m for m in ahead if m.timing != "none"]
     return max(governed or ahead, key=lambda m: m.deadline, default=None)
 
 
 def _mention(text: str, match: re.Match[str], first: date, last: date) -> DateMention:
-    before, said = text[: match.start()], match[0].lower()
+    before, phrase = text[: match.start()], match[0].lower()
     lead = _LEAD.search(before)
     word = lead["lead"].lower().split()[0] if lead else ""
     timing: Timing = "none"
-    # "the 2026 election" names a thing, whatever stands before it.
-    if not (said.isdigit() and re.search(r"\bthe\s+$", before, re.IGNORECASE)):
+    # In "the 2026 election" the year is part of a name.
+    if not (phrase.isdigit() and re.search(r"\bthe\s+$", before, re.IGNORECASE)):
         if _STANDS.search(before):
             timing = "at"
-        elif word in _WITHIN or said.startswith(("next", "coming")):
+        elif word in _WITHIN or phrase.startswith(("next", "coming")):
             timing = "by"
-    at_end = said.startswith("eoy") or (lead is not None and _ENDS.search(lead[0]) is not None)
-    # "by 2030" is read as before that year begins, the way most question writers close it; "by end of 2030" is not.
-    by_year = word == "by" and said.isdigit()
+    at_end = phrase.startswith("eoy") or (lead is not None and _ENDS.search(lead[0]) is not None)
+    # "by 2030" means before that year begins, as most question writers use it; "by end of 2030" does not.
+    by_year = word == "by" and phrase.isdigit()
     strictly = not at_end and (word in ("before", "antes") or by_year)
     return DateMention(
         begin=match.start(), end=match.end(), first=first, last=last, timing=timing, strictly_before=strictly
@@ -139,8 +139,8 @@ def _is_month(text: str, match: re.Match[str]) -> bool:
     return match[0][0].isupper() and _LEAD.search(text[: match.start()]) is not None
 
 
-def _stretch(parts: dict[str, str], due: date) -> tuple[date, date] | None:
-    """First and last day of the period that the parts of a match name; None for a day that does not exist."""
+def _period(parts: dict[str, str], due: date) -> tuple[date, date] | None:
+    """Return the first and last day of the period in a match; None for a day that does not exist."""
     try:
         return _named(parts, due)
     except (ValueError, OverflowError):
@@ -149,8 +149,8 @@ def _stretch(parts: dict[str, str], due: date) -> tuple[date, date] | None:
 
 def _named(parts: dict[str, str], due: date) -> tuple[date, date]:
     if "u" in parts:
-        said = parts.get("n", "one").lower()
-        count = int(said) if said.isdigit() else _NUMBERS.index(said) + 1 if said in _NUMBERS else 1
+        word = parts.get("n", "one").lower()
+        count = int(word) if word.isdigit() else _NUMBERS.index(word) + 1 if word in _NUMBERS else 1
         return due, due + timedelta(days=round(count * _UNITS[parts["u"].lower()]))
     if "this" in parts:
         return due, _end_of_this(parts["this"].lower(), due)
@@ -191,7 +191,7 @@ def _end_of_this(unit: str, due: date) -> date:
 
 
 Course = Literal["by", "still", "at", "none"]
-"""How the chance changes with a later deadline: by, it can only grow; still, only shrink; at and none, unknown."""
+"""How the probability changes with a later deadline: by, it can only grow; still, only shrink; at and none, unknown."""
 
 
 TURNS: Mapping[str, tuple[str, str]] = {
@@ -233,7 +233,7 @@ TURNS: Mapping[str, tuple[str, str]] = {
     "will": (r"^\W*will\b", 'it begins with "Will"'),
     "exists": (r"\bthere be\b|\boccur|\bhappen", "it asks whether something happens at all"),
 }
-"""Phrases: the pattern that recognises each in a text without dates, and its description for a reader."""
+"""Phrases: the pattern of each in a text without dates, and its description for readers."""
 _COMPILED = {name: re.compile(pattern) for name, (pattern, _) in TURNS.items()}
 
 
@@ -242,7 +242,7 @@ class QuestionWording:
     """A question's text as the outside view sees it."""
 
     text: str
-    """The text without dates: questions that differ only in their deadline have the same."""
+    """The text without dates, which is the same for questions that differ only in their deadline."""
     course: Course
     deadline: date | None
     """The deadline stated in the text, if still ahead; None if the text states none."""
@@ -250,7 +250,7 @@ class QuestionWording:
 
     @property
     def stands(self) -> bool:
-        """Whether the deadline is stated explicitly, rather than being the year in some event's name."""
+        """Whether the deadline is stated explicitly, rather than as the year in an event's name."""
         return self.deadline is not None and self.course != "none"
 
 
@@ -258,13 +258,13 @@ class QuestionWording:
 def read(text: str, due: date) -> QuestionWording:
     """Parse a text as of the day it is asked.
 
-    >>> seen = read("Will Ada still be champion by 30 June 2026?", date(2026, 1, 2))
-    >>> seen.course, seen.deadline.isoformat(), seen.text
+    >>> wording = read("Will Ada still be champion by 30 June 2026?", date(2026, 1, 2))
+    >>> wording.course, wording.deadline.isoformat(), wording.text
     ('still', '2026-06-30', 'Will Ada still be champion by ‹date›?')
     """
-    found = mentions(text, due)
-    last = deadline(found, due)
-    plain = masked(text, found)
+    dates = mentions(text, due)
+    last = deadline(dates, due)
+    plain = masked(text, dates)
     lowered = plain.lower()
     turns = frozenset(name for name, pattern in _COMPILED.items() if pattern.search(lowered))
     course: Course = "none" if last is None else last.timing

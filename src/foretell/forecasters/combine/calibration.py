@@ -1,6 +1,6 @@
 """Calibration of the trials' logit mean: Platt scaling with or without offsets, a beta curve, an isotonic curve.
 
-If outcomes are all the same, or there are none, there is nothing to learn and every one of them is the identity.
+Without outcomes, or if all are the same, every method is the identity.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from foretell.forecasters.combine.rules import Training, one_sided
 from foretell.metrics.arrays import Bools, Floats, Ints
 
 PAPER_EDGE = 1e-4
-"""Distance from certainty at which BLF 2026 keeps probabilities when it calibrates and shrinks."""
+"""Distance from 0 and 1 to which BLF 2026 clips probabilities when it calibrates and shrinks."""
 COLUMNS = ("source", "subtype", "kind", "question", "cluster", "target")
 """Columns that offsets may depend on."""
 
@@ -79,7 +79,7 @@ class Platt:
         return FittedPlatt(slope=slope, intercept=intercept, offsets=named, by=self.by, training=training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
-        """Each row's probability from the line fitted without its group: as by refitting, but much cheaper."""
+        """Return each row's probability from the line fitted without its group, much faster than by refitting."""
         problem, answered, _ = self._problem(examples)
         p = np.full(len(examples), np.nan)
         if not answered.any():
@@ -90,7 +90,7 @@ class Platt:
         return p
 
     def _problem(self, examples: Examples) -> tuple[LogisticProblem, Bools, list[str]]:
-        """The regression on the rows with an answer, a mask of these rows, and the offsets' names."""
+        """Return the regression on the rows with an answer, a mask of these rows, and the offsets' names."""
         rows = examples.rows
         answered = ~np.isnan(rows.raw)
         x = logit(rows.raw[answered], PAPER_EDGE)
@@ -117,7 +117,7 @@ class HierarchicalPlatt(Platt):
 
 
 def _levels(rows: TrialRows, by: tuple[str, ...]) -> list[Strings]:
-    """The key of each row at every depth of `by`: "fred", then "fred > all"."""
+    """Return the key of each row at every depth of `by`: "fred", then "fred > all"."""
     levels: list[Strings] = []
     for name in by:
         column = getattr(rows, name).astype(str)
@@ -161,7 +161,7 @@ class Beta:
         return FittedBeta(a=a, b=b, c=c, training=training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
-        """Each row's probability from the curve fitted without its group; only falling curves are fitted again."""
+        """Return each row's probability from the curve fitted without its group; only falling curves are refitted."""
         answered = ~np.isnan(examples.rows.raw)
         problem, p = _beta_problem(examples), examples.rows.raw.copy()
         code = np.unique(groups[answered], return_inverse=True)[1].astype(np.int64)
@@ -187,7 +187,7 @@ def _beta_columns(p: Floats, edge: float) -> Floats:
 
 
 def _rising(problem: LogisticProblem) -> Floats:
-    """The coefficients with the least loss, the lower slope dropped until none is negative."""
+    """Return the coefficients with the least loss; the lower slope is dropped until none is negative."""
     free = np.ones(3, bool)
     while True:
         fitted = np.zeros(3)
@@ -197,7 +197,7 @@ def _rising(problem: LogisticProblem) -> Floats:
         free[int(np.argmin(fitted[:2]))] = False
 
 
-# Isotonic calibration: the nondecreasing curve nearest to what happened.
+# Isotonic calibration: the nondecreasing curve nearest to the outcomes.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,13 +229,13 @@ class Isotonic:
         return FittedIsotonic(at=tuple(at.tolist()), value=tuple(value.tolist()), training=training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
-        """Each row's probability from the curve fitted without its group."""
+        """Return each row's probability from the curve fitted without its group."""
         p = examples.rows.raw.copy()
         answered = ~np.isnan(p)
         x, y, w, group = p[answered], examples.outcome[answered], examples.weight[answered], groups[answered]
         fitted = x.copy()
-        for one in np.unique(group):
-            out = group == one
+        for group_id in np.unique(group):
+            out = group == group_id
             rest = ~out & (w > 0)
             if len(np.unique(y[rest])) > 1:
                 fitted[out] = np.interp(x[out], *_curve(x[rest], y[rest], w[rest]))
@@ -244,10 +244,10 @@ class Isotonic:
 
 
 def _curve(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Centres and means of neighbouring points, pooled until their means rise (Ayer et al. 1955).
+    """Return centres and means of neighbouring points, pooled until their means rise (Ayer et al. 1955).
 
-    A block without a single YES would claim 0. The examples support nothing closer to certainty than 1 / (n + 2), where
-    n = (Σw)² / Σw² is their effective number, so the curve is kept that far from 0 and 1.
+    A block without any yes would give 0. With n = (Σw)² / Σw² effective examples, the curve is clipped to a distance of
+    1 / (n + 2) from 0 and 1.
     """
     from scipy.optimize import isotonic_regression
 

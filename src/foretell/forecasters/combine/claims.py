@@ -29,27 +29,27 @@ DEADLINE = re.compile(
     re.IGNORECASE,
 )
 BACK = timedelta(days=60)
-"""A day without a year is its first occurrence after this long before the asking: some markets outlive their day."""
+"""A day without a year is its first occurrence from this long before the asking, because it may be just over."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deadline:
-    """The first day of the period named, and how it was named; deadlines of the same kind are ordered by day."""
+    """The first day of the period, and its kind; deadlines of the same kind are ordered by day."""
 
     day: date
     kind: str
     """Word, end or start, and precision, e.g. "by end of year"."""
 
 
-def read_deadline(found: re.Match[str], asked: date) -> Deadline | None:
+def read_deadline(match: re.Match[str], asked_on: date) -> Deadline | None:
     """Parse the deadline from a match of `DEADLINE`; None for a day that does not exist."""
-    parts = {name.rstrip("1234"): text for name, text in found.groupdict().items() if text}
+    parts = {name.rstrip("1234"): text for name, text in match.groupdict().items() if text}
     precision = "day" if "iso" in parts or "day" in parts else "month" if "month" in parts else "year"
     kind = " ".join([parts["word"].lower(), *parts.get("end", "").lower().replace("the ", "").split(), precision])
     try:
         if "iso" in parts:
             return Deadline(day=date.fromisoformat(parts["iso"]), kind=kind)
-        first = asked - BACK
+        first = asked_on - BACK
         month = 1 + MONTHS.index(parts["month"][:3].lower()) if "month" in parts else 1
         day = date(int(parts.get("year", first.year)), month, int(parts.get("day", "1")))
         if "year" not in parts and day < first:
@@ -91,14 +91,14 @@ STRIKE = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Strike:
-    """One side of a value: `above` and `below` are about where a quantity ends, `reach` and `dip` where it goes."""
+    """One side of a value: `above` and `below` are about the final value, `reach` and `dip` about any value."""
 
     side: Side
     value: float
     included: bool
     """Whether the value itself makes the claim true."""
     unit: str = ""
-    """Currency and measure; strikes in different units are never compared."""
+    """Currency and unit; strikes in different units are never compared."""
 
     @property
     def below(self) -> bool:
@@ -112,9 +112,9 @@ class Strike:
         return f"{word} {self.unit}".strip()
 
 
-def read_strike(found: re.Match[str]) -> Strike:
+def read_strike(match: re.Match[str]) -> Strike:
     """Parse the strike from a match of `STRIKE`."""
-    parts = {name: text for name, text in found.groupdict().items() if text}
+    parts = {name: text for name, text in match.groupdict().items() if text}
     letter = "a" if "anumber" in parts else "b"
     scale = SCALES.get(parts.get(f"{letter}letter", parts.get(f"{letter}scale", "")).lower(), 1.0)
     sign = -1 if f"{letter}minus" in parts else 1
@@ -134,13 +134,13 @@ NEGATED = re.compile(
     r"|n['’]t\b",
     re.IGNORECASE,
 )
-"""Words that may reverse the order, or leave none."""
-COMING_AND_GOING = re.compile(
+"""Words that may reverse the order or remove it."""
+TEMPORARY = re.compile(
     r"\b(?:still|remain\w*|stay\w*|keep\w*|hold\w*|increas\w*|decreas\w*|ris(?:e|es|en|ing)|rose|fall\w*|fell|higher"
     r"|lower|compared|relative|change\w*|until|between|average|past|previous|preceding)\b",
     re.IGNORECASE,
 )
-"""Words of claims about the state on a day: such a claim may be true by March and no longer by June."""
+"""Words of claims about the state on a day, which may be true in March and false in June."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,17 +150,17 @@ class ClaimTemplate:
     template: str
     slots: tuple[Slot, ...]
     bare: bool = False
-    """Whether the claim says nothing but its one strike. Only then is "3.1 or below" certain to be the complement of
-    "above 3.1": a price may well be both above and below it "in March"."""
+    """Whether the claim is only its strike. Only then is "3.1 or below" certain to be the complement of "above 3.1": in
+    March, a price may be both above and below it."""
 
     @property
     def lasting(self) -> bool:
-        """Whether, by its wording, the claim stays true once it is: only then do later deadlines include more."""
-        return not COMING_AND_GOING.search(self.template)
+        """Whether, by its wording, the claim stays true once it is, so that it is likelier with a later deadline."""
+        return not TEMPORARY.search(self.template)
 
 
-def read_claim(text: str, asked: date) -> ClaimTemplate | None:
-    """Parse a claim; None if nothing in it can be ordered or its wording leaves the order in doubt.
+def read_claim(text: str, asked_on: date) -> ClaimTemplate | None:
+    """Parse a claim; None if it has no strike or deadline, or if its wording makes the order doubtful.
 
     >>> claim = read_claim("Will it reach $110,000 by December 31, 2025?", date(2025, 3, 2))
     >>> claim.template, [type(slot).__name__ for slot in claim.slots]
@@ -169,12 +169,12 @@ def read_claim(text: str, asked: date) -> ClaimTemplate | None:
     slots: list[tuple[int, int, Slot]] = []
     rest = text
     for match in DEADLINE.finditer(text):
-        if (deadline := read_deadline(match, asked)) is not None:
+        if (deadline := read_deadline(match, asked_on)) is not None:
             slots.append((*match.span(), deadline))
-            # A year or a day of the month is no strike.
+            # A year or a day of the month is not a strike.
             rest = rest[: match.start()] + "\0" * len(match[0]) + rest[match.end() :]
     slots += [(*match.span(), read_strike(match)) for match in STRIKE.finditer(rest)]
-    slots.sort(key=lambda one: one[0])
+    slots.sort(key=lambda item: item[0])
     template, at = "", 0
     for start, stop, slot in slots:
         template += f"{text[at:start]} {{{slot.kind}}} "
@@ -186,23 +186,23 @@ def read_claim(text: str, asked: date) -> ClaimTemplate | None:
     return ClaimTemplate(template=template, slots=tuple(slot for _, _, slot in slots), bare=bare)
 
 
-# Which of several claims must be likelier than which, by their wording alone.
+# The order of claims by probability, from their wording alone.
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrderedClaims:
-    """Claims in a total order: the higher its level, the likelier a claim; claims on one level are the same claim."""
+    """Claims in a total order: a higher level is likelier, and claims on one level are equivalent."""
 
     rule: Literal["ladder", "by date"]
     names: tuple[str, ...]
     level: tuple[int, ...]
     flipped: tuple[bool, ...]
-    """Whether the claim's complement takes its place in the order: "below 5" among "above …"."""
+    """Whether the claim's complement is ordered instead: "below 5" among "above …"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NestedClaims:
-    """Claims that differ in several places, so that only some can be compared."""
+    """Claims that differ in several slots, so that only some pairs can be compared."""
 
     names: tuple[str, ...]
     implications: tuple[tuple[str, str], ...]
@@ -214,16 +214,16 @@ Order = OrderedClaims | NestedClaims
 
 
 def orders(claims: Mapping[str, ClaimTemplate]) -> list[Order]:
-    """All orders among claims that share their wording except for strikes or deadlines.
+    """Return all orders among claims that share their wording except for strikes or deadlines.
 
-    Claims about the two sides of a value are put in one order only if they are bare.
+    Claims about the two sides of a value are in one order only if they are bare.
     """
     alike: dict[tuple[str, tuple[bool, ...]], list[str]] = {}
     for name, claim in claims.items():
         sides = () if claim.bare else tuple(_flipped(slot) for slot in claim.slots)
         alike.setdefault((claim.template, sides), []).append(name)
-    found = (_order([(name, claims[name]) for name in names]) for names in alike.values() if len(names) > 1)
-    return [order for order in found if order is not None]
+    candidates = (_order([(name, claims[name]) for name in names]) for names in alike.values() if len(names) > 1)
+    return [order for order in candidates if order is not None]
 
 
 def _order(claims: Sequence[tuple[str, ClaimTemplate]]) -> Order | None:
@@ -253,7 +253,7 @@ def _nested(names: tuple[str, ...], columns: Sequence[Sequence[Slot]]) -> Nested
     table = np.array([[place[key] for key in column] for place, column in zip(places, strength, strict=True)])
     table[[_flipped(column[0]) for column in columns]] *= -1
     stronger = np.all(table[:, :, None] >= table[:, None, :], axis=0) & ~np.eye(len(names), dtype=np.bool_)
-    # Between claims that are the same both directions hold; else a step that goes through a third claim is left out.
+    # Equivalent claims imply each other. Other implications that follow from two others are left out.
     strict = stronger & ~stronger.T
     direct = stronger & ~((strict.astype(int) @ strict.astype(int)) > 0)
     pairs = tuple((names[i], names[j]) for i, j in np.argwhere(direct).tolist())
@@ -261,7 +261,7 @@ def _nested(names: tuple[str, ...], columns: Sequence[Sequence[Slot]]) -> Nested
 
 
 def _key(slot: Slot) -> tuple[float, int]:
-    """Sort key: the larger, the less likely the claim, or for `below` its complement."""
+    """Return the sort key: the larger, the less likely the claim, or for `below` its complement."""
     if isinstance(slot, Deadline):
         return -float(slot.day.toordinal()), 0
     if slot.side == "dip":

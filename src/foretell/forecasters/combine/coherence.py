@@ -1,9 +1,9 @@
-"""Makes a question's probabilities consistent with what it says about its targets.
+"""Makes a question's probabilities consistent with the relations between its targets.
 
-The result is the nearest set of probabilities that satisfies what must hold between the targets: an order, a sum of
-one, implications. "Nearest" is by a distance. `squared`: Σ w(q − p)². `log`: Σ w·KL(q‖p) of the binary forecasts, a
-projection like that of log-odds. Either way q is at least as good as p in its own score, on every outcome that can
-happen (Pythagoras; Csiszár 1975).
+The result is the nearest set of probabilities that satisfies the relations: an order, a sum of one, implications. There
+are two distances. `squared`: Σ w(q − p)². `log`: Σ w·KL(q‖p) of the binary forecasts, a projection like that of
+log-odds. With either, q scores at least as well as p in the corresponding score, on every possible outcome
+(Pythagoras; Csiszár 1975).
 """
 
 import re
@@ -21,12 +21,13 @@ from foretell.metrics.arrays import Floats, as_probabilities, as_vector, as_weig
 from foretell.questions.question import Question, Target
 
 Distance = Literal["squared", "log"]
+DISTANCES: tuple[Distance, ...] = get_args(Distance)
 ROUNDING = 1e-12
 
 
 def check_distance(distance: Distance) -> None:
-    """Raise an error for an unknown distance."""
-    if distance not in get_args(Distance):
+    """Raise ValueError for an unknown distance."""
+    if distance not in DISTANCES:
         raise ValueError(f"distance {distance!r} is neither squared nor log")
 
 
@@ -37,7 +38,7 @@ def rising(
     level: npt.ArrayLike | None = None,
     distance: Distance = "squared",
 ) -> Floats:
-    """The nearest non-decreasing sequence of probabilities, by pooling adjacent violators (Ayer et al. 1955).
+    """Return the nearest non-decreasing probabilities, by pooling adjacent violators (Ayer et al. 1955).
 
     List the claims from the strongest to the weakest: "above 220" before "above 200", "by March" before "by June".
     `level` gives the order instead, and claims on one level get the same probability. Pooled claims get the weighted
@@ -62,19 +63,19 @@ def rising(
     first = pooled.blocks[:-1]
     steady = np.minimum.reduceat(mean, first) == np.maximum.reduceat(mean, first)
     q = pooled.x if distance == "squared" else sigmoid(pooled.x)
-    # What was not moved stays exactly as it was, certainty and last digit included.
+    # Probabilities that are not pooled stay exactly as they were.
     unmoved = alone & np.repeat(steady, np.diff(pooled.blocks))
     return np.where(unmoved[place], p, np.clip(q, 0.0, 1.0)[place])
 
 
 def falling(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, level: npt.ArrayLike | None = None) -> Floats:
-    """The nearest non-increasing sequence of probabilities: P(X > a) as a goes up."""
+    """Return the nearest non-increasing probabilities, such as P(X > a) for increasing a."""
     levels = np.arange(len(np.atleast_1d(p))) if level is None else as_vector(level, "level")
     return rising(p, weight, level=-levels)
 
 
 def exactly_one(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, distance: Distance = "squared") -> Floats:
-    """The nearest probabilities that sum to one.
+    """Return the nearest probabilities that sum to one.
 
     squared: q_i = max(0, p_i − τ/w_i), the projection onto the simplex, exact from one sort (Held et al. 1974).
     log: logit q_i = logit p_i + τ/w_i. In both, τ makes the sum one. Small outcomes may end at 0 under `squared`,
@@ -89,7 +90,7 @@ def exactly_one(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, distan
         return p
     if distance == "log":
         return _shifted(p, weight)
-    # q_i is positive for τ below p_i·w_i, so those outcomes are in play that come first in this order.
+    # q_i is positive for τ below p_i·w_i, so the positive outcomes come first in this order.
     order = np.argsort(-p * weight, kind="stable")
     tau = (np.cumsum(p[order]) - 1) / np.cumsum(1 / weight[order])
     last = int(np.flatnonzero((p * weight)[order] > tau)[-1])
@@ -97,13 +98,13 @@ def exactly_one(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, distan
 
 
 def at_most_one(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, distance: Distance = "squared") -> Floats:
-    """The nearest probabilities whose sum does not exceed one; unchanged if it already does not."""
+    """Return the nearest probabilities whose sum does not exceed one."""
     p, weight = _checked(p, weight)
     return p if p.sum() <= 1 + ROUNDING else exactly_one(p, weight, distance=distance)
 
 
 def implied(p: Floats, pairs: Sequence[tuple[int, int]], *, distance: Distance = "squared") -> Floats:
-    """The nearest probabilities with q_i ≤ q_j for every pair (i, j): the first claim is never true without the second.
+    """Return the nearest probabilities with q_i ≤ q_j for every pair (i, j), where claim i implies claim j.
 
     A least-distance problem, solved exactly as nonnegative least squares (Lawson & Hanson 1974, chapter 23). The log
     distance is the squared one of log-odds.
@@ -136,7 +137,7 @@ def _checked(p: npt.ArrayLike, weight: npt.ArrayLike | None) -> tuple[Floats, Fl
 
 
 def _shifted(p: Floats, weight: Floats) -> Floats:
-    """σ(logit p + τ/w) with the τ that makes the sum one."""
+    """Return σ(logit p + τ/w) with the τ that makes the sum one."""
     from scipy.optimize import brentq
 
     if len(p) == 1:
@@ -153,10 +154,10 @@ def _shifted(p: Floats, weight: Floats) -> Floats:
     return q / q.sum()
 
 
-# Which relation holds between the targets of a question, by its wording.
+# The relations between the targets of a question, from its wording.
 
 OWN_DAY = re.compile(r"\b(by|before) (?:each|the|its) resolution date\b(?: listed below)?", re.IGNORECASE)
-"""A deadline that stands for the day on which the target resolves."""
+"""A deadline that means the day on which the target resolves."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +168,7 @@ class CoherentProbabilities:
     rules: tuple[str, ...]
     """The relations recognised: exactly one, at most one, ladder, by date, nested; empty if none."""
     gap: float
-    """The largest violation before: the sum's distance, or the worst pair's; 0 if there was none."""
+    """The largest violation before, of the sum or of a pair; 0 if there was none."""
     moved: float
     """The largest change of a probability."""
 
@@ -178,22 +179,24 @@ class CoherentProbabilities:
 
 
 def coherent(question: Question, p: Mapping[str, float], *, distance: Distance = "squared") -> CoherentProbabilities:
-    """The nearest probabilities consistent with the question: exclusive targets, strikes, deadlines.
+    """Return the nearest probabilities consistent with the question: exclusive targets, strikes, deadlines.
 
     Targets are ordered only if their wording is the same except for a strike or a deadline, and if the question is not
-    about the state on a day; anything else stays as it is. Targets that resolve on different days are compared by
-    deadline only. If targets exclude each other and some of them have no probability, at most one is assumed to come
-    true.
+    about the state on a day. Others stay unchanged. Targets that resolve on different days are compared by deadline
+    only. If exclusive targets do not all have a probability, their sum must be at most one.
 
     >>> q = Question(id="q", source="own", text="Gas price?", due="2025-07-01",
     ...              targets=(Target(id="Above 3.10"), Target(id="Above 3.15"), Target(id="3.10 or below")))
-    >>> found = coherent(q, {"Above 3.10": 0.5, "Above 3.15": 0.6, "3.10 or below": 0.5})
-    >>> found.rule, {target: round(value, 3) for target, value in found.p.items()}
+    >>> result = coherent(q, {"Above 3.10": 0.5, "Above 3.15": 0.6, "3.10 or below": 0.5})
+    >>> result.rule, {target: round(value, 3) for target, value in result.p.items()}
     ('ladder', {'Above 3.10': 0.533, 'Above 3.15': 0.533, '3.10 or below': 0.467})
     """
     check_distance(distance)
     if unknown := set(p) - {target.id for target in question.targets}:
         raise ValueError(f"question {question.id} has no target {min(unknown)!r}")
+    if len(p) == 1 and question.exclusivity == "independent" and all(0 <= value <= 1 for value in p.values()):
+        # A single target has no order, and reading its wording would take longer than all else that a run page needs.
+        return CoherentProbabilities(p=dict(p), rules=(), gap=0.0, moved=0.0)
     if p:
         as_probabilities(list(p.values()))
     p = {name: float(value) for name, value in p.items()}
@@ -218,7 +221,7 @@ def coherent(question: Question, p: Mapping[str, float], *, distance: Distance =
 
 
 def target_claim(question: Question, target: Target) -> ClaimTemplate | None:
-    """The target's claim, with all that must agree in its template: the question's text, and for strikes the day."""
+    """Return the target's claim; its template includes the question's text and, for strikes, the day."""
     day = target.resolves_at.date().isoformat() if target.resolves_at else ""
     text = target.label or target.id
     claim = read_claim(OWN_DAY.sub(rf"\1 {day}", text) if day else text, question.due.date())
@@ -229,7 +232,7 @@ def target_claim(question: Question, target: Target) -> ClaimTemplate | None:
 
 
 def _ordered(order: Order, p: Mapping[str, float], distance: Distance) -> tuple[dict[str, float], float]:
-    """The probabilities of one order made coherent, and by how much they violated it."""
+    """Return the coherent probabilities of one order, and the largest violation before."""
     before = np.array([p[name] for name in order.names])
     if isinstance(order, NestedClaims):
         pairs = [(order.names.index(first), order.names.index(second)) for first, second in order.implications]
@@ -237,8 +240,8 @@ def _ordered(order: Order, p: Mapping[str, float], distance: Distance) -> tuple[
         return dict(zip(order.names, implied(before, pairs, distance=distance).tolist(), strict=True)), gap
     line, level = np.where(order.flipped, 1 - before, before), np.array(order.level)
     fitted = rising(line, level=level, distance=distance)
-    # 1 − (1 − p) is not always p: who has not moved keeps every digit.
+    # 1 − (1 − p) is not always exactly p, so unmoved probabilities are copied.
     after = np.where(fitted == line, before, np.where(order.flipped, 1 - fitted, fitted))
-    same = max(float(np.ptp(line[level == one])) for one in set(order.level))
+    same = max(float(np.ptp(line[level == value])) for value in set(order.level))
     gap = max(same, largest_decrease(line[np.lexsort((line, level))]))
     return dict(zip(order.names, after.tolist(), strict=True)), gap

@@ -1,4 +1,4 @@
-"""Judges every example by a rule that did not see it: left out by question or event, or asked before it was known."""
+"""Evaluates rules out of sample: examples left out by question or event, or forecast from what was known before."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.clusters import factorise
 
 GROUPINGS = ("event", "question", "cluster", "asking", "due", "resolved_on", "source", "subtype", "kind")
-"""What may be left out together: `event` is each row alone, `asking` one question on one day with all its targets."""
+"""Groups to leave out together: `event` is each row alone, `asking` one question on one day with all its targets."""
 
 
 def groups_by(examples: Examples, by: str) -> Ints:
-    """The group of every example as a number from 0, in sorted order of the values they share."""
+    """Return the group of every example as a number from 0, in sorted order of the shared values."""
     if by not in GROUPINGS:
         raise ValueError(f"by = {by!r} is not one of {', '.join(GROUPINGS)}")
     if by == "event":
@@ -32,10 +32,10 @@ def groups_by(examples: Examples, by: str) -> Ints:
 
 
 def leave_one_out(method: CombinationMethod, examples: Examples, *, by: str = "question") -> Floats:
-    """Each example's probability from the rule fitted without all that shares its question (or event, day, …).
+    """Return each example's probability from the rule fitted without its group: its question, event, day, ….
 
-    The method tunes nothing on the group left out. `by="event"` is what BLF 2026 does: it leaves other dates of the
-    same question, and the same question asked again, in the training set.
+    `by="event"` is the protocol of BLF 2026. It leaves other dates of the same question, and the same question asked
+    again, in the training set.
     """
     return left_out(method, examples, groups_by(examples, by))
 
@@ -43,8 +43,8 @@ def leave_one_out(method: CombinationMethod, examples: Examples, *, by: str = "q
 def leave_last_out(chain: ChainedMethod, examples: Examples, *, by: str = "event") -> Floats:
     """Like `leave_one_out`, but only the last stage leaves groups out; the others are fitted on everything.
 
-    This is the protocol of BLF 2026, whose shrinkage was tuned on the questions it was scored on: use it to reproduce
-    its tables, not for a number to publish.
+    This is the protocol of BLF 2026, whose shrinkage was tuned on the questions it was scored on. Use it only to
+    reproduce its tables.
     """
     for method in chain.methods[:-1]:
         examples = with_rule_applied(method.fit(examples), examples)
@@ -52,17 +52,17 @@ def leave_last_out(chain: ChainedMethod, examples: Examples, *, by: str = "event
 
 
 def raw(rows: TrialRows) -> Floats:
-    """The logit mean, used when nothing can be learnt yet."""
+    """Return the logit mean, used before there are training examples."""
     return rows.raw
 
 
 @dataclass(frozen=True, kw_only=True)
 class RollingForecasts:
-    """Forecasts for each day by a rule that knew only what was known by then."""
+    """Forecasts for each day by a rule fitted on what was known by then."""
 
     p: Floats
     past: Ints
-    """Number of examples that the rule for each row learnt from; 0 if the fallback was used."""
+    """Number of training examples of the rule for each row; 0 if the fallback was used."""
 
 
 def rolling(
@@ -70,7 +70,7 @@ def rolling(
 ) -> RollingForecasts:
     """Forecast each due date by the rule fitted on examples asked before it whose answers were known before it.
 
-    If there are none yet, `fallback` is used. Every fitted rule checks that it is not asked about its own past.
+    If there are none yet, `fallback` is used. Every fitted rule checks that it is not applied to its training data.
     """
     p, past = np.full(len(examples), np.nan), np.zeros(len(examples), np.int64)
     for due in np.unique(examples.rows.due):
@@ -83,10 +83,10 @@ def rolling(
 
 
 def across(method: CombinationMethod, train: Examples, test: Examples, *, check: Check = "ids") -> Floats:
-    """The test set's probabilities from a rule fitted on the training set without the targets that are in both.
+    """Return the test set's probabilities from a rule fitted on the training set without the targets in both.
 
-    A target asked about in both rounds has one outcome; had it been known, it would not have been asked about again.
-    With `check="ids"` the training set may be the later one.
+    A target in both rounds has one outcome, so training on it would leak. With `check="ids"` the training set may be
+    the later one.
     """
     other = train.take(~np.isin(_event(train.rows), _event(test.rows)))
     return apply(method.fit(other), test.rows, check=check)
@@ -96,13 +96,13 @@ def _event(rows: TrialRows) -> Strings:
     return np.char.add(np.char.add(rows.question.astype(str), "\n"), rows.target.astype(str))
 
 
-# Is a rule's gain more than noise on what came later? Splits in time, and clustered standard errors.
+# Whether a rule's gain on later rounds exceeds noise: splits in time, and clustered standard errors.
 #
-# What decides between rules while they are being fitted must be cheap: no resampling here. Published intervals come
-# from `foretell.metrics`.
+# These tests run during fitting, so they must be fast and do not resample. Published intervals come from
+# `foretell.metrics`.
 
 ROUNDING = 1e-12
-"""Tolerance: errors of equal forecasts may differ by this much, with a standard error as small."""
+"""Tolerance for differences between the errors of equal forecasts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class Gain:
     """Effective number of clusters: (Σ weight)² / Σ over clusters of (its weight)²."""
 
     def __str__(self) -> str:
-        """The gain for display beside a fitted rule, in thousandths of a Brier point."""
+        """Return the gain in thousandths of a Brier point, for display."""
         return f"{1000 * self.mean:.1f} ± {1000 * self.se:.1f} thousandths"
 
     def beyond(self, noise: float) -> bool:
@@ -127,12 +127,12 @@ FOLDS = 5
 
 
 def gain(difference: Floats, cluster: Strings, weight: Floats) -> Gain:
-    """Mean m = Σwd/Σw and its clustered standard error: se² = C/(C−1) · Σ_c (Σ_c w(d − m))² / (Σw)².
+    """Return the mean m = Σwd/Σw and its clustered standard error: se² = C/(C−1) · Σ_c (Σ_c w(d − m))² / (Σw)².
 
     Rows whose difference is NaN do not count. With fewer than two clusters the error is unknown (infinite).
 
-    >>> found = gain(np.array([1.0, 3.0, 2.0]), np.array(["a", "a", "b"]), np.ones(3))
-    >>> round(found.mean, 3), round(found.n_clusters, 2)
+    >>> result = gain(np.array([1.0, 3.0, 2.0]), np.array(["a", "a", "b"]), np.ones(3))
+    >>> round(result.mean, 3), round(result.n_clusters, 2)
     (2.0, 1.8)
     """
     counts = ~np.isnan(difference) & (weight > 0)
@@ -149,10 +149,10 @@ def gain(difference: Floats, cluster: Strings, weight: Floats) -> Gain:
 
 
 def later_splits(examples: Examples) -> Iterator[tuple[Bools, Bools]]:
-    """Yield masks of past and later rows: for every round but the first, what was known before it was asked, and it.
+    """Yield masks of past and later rows: for every round but the first, what was known before it, and its rows.
 
-    With a single round its clusters are dealt into five folds, each judged by what is learnt from the others: weaker
-    evidence, because they share their day.
+    With a single round its clusters are split into five folds, each tested by a rule fitted on the others. This is
+    weaker evidence, because they share their day.
     """
     due = examples.rows.due
     rounds = np.unique(due)
@@ -163,5 +163,5 @@ def later_splits(examples: Examples) -> Iterator[tuple[Bools, Bools]]:
     if len(rounds) == 1:
         clusters = factorise(examples.rows.cluster)
         fold = np.random.default_rng(0).permutation(clusters.n)[clusters.codes] % FOLDS
-        for one in range(min(FOLDS, clusters.n) if clusters.n > 1 else 0):
-            yield fold != one, fold == one
+        for test_fold in range(min(FOLDS, clusters.n) if clusters.n > 1 else 0):
+            yield fold != test_fold, fold == test_fold

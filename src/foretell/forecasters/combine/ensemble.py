@@ -1,4 +1,4 @@
-"""Ensembles of forecasters: equal weights, weights by past skill, and greedy selection judged on later rounds."""
+"""Ensembles of forecasters: equal weights, weights by past skill, and greedy selection tested on later rounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -19,14 +19,14 @@ Names = tuple[str, ...]
 
 
 def side_by_side(forecasters: Mapping[str, TrialRows]) -> tuple[Names, TrialRows]:
-    """Names, and rows with one trial per forecaster: the logit mean of its own trials, NaN if it did not answer.
+    """Return names, and rows with one trial per forecaster: the logit mean of its trials, NaN if it did not answer.
 
-    A target that only some were asked about appears once, with what the first of them knew about it.
+    A target that only some forecasters were asked about appears once, with the other columns of the first of them.
     """
     if not forecasters:
-        raise ValueError("no forecaster is given: an ensemble needs members")
-    everyone = list(forecasters.values())
-    own_keys = [np.char.add(np.char.add(rows.asking, "\x1f"), rows.target.astype(str)) for rows in everyone]
+        raise ValueError("an ensemble needs at least one forecaster")
+    tables = list(forecasters.values())
+    own_keys = [np.char.add(np.char.add(rows.asking, "\x1f"), rows.target.astype(str)) for rows in tables]
     for own in own_keys:
         if len(np.unique(own)) != len(own):
             raise ValueError("a target appears twice in the rows of one forecaster")
@@ -34,18 +34,18 @@ def side_by_side(forecasters: Mapping[str, TrialRows]) -> tuple[Names, TrialRows
     order = np.argsort(first, kind="stable")
     place = np.empty(len(keys), np.int64)
     place[order] = np.arange(len(keys))
-    p = np.full((len(everyone), len(keys)), np.nan)
-    for member, (rows, own) in enumerate(zip(everyone, own_keys, strict=True)):
+    p = np.full((len(tables), len(keys)), np.nan)
+    for member, (rows, own) in enumerate(zip(tables, own_keys, strict=True)):
         p[member, place[np.searchsorted(keys, own)]] = rows.raw
     names = [column.name for column in fields(TrialRows) if column.name != "trials"]
-    columns = {name: np.concatenate([getattr(rows, name) for rows in everyone])[first[order]] for name in names}
+    columns = {name: np.concatenate([getattr(rows, name) for rows in tables])[first[order]] for name in names}
     return tuple(forecasters), TrialRows(trials=p, **columns)
 
 
 def weighted(p: Floats, weights: Floats, space: Space = "logit") -> Floats:
-    """Weighted average of members × targets, with weights renormalised on every target over the members present.
+    """Return the weighted average of members × targets, with weights renormalised over the members with an answer.
 
-    If the members present have no weight at all they count equally; NaN only if nobody is present.
+    If their weights are all zero, these members count equally. NaN if no member has an answer.
 
     >>> p = np.array([[0.2, 0.2, np.nan], [0.6, np.nan, np.nan]])
     >>> weighted(p, np.array([0.25, 0.75]), "probability").round(3).tolist()
@@ -72,14 +72,14 @@ def check_members(rows: TrialRows, names: Names) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Ensemble:
-    """Members with weights that sum to one, however they were chosen."""
+    """Members with weights that sum to one."""
 
     names: Names
     weights: tuple[float, ...]
     space: Space = "logit"
     """The scale on which probabilities are averaged."""
     training: Training = field(default_factory=Training)
-    told: str = ""
+    reason: str = ""
     """Why these weights were chosen."""
 
     def __post_init__(self) -> None:
@@ -89,18 +89,18 @@ class Ensemble:
             raise ValueError("weights must not be negative and must sum to one")
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """The weighted mean of the members present on each row; NaN if there is none."""
+        """Return the weighted mean of the members with an answer on each row; NaN if there is none."""
         return weighted(check_members(rows, self.names), np.asarray(self.weights), self.space)
 
 
 def equal(names: Names) -> tuple[float, ...]:
-    """Equal weights for all names."""
+    """Return equal weights for all names."""
     return (1 / len(names),) * len(names)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EqualWeights:
-    """Gives every member the same weight. It learns nothing, so its ensembles refuse nothing."""
+    """Gives every member the same weight. Its ensembles have no training data."""
 
     names: Names
 
@@ -112,12 +112,12 @@ class EqualWeights:
     def fit(self, examples: Examples) -> Ensemble:
         """Return the same ensemble for any examples."""
         check_members(examples.rows, self.names)
-        return Ensemble(names=self.names, weights=equal(self.names), told="equal by choice")
+        return Ensemble(names=self.names, weights=equal(self.names), reason="equal by choice")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestSoFar:
-    """The member with the least past squared error: what an ensemble has to beat, chosen as it could have been."""
+    """The member with the least past squared error, a baseline for ensembles."""
 
     names: Names
 
@@ -127,15 +127,15 @@ class BestSoFar:
         return f"the best so far of {len(self.names)}"
 
     def fit(self, examples: Examples) -> Ensemble:
-        """Put all weight on one member; equal weights without a past. A row a member left out counts as one half."""
+        """Put all weight on one member; equal weights without a past. A missing answer counts as one half."""
         p = check_members(examples.rows, self.names)
         if not len(examples):
-            return Ensemble(names=self.names, weights=equal(self.names), told="equal: no past")
+            return Ensemble(names=self.names, weights=equal(self.names), reason="equal: no past")
         error = (np.where(np.isnan(p), 0.5, p) - examples.outcome) ** 2
         best = int(np.argmin((error * examples.weight).sum(axis=1)))
         weights = bag_weights([best], len(self.names))
         return Ensemble(
-            names=self.names, weights=weights, training=Training.of(examples), told=f"{self.names[best]} was best"
+            names=self.names, weights=weights, training=Training.of(examples), reason=f"{self.names[best]} was best"
         )
 
 
@@ -144,12 +144,12 @@ class PooledWeights:
     """Stacks log-odds by logistic regression, with each weight shrunk to an equal share.
 
     Minimises Σ log loss + Σ (w_m − 1/M)² / 2σ²; weights below zero are set to zero, and all are scaled to sum to one. A
-    member that left a row out counts there as the mean of the others (Breiman 1996, with a prior in place of a bound).
+    missing answer counts as the mean of the other members (Breiman 1996, with a prior instead of a bound).
     """
 
     names: Names
     spread: float = 0.1
-    """σ: how far a weight may plausibly be from an equal share."""
+    """σ: prior standard deviation of a weight around an equal share."""
 
     def __post_init__(self) -> None:
         if not self.spread > 0:
@@ -166,7 +166,7 @@ class PooledWeights:
         together = weighted(p, np.ones(len(self.names)))
         known = ~np.isnan(together)
         if not known.any():
-            return Ensemble(names=self.names, weights=equal(self.names), told="equal: no past")
+            return Ensemble(names=self.names, weights=equal(self.names), reason="equal: no past")
         filled = np.where(np.isnan(p), together, p)[:, known]
         days = np.datetime_as_string(examples.known_on[known], "D")
         sources = examples.rows.source[known].astype(str)
@@ -177,20 +177,20 @@ class PooledWeights:
             penalty=self.spread**-2,
             centre=1 / len(self.names),
         )
-        found = np.maximum(fit_logistic_ridge(problem), 0.0)
-        share = found / found.sum() if found.sum() > 0 else np.full(len(found), 1 / len(found))
-        told = f"log-odds stacked on {int(known.sum())} past targets, shrunk to equal shares"
+        positive = np.maximum(fit_logistic_ridge(problem), 0.0)
+        share = positive / positive.sum() if positive.sum() > 0 else np.full(len(positive), 1 / len(positive))
+        why = f"log-odds stacked on {int(known.sum())} past targets, shrunk to equal shares"
         weights = tuple(map(float, share / share.sum()))
-        return Ensemble(names=self.names, weights=weights, training=Training.of(examples), told=told)
+        return Ensemble(names=self.names, weights=weights, training=Training.of(examples), reason=why)
 
 
 # Greedy selection.
 
 
 def greedy_path(examples: Examples, *, steps: int, replacement: bool) -> list[int]:
-    """Add members one by one, each time the one that gives the mean the least weighted squared error; first wins ties.
+    """Add members one by one, each time the one with the least weighted squared error of the mean; first wins ties.
 
-    On a row where no chosen member is present the ensemble says what equal weights say, both here and when it is used.
+    On a row where no chosen member has an answer, the result is that of equal weights, as when the ensemble is used.
     """
     equally = weighted(examples.rows.trials, np.ones(len(examples.rows.trials)))
     answered = ~np.isnan(equally)
@@ -204,8 +204,8 @@ def greedy_path(examples: Examples, *, steps: int, replacement: bool) -> list[in
     for _ in range(steps if replacement else min(steps, len(free))):
         counts = count + present
         mean = np.divide(total + x, counts, out=np.zeros_like(x), where=counts > 0)
-        said = np.where(counts > 0, sigmoid(mean), stand_in)
-        loss = ((said - outcome) ** 2 * weight).sum(axis=1)
+        p_mean = np.where(counts > 0, sigmoid(mean), stand_in)
+        loss = ((p_mean - outcome) ** 2 * weight).sum(axis=1)
         best = int(np.argmin(np.where(free, loss, np.inf)))
         path.append(best)
         total, count = total + x[best], count + present[best]
@@ -214,7 +214,7 @@ def greedy_path(examples: Examples, *, steps: int, replacement: bool) -> list[in
 
 
 def bag_weights(path: list[int], members: int) -> tuple[float, ...]:
-    """The share of additions that each member had.
+    """Return each member's share of the additions.
 
     >>> bag_weights([0, 2, 0, 0], 3)
     (0.75, 0.0, 0.25)
@@ -227,11 +227,11 @@ class GreedySelection:
     """Starts with the best member and adds, step by step, whichever lowers the squared error of the mean most.
 
     With replacement a good member may be added again and so gain weight (Caruana et al. 2004); without, each is added
-    at most once (BLF 2026, appendix F). A longer selection always looks better on the rows it was made on, so its
-    length is chosen on other rows: on every round but the first, selections made on what was known before it are
-    scored, and the shortest whose loss is within a standard error of the best length is taken. It has to beat equal
-    weights on those rounds by as much, or equal weights are kept. With a single round, fifths of its questions stand in
-    for later rounds; that is weaker evidence, because they share their day.
+    at most once (BLF 2026, appendix F). A longer selection always looks better on its training rows, so its length is
+    chosen on other rows: on every round but the first, selections made on what was known before are scored, and the
+    shortest whose loss is within a standard error of the best length is taken. If it does not beat equal weights by a
+    standard error, equal weights are used. With a single round, fifths of its questions are used as later rounds; that
+    is weaker evidence, because they share their day.
     """
 
     names: Names
@@ -253,13 +253,13 @@ class GreedySelection:
         check_members(examples.rows, self.names)
         length, why = self._length(examples)
         weights = bag_weights(self._path(examples)[:length], len(self.names)) if length else equal(self.names)
-        return Ensemble(names=self.names, weights=weights, training=Training.of(examples), told=why)
+        return Ensemble(names=self.names, weights=weights, training=Training.of(examples), reason=why)
 
     def _length(self, examples: Examples) -> tuple[int, str]:
-        """The number of steps to take, 0 for equal weights, and why."""
+        """Return the number of steps to take, 0 for equal weights, and the reason."""
         losses, cluster, weight = self._later_losses(examples)
         if not len(weight):
-            return 0, "equal: no later round to judge a selection by"
+            return 0, "equal: no later round to test a selection on"
         several = len(np.unique(examples.rows.due)) > 1
         where = "later rounds" if several else "held-out questions of the one round"
         best = 1 + int(np.argmin(np.nansum(weight * losses[1:], axis=1)))
@@ -271,15 +271,15 @@ class GreedySelection:
         return length, f"{length} steps: on {where} they gain {over} over equal weights"
 
     def _later_losses(self, examples: Examples) -> tuple[Floats, Strings, Floats]:
-        """Squared errors on later rows of equal weights and of selections of 1, 2, … steps; clusters and weights."""
+        """Return squared errors on later rows of equal weights and of 1, 2, … steps, with clusters and weights."""
         most = self.steps if self.replacement else min(self.steps, len(self.names))
         losses: list[Floats] = [np.empty((most + 1, 0))]
         rows: list[Bools] = []
         for train, test in later_splits(examples):
             path = self._path(examples.take(train))
-            tries = [equal(self.names), *(bag_weights(path[: k + 1], len(self.names)) for k in range(most))]
-            said = np.array([weighted(examples.rows.trials[:, test], np.asarray(one)) for one in tries])
-            losses.append((said - examples.outcome[test]) ** 2)
+            candidates = [equal(self.names), *(bag_weights(path[: k + 1], len(self.names)) for k in range(most))]
+            p = np.array([weighted(examples.rows.trials[:, test], np.asarray(weights)) for weights in candidates])
+            losses.append((p - examples.outcome[test]) ** 2)
             rows.append(test)
         places = np.concatenate([np.empty(0, np.int64), *map(np.flatnonzero, rows)])
         return np.concatenate(losses, axis=1), examples.rows.cluster[places], examples.weight[places]
@@ -288,7 +288,7 @@ class GreedySelection:
         return greedy_path(examples, steps=self.steps, replacement=self.replacement)
 
 
-# Weights by past skill: better members count more, by no more than the evidence carries.
+# Weights by past skill: better members count more, as far as the evidence supports it.
 
 RATE = 0.5
 """Up to this rate, exponential weights of squared errors in [0, 1] have bounded regret (Kivinen & Warmuth 1999)."""
@@ -296,7 +296,7 @@ RATE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class SkillWeights:
-    """Exponential weights on past squared error, shrunk to equal if members cannot be told apart.
+    """Exponential weights on past squared error, shrunk to equal weights as far as differences may be noise.
 
     e_m = discounted mean over the rows of member m of (its squared error − that of the equal-weight ensemble), a row
     counting 0.5^(age / half_life), age from its due date to the latest. With C the effective number of clusters, w_m ∝
@@ -318,23 +318,23 @@ class SkillWeights:
         return f"skill logit weights of {len(self.names)}"
 
     def fit(self, examples: Examples) -> Ensemble:
-        """Fit the weights; equal ones if there are no examples or nothing tells members apart."""
+        """Fit the weights; equal ones without examples or without significant differences."""
         p = check_members(examples.rows, self.names)
         weights, why = equal(self.names), "equal: no past"
         if len(examples) and len(self.names) > 1:
             together = weighted(p, np.asarray(weights))
             error = (p - examples.outcome) ** 2 - (together - examples.outcome) ** 2
             age = (examples.rows.due.max() - examples.rows.due).astype("m8[D]").astype(np.float64)
-            worth = examples.weight * 0.5 ** (age / self.half_life)
-            gains = [gain(row, examples.rows.cluster, worth) for row in error]
+            row_weight = examples.weight * 0.5 ** (age / self.half_life)
+            gains = [gain(row, examples.rows.cluster, row_weight) for row in error]
             trust = reliability(gains)
-            excess = np.array([one.mean for one in gains])
-            clusters = max(one.n_clusters for one in gains)
+            excess = np.array([member_gain.mean for member_gain in gains])
+            clusters = max(member_gain.n_clusters for member_gain in gains)
             log_weights = -RATE * clusters * trust * (excess - excess.mean())
             unscaled = np.exp(log_weights - log_weights.max())
             weights = tuple(map(float, unscaled / unscaled.sum()))
             why = f"{trust:.0%} of the spread between members is skill"
-        return Ensemble(names=self.names, weights=weights, training=Training.of(examples), told=why)
+        return Ensemble(names=self.names, weights=weights, training=Training.of(examples), reason=why)
 
 
 def reliability(gains: list[Gain]) -> float:
@@ -344,6 +344,6 @@ def reliability(gains: list[Gain]) -> float:
     >>> round(reliability(same), 3)
     0.625
     """
-    between = float(np.var([one.mean for one in gains]))
-    noise = float(np.mean([one.se**2 for one in gains]))
+    between = float(np.var([member_gain.mean for member_gain in gains]))
+    noise = float(np.mean([member_gain.se**2 for member_gain in gains]))
     return max(0.0, 1 - noise / between) if between > 0 and np.isfinite(noise) else 0.0

@@ -1,8 +1,8 @@
 """Ridge-penalised logistic regression by Newton's method, and the same regression without each group in turn.
 
 The loss is Σ w·[log(1 + exp z) − y·z] + ½ Σ r·(β − centre)², z = design·β, with a penalty r > 0 on every coefficient. A
-tiny r moves no digit that matters in ordinary data and keeps every coefficient finite when maximum likelihood has none:
-outcomes that a cut separates, columns of zeros, one class only.
+tiny r hardly changes the result on ordinary data, and keeps coefficients finite if maximum likelihood has no solution:
+separable outcomes, columns of zeros, one class only.
 """
 
 from dataclasses import dataclass, replace
@@ -14,16 +14,16 @@ from foretell.forecasters.combine.rows import sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 
 TINY = 1e-6
-"""Penalty of a coefficient that is meant to be free."""
+"""Penalty of an unpenalised coefficient."""
 STEPS = 200
-"""Maximum number of Newton steps; never has a quarter of them been needed."""
+"""Maximum number of Newton steps, far more than needed in practice."""
 CHORDS = 30
-"""Maximum number of steps with one Hessian per group, before a group is fitted by itself."""
+"""Maximum number of steps with a fixed Hessian per group, before a group is fitted by itself."""
 CLOSE = 1e-9
 """Relative step size at which the chord steps end."""
 ROUNDING = 1e-14
 CELLS = 2_000_000
-"""Maximum number of values that a block of groups may hold at once."""
+"""Maximum number of values in a block of groups."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class LogisticProblem:
     penalty: Floats
     """The penalty r of each coefficient."""
     centre: Floats
-    """The value to which the penalty pulls each coefficient."""
+    """The value that each coefficient is shrunk to."""
 
     @classmethod
     def of(
@@ -49,7 +49,7 @@ class LogisticProblem:
         penalty: npt.ArrayLike = TINY,
         centre: npt.ArrayLike = 0.0,
     ) -> "LogisticProblem":
-        """Validate and convert array-likes; a single number stands for every row or coefficient."""
+        """Validate and convert array-likes; a single number applies to every row or coefficient."""
         design, outcome = np.asarray(design, np.float64), np.asarray(outcome, np.float64)
         n, p = design.shape
         weight = np.broadcast_to(np.asarray(weight, np.float64), n)
@@ -57,7 +57,7 @@ class LogisticProblem:
         if len(outcome) != n:
             raise ValueError(f"design has {n} rows, outcome {len(outcome)}")
         if not (penalty > 0).all():
-            raise ValueError("penalty must be positive for every coefficient: take a tiny one for a free coefficient")
+            raise ValueError("penalty must be positive for every coefficient; use a tiny one for a free coefficient")
         if not (np.isfinite(design).all() and np.isfinite(weight).all() and (weight >= 0).all()):
             raise ValueError("design must be finite, and weight finite and not negative")
         centre = np.broadcast_to(np.asarray(centre, np.float64), p)
@@ -75,9 +75,9 @@ class LogisticProblem:
     def loss(self, at: Floats) -> float:
         """The penalised loss at the given coefficients."""
         z = self.design @ at
-        # Not softplus(z) − y·z: where z is large that difference is all rounding.
-        missed = self.outcome * np.logaddexp(0.0, -z) + (1 - self.outcome) * np.logaddexp(0.0, z)
-        return float(self.weight @ missed + 0.5 * self.penalty @ (at - self.centre) ** 2)
+        # Not softplus(z) − y·z, which has large rounding errors for large z.
+        log_loss = self.outcome * np.logaddexp(0.0, -z) + (1 - self.outcome) * np.logaddexp(0.0, z)
+        return float(self.weight @ log_loss + 0.5 * self.penalty @ (at - self.centre) ** 2)
 
     def slope(self, at: Floats) -> tuple[Floats, Floats]:
         """Gradient and Hessian of the loss."""
@@ -89,31 +89,31 @@ class LogisticProblem:
 
 
 def fit_logistic_ridge(problem: LogisticProblem, start: Floats | None = None) -> Floats:
-    """The coefficients with the least loss, by Newton steps halved until the loss falls."""
+    """Return the coefficients with the least loss, by Newton steps halved until the loss decreases."""
     at = np.array(problem.centre if start is None else start, np.float64)
     loss = problem.loss(at)
     for _ in range(STEPS):
         gradient, hessian = problem.slope(at)
         step = np.asarray(np.linalg.solve(hessian, gradient), np.float64)
-        falls = float(gradient @ step)
+        decrease = float(gradient @ step)
         short = np.abs(step).max(initial=0.0) <= 1e-12 * (1 + np.abs(at).max(initial=0.0))
-        if short or falls <= 1e-22 * (1 + abs(loss)):
+        if short or decrease <= 1e-22 * (1 + abs(loss)):
             return at - step
         size = 1.0
-        while (lower := problem.loss(at - size * step)) > loss - 1e-4 * size * falls + 1e-13 * abs(loss):
+        while (new_loss := problem.loss(at - size * step)) > loss - 1e-4 * size * decrease + 1e-13 * abs(loss):
             size /= 2
             if size < 1e-12:
                 return at
-        at, loss = at - size * step, lower
+        at, loss = at - size * step, new_loss
     return at
 
 
 def coefficients_without(problem: LogisticProblem, groups: Ints) -> Floats:
-    """The coefficients fitted without each group 0…G−1, one row per group.
+    """Return the coefficients fitted without each group 0…G−1, one row per group.
 
     At the coefficients of the whole, the gradient without a group is minus the group's own, and the Hessian is the
-    whole one minus the group's: one step costs next to nothing. Further steps keep that Hessian and update only the
-    gradient, for many groups in one matrix product; groups that do not converge get a Newton fit of their own.
+    whole one minus the group's, so the first step is cheap. Further steps keep that Hessian and update only the
+    gradient, for many groups in one matrix product. Groups that do not converge are fitted separately.
     """
     whole = fit_logistic_ridge(problem)
     n_groups = int(groups.max(initial=-1)) + 1
@@ -129,16 +129,16 @@ def coefficients_without(problem: LogisticProblem, groups: Ints) -> Floats:
 
 
 def one_sided_without(problem: LogisticProblem, groups: Ints) -> Bools:
-    """For each group 0…G−1, whether the outcomes outside it are all the same, or there are none."""
+    """Return for each group 0…G−1 whether there are no outcomes outside it, or all are the same."""
     counted = (problem.weight > 0).astype(np.float64)
     size = int(groups.max(initial=-1)) + 1
     yes = counted @ problem.outcome - group_sums(groups, counted * problem.outcome, size)
-    every = counted.sum() - group_sums(groups, counted, size)
-    return (yes < 0.5) | (every - yes < 0.5)
+    total = counted.sum() - group_sums(groups, counted, size)
+    return (yes < 0.5) | (total - yes < 0.5)
 
 
 def _first_step(problem: LogisticProblem, whole: Floats, groups: Ints, block: range) -> tuple[Floats, Floats]:
-    """For each group of the block: the inverse Hessian without it at `whole`, and the coefficients one step away."""
+    """Return the inverse Hessian without each group of the block at `whole`, and the coefficients after one step."""
     rows = np.flatnonzero((groups >= block.start) & (groups < block.stop))
     rows = rows[np.argsort(groups[rows], kind="stable")]
     code, x = groups[rows] - block.start, problem.design[rows]
@@ -147,10 +147,10 @@ def _first_step(problem: LogisticProblem, whole: Floats, groups: Ints, block: ra
     gradients, hessians = np.zeros((len(block), size)), np.zeros((len(block), size, size))
     if len(rows):
         present, first = np.unique(code, return_index=True)
-        pull = x * (problem.weight[rows] * (p - problem.outcome[rows]))[:, None]
-        bend = (x * (problem.weight[rows] * p * (1 - p))[:, None])[:, :, None] * x[:, None, :]
-        gradients[present] = np.add.reduceat(pull, first)
-        hessians[present] = np.add.reduceat(bend, first)
+        gradient_terms = x * (problem.weight[rows] * (p - problem.outcome[rows]))[:, None]
+        hessian_terms = (x * (problem.weight[rows] * p * (1 - p))[:, None])[:, :, None] * x[:, None, :]
+        gradients[present] = np.add.reduceat(gradient_terms, first)
+        hessians[present] = np.add.reduceat(hessian_terms, first)
     inverse = np.asarray(np.linalg.inv(problem.slope(whole)[1] - hessians), np.float64)
     return inverse, whole + np.einsum("gij,gj->gi", inverse, gradients)
 
@@ -176,7 +176,7 @@ def _settle(problem: LogisticProblem, groups: Ints, block: range, inverse: Float
         step = np.einsum("gij,gj->gi", inverse[left], gradient)
         at = at - step
         size = np.abs(step).max(axis=1, initial=0.0) / (1 + np.abs(at).max(axis=1, initial=0.0))
-        # A short step is the end only where steps shrink fast: on flat ground they are short all the way.
+        # A short step means convergence only if steps shrink fast; where the loss is flat, all steps are short.
         done = (size <= CLOSE) & ((size <= before / 2) | (size <= ROUNDING))
         settled[left[done]] = at[done]
         at, left, before = at[~done], left[~done], size[~done]

@@ -1,4 +1,4 @@
-"""The data to combine: the trials on many targets side by side, with what distinguishes the targets."""
+"""The data to combine: the trials on many targets, with the properties of the targets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -17,17 +17,17 @@ Strings = npt.NDArray[np.str_]
 UNKNOWN_DAY = np.datetime64("9999-12-31", "D")
 """The day on which an undated answer became known: it never counts as past."""
 EDGE = 1e-6
-"""Distance from 0 and 1 at which probabilities are kept for log-odds, because certainty has no finite log-odds."""
+"""Distance from 0 and 1 to which probabilities are clipped, because certainty has no finite log-odds."""
 
 
 def logit(p: npt.ArrayLike, edge: float = EDGE) -> Floats:
-    """Log-odds of probabilities kept `edge` away from certainty; NaN stays NaN."""
+    """Return the log-odds of probabilities clipped to [edge, 1 − edge]; NaN stays NaN."""
     p = np.clip(np.asarray(p, np.float64), edge, 1 - edge)
     return np.log(p) - np.log1p(-p)
 
 
 def sigmoid(x: npt.ArrayLike) -> Floats:
-    """The probability of given log-odds, without overflow; NaN stays NaN."""
+    """Return the probability of log-odds, without overflow; NaN stays NaN."""
     x = np.asarray(x, np.float64)
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1.0, small) / (1.0 + small)
@@ -35,7 +35,7 @@ def sigmoid(x: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRows:
-    """One entry per target: what each trial said about it, and what else was known when it was asked. Holds no answer.
+    """One entry per target: the trials' probabilities, and what was known when it was asked. Outcomes are not included.
 
     `trials` is K × n, with NaN for failed trials; everything else has length n.
     """
@@ -51,7 +51,7 @@ class TrialRows:
     horizon: Floats
     """Days from asking to resolution, as far as known beforehand; NaN if unknown."""
     price: Floats
-    """The crowd's probability when the question was asked; NaN without a market."""
+    """The market probability when the question was asked; NaN without a market."""
     prior: Floats
     """The base rate of similar targets, counted strictly before `due`, or a model-free estimate; NaN if none."""
     cluster: Strings
@@ -71,8 +71,8 @@ class TrialRows:
         for column in fields(self):
             if len(getattr(self, column.name)) != n and column.name != "trials":
                 raise ValueError(f"{column.name} has {len(getattr(self, column.name))} entries for {n} targets")
-        said = self.trials[~np.isnan(self.trials)]
-        if said.size and not ((said >= 0) & (said <= 1)).all():
+        answered = self.trials[~np.isnan(self.trials)]
+        if answered.size and not ((answered >= 0) & (answered <= 1)).all():
             raise ValueError("a trial is outside [0, 1]")
 
     def __len__(self) -> int:
@@ -91,7 +91,7 @@ class TrialRows:
 
     @cached_property
     def raw(self) -> Floats:
-        """The logit mean of the trials that answered, from which every rule starts; NaN if none did.
+        """The logit mean of the trials that answered, the input of every rule; NaN if none did.
 
         A single answer stays exactly as it is.
         """
@@ -99,7 +99,7 @@ class TrialRows:
         return np.where(alone, np.nansum(self.trials, axis=0), sigmoid(self.log_odds(EDGE)))
 
     def log_odds(self, edge: float) -> Floats:
-        """The mean log-odds of the trials that answered, each kept `edge` from certainty; NaN if none did."""
+        """Return the mean log-odds of the trials that answered, clipped to [edge, 1 − edge]; NaN if none did."""
         x = logit(self.trials, edge)
         answered = ~np.isnan(x)
         n = answered.sum(axis=0)
@@ -107,7 +107,7 @@ class TrialRows:
 
     @cached_property
     def anchor(self) -> Floats:
-        """The crowd's price if there is one, else the base rate (the papers' prior); NaN without either."""
+        """The market price if there is one, else the base rate; NaN without either."""
         return np.where(np.isnan(self.price), self.prior, self.price)
 
     @cached_property
@@ -117,16 +117,21 @@ class TrialRows:
 
 
 def stacked(parts: Sequence[TrialRows]) -> TrialRows:
-    """Rows of several questions as one table; trials that a question did not have count as failed."""
+    """Concatenate the rows of several questions; missing trials count as failed."""
     most = max(len(part.trials) for part in parts)
-    trials = [np.pad(part.trials, ((0, most - len(part.trials)), (0, 0)), constant_values=np.nan) for part in parts]
-    columns = {f.name: np.concatenate([getattr(one, f.name) for one in parts]) for f in fields(TrialRows)[1:]}
+    trials = [
+        part.trials
+        if len(part.trials) == most
+        else np.pad(part.trials, ((0, most - len(part.trials)), (0, 0)), constant_values=np.nan)
+        for part in parts
+    ]
+    columns = {f.name: np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(TrialRows)[1:]}
     return TrialRows(trials=np.concatenate(trials, axis=1), **columns)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Examples:
-    """Rows with their answers and the day each answer became known: what a rule may learn from."""
+    """Training data of a rule: rows with their outcomes and the days on which they became known."""
 
     rows: TrialRows
     outcome: Floats
@@ -134,7 +139,7 @@ class Examples:
     known_on: Days
     weight: Floats
     payoff: Floats = field(default_factory=lambda: np.empty(0))
-    """What a dollar on each option returned; NaN if unknown, which is the default."""
+    """The return of a dollar on each option; NaN if unknown, which is the default."""
     category: Strings = field(default_factory=lambda: np.empty(0, str))
     """What the question is about; empty if unknown, which is the default."""
 
@@ -149,14 +154,14 @@ class Examples:
         if not np.isin(self.outcome, (0.0, 1.0)).all():
             raise ValueError("outcome must be 0 or 1 in every row")
         if np.isnat(self.known_on).any():
-            raise ValueError("known_on must be given in every row: an undated answer cannot be learnt from honestly")
+            raise ValueError("known_on must be given in every row: training on an undated answer could leak")
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
     def dated(self) -> bool:
-        """Whether it is known of every row when it was asked and when its answer became known."""
+        """Whether every row has the day it was asked and the day its answer became known."""
         return not bool((np.isnat(self.rows.due) | (self.known_on == UNKNOWN_DAY)).any())
 
     def take(self, which: Bools | Ints) -> "Examples":
@@ -165,17 +170,17 @@ class Examples:
         return Examples(rows=self.rows.take(which), **columns)
 
     def known_before(self, day: np.datetime64) -> "Examples":
-        """The examples that somebody asking on `day` could have learnt from."""
+        """Return the examples whose outcomes were known before `day`."""
         return self.take(self.known_on < day)
 
 
 def rows_of_question(
     question: Question, trials: Sequence[Mapping[str, float]], as_of: AsOf, rates: Rates | None = None
 ) -> TrialRows:
-    """One row per target of a question just asked, with prices and base rates as far as known at the cutoff."""
+    """Return one row per target of a question, with prices and base rates as known at the cutoff."""
     targets, n = question.targets, len(question.targets)
     snapshots = [t.snapshot if t.snapshot and as_of.admits(t.snapshot.at) else None for t in targets]
-    # A market's own price says more than how often its platform said yes.
+    # A market price is more informative than the base rate of its platform.
     priors = [] if rates is None or question.kind == "market" else [rates.rate(question, t, as_of) for t in targets]
 
     def numbers(values: Iterable[float | None]) -> Floats:
@@ -188,7 +193,7 @@ def rows_of_question(
         horizon=numbers(question.horizon_days(t) for t in targets),
         price=numbers(snapshot and snapshot.price for snapshot in snapshots),
         liquidity=numbers(snapshot and snapshot.volume for snapshot in snapshots),
-        price_age=numbers(None if one is None else float((as_of.at - one.at).days) for one in snapshots),
+        price_age=numbers(None if snapshot is None else float((as_of.at - snapshot.at).days) for snapshot in snapshots),
         prior=numbers(priors or [None] * n),
         question=np.full(n, question.id),
         **{name: np.full(n, getattr(question, name)) for name in ("source", "subtype", "kind", "cluster")},

@@ -1,4 +1,4 @@
-"""What all learnt rules share: a rule is a value, knows what it was trained on, and refuses to judge that."""
+"""The interface of learnt rules. A rule records its training data and refuses to be applied to it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,12 +12,12 @@ from foretell.metrics.arrays import Floats, Ints
 
 
 class TrainingOverlap(ValueError):
-    """A fitted rule was asked about what it had learnt from, or about a time whose outcomes it had already seen."""
+    """A fitted rule was applied to its training data, or to questions asked before its last training outcome."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What a rule learnt from: its askings, and the last day on which one of their answers became known."""
+    """A rule's training data: its askings, and the last day on which one of their answers became known."""
 
     askings: tuple[str, ...] = ()
     """The askings as question@due, sorted, each once."""
@@ -28,7 +28,7 @@ class Training:
 
     @classmethod
     def of(cls, examples: Examples) -> "Training":
-        """The record of a training set."""
+        """Return the record of a training set."""
         if not len(examples):
             return cls()
         return cls(
@@ -39,7 +39,7 @@ class Training:
         )
 
     def refuse(self, rows: TrialRows, *, time: bool = True) -> None:
-        """Raise `TrainingOverlap` for a question seen in training; with `time`, for one asked before training's end."""
+        """Raise `TrainingOverlap` for a training question; with `time`, also for one asked before training's end."""
         seen = np.isin(rows.asking, np.asarray(self.askings, dtype=str)) if self.askings else np.zeros(len(rows), bool)
         if seen.any():
             known = f"the {len(self.askings)} dated questions it was fitted on"
@@ -50,29 +50,38 @@ class Training:
         if early.any():
             first = rows.asking[early][0]
             raise TrainingOverlap(
-                f"{first} was asked before {self.last_known}, and it learnt from outcomes of that day"
+                f"{first} was asked before {self.last_known}, and the rule was fitted on outcomes of that day"
             )
 
 
 class FittedRule(Protocol):
-    """A rule with its numbers. `foretell.forecasters.combine.saving` writes it as JSON."""
+    """A rule with fitted parameters. `foretell.forecasters.combine.saving` writes it as JSON."""
 
     @property
     def training(self) -> Training:
-        """What the rule learnt from."""
+        """The rule's training data."""
         ...
 
     def probabilities(self, rows: TrialRows) -> Floats:
-        """One probability per row; NaN if the rule has none to give. Call `apply` instead, which checks overlap."""
+        """Return one probability per row, or NaN. Call `apply` instead, which checks for overlap."""
         ...
 
 
 @runtime_checkable
 class ExplainsItself(Protocol):
-    """A fitted rule that can say how much the trials counted, and why."""
+    """A fitted rule that can explain the weight of the trials."""
 
     def reason(self, rows: TrialRows) -> str:
-        """An explanation in sentences; empty if the rule gave no answer."""
+        """Return an explanation in sentences; empty if the rule gave no answer."""
+        ...
+
+
+@runtime_checkable
+class WeighsTrials(Protocol):
+    """A fitted rule that weighs trials against a price or a base rate."""
+
+    def weight_of_trials(self, rows: TrialRows) -> Floats:
+        """Return the weight of the trials in each answer, in log-odds; NaN without an answer."""
         ...
 
 
@@ -85,14 +94,14 @@ class CombinationMethod(Protocol):
         ...
 
     def fit(self, examples: Examples) -> FittedRule:
-        """Learn a rule from the examples; without any, or with one class only, return a finite documented rule."""
+        """Learn a rule from the examples. It must be finite even without examples or with one class only."""
         ...
 
 
 def one_sided(examples: Examples) -> bool:
-    """Whether the answered examples all had the same outcome, or there are none: then calibration is unknown.
+    """Whether there are no answered examples, or all have the same outcome, so that calibration is unknown.
 
-    The calibration rules are the identity in that case, whatever their form would make of it.
+    The calibration rules are the identity in that case.
     """
     counted = ~np.isnan(examples.rows.raw) & (examples.weight > 0)
     return len(np.unique(examples.outcome[counted])) < 2
@@ -102,16 +111,16 @@ Check = Literal["time", "ids"]
 
 
 def apply(fitted: FittedRule, rows: TrialRows, *, check: Check = "time") -> Floats:
-    """The rule's probabilities; raise `TrainingOverlap` for rows it was trained on.
+    """Return the rule's probabilities. Raises `TrainingOverlap` for rows that it was trained on.
 
-    `check="ids"` refuses only the askings themselves and lets a later training set judge earlier questions: good for a
-    consistency check between two rounds, not for a number to publish.
+    `check="ids"` refuses only the training askings and allows earlier questions. Use it for consistency checks between
+    two rounds, not for published results.
     """
     fitted.training.refuse(rows, time=check == "time")
     return fitted.probabilities(rows)
 
 
-# Rules fitted without each group in turn: by fitting again, or by a method's own shorter way to the same result.
+# Rules fitted without each group in turn: by refitting, or by a faster equivalent of the method.
 
 
 @runtime_checkable
@@ -119,7 +128,7 @@ class SupportsLeaveOut(Protocol):
     """A method that can leave groups out faster than by refitting, with the same result."""
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
-        """Each example's probability from the rule fitted without its group; groups are arbitrary integers."""
+        """Return each example's probability from the rule fitted without its group; groups are arbitrary integers."""
         ...
 
 
@@ -128,12 +137,12 @@ class SupportsFewRules(Protocol):
     """A method that picks its rule from a short list, so that leaving groups out yields few different rules."""
 
     def rules_without(self, examples: Examples, groups: Ints) -> tuple[Sequence[FittedRule], Ints]:
-        """The different rules fitted without a group, and for each example which of them left its group out."""
+        """Return the distinct rules fitted without a group, and the index of each example's rule."""
         ...
 
 
 def left_out(method: CombinationMethod, examples: Examples, groups: Ints) -> Floats:
-    """Each example's probability from the rule fitted without its group."""
+    """Return each example's probability from the rule fitted without its group."""
     if isinstance(method, SupportsLeaveOut):
         return method.leave_out(examples, groups)
     return refitted(method, examples, groups)
@@ -148,12 +157,12 @@ def refitted(method: CombinationMethod, examples: Examples, groups: Ints) -> Flo
     return p
 
 
-# Rules one after the other: each works on what the one before it said.
+# Chains of rules: each is applied to the output of the one before.
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedRaw:
-    """Returns the logit mean, which every other rule has to beat; it learnt nothing, so it refuses nothing."""
+    """Returns the logit mean, the baseline of all other rules. It has no training data."""
 
     training: Training = field(default_factory=Training)
 
@@ -201,7 +210,7 @@ class ChainedMethod:
         return FittedChain(stages=tuple(stages), training=training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
-        """Each example's probability from a chain fitted without its group in any stage."""
+        """Return each example's probability from a chain fitted without its group in any stage."""
         if not self.methods:
             return examples.rows.raw
         first, rest = self.methods[0], ChainedMethod(methods=self.methods[1:])
@@ -218,5 +227,5 @@ class ChainedMethod:
 
 
 def with_rule_applied(fitted: FittedRule, examples: Examples) -> Examples:
-    """The examples with a rule's probabilities in place of the trials."""
+    """Return the examples with a rule's probabilities in place of the trials."""
     return replace(examples, rows=examples.rows.with_trials(fitted.probabilities(examples.rows)))

@@ -1,4 +1,4 @@
-"""Stores fitted rules as JSON files: the kind of rule, its numbers, and what it was trained on."""
+"""Stores fitted rules as JSON files: the kind of rule, its parameters, and its training data."""
 
 import json
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError
 
 SCHEMA = "foretell/fitted/1"
-_ROOM = "foretell.forecasters.combine"
+_PACKAGE = "foretell.forecasters.combine"
 KINDS: Mapping[str, str] = {
-    "raw": f"{_ROOM}.rules:FittedRaw",
-    "platt": f"{_ROOM}.calibration:FittedPlatt",
-    "isotonic": f"{_ROOM}.calibration:FittedIsotonic",
-    "beta": f"{_ROOM}.calibration:FittedBeta",
-    "shrink": f"{_ROOM}.shrink:FittedShrink",
-    "bayes-shrink": f"{_ROOM}.shrink:FittedBayesShrink",
-    "chain": f"{_ROOM}.rules:FittedChain",
-    "ensemble": f"{_ROOM}.ensemble:Ensemble",
-    "trust": f"{_ROOM}.default:FittedTrust",
-    "default": f"{_ROOM}.default:FittedDefault",
+    "raw": f"{_PACKAGE}.rules:FittedRaw",
+    "platt": f"{_PACKAGE}.calibration:FittedPlatt",
+    "isotonic": f"{_PACKAGE}.calibration:FittedIsotonic",
+    "beta": f"{_PACKAGE}.calibration:FittedBeta",
+    "shrink": f"{_PACKAGE}.shrink:FittedShrink",
+    "bayes-shrink": f"{_PACKAGE}.shrink:FittedBayesShrink",
+    "chain": f"{_PACKAGE}.rules:FittedChain",
+    "ensemble": f"{_PACKAGE}.ensemble:Ensemble",
+    "trust": f"{_PACKAGE}.default:FittedTrust",
+    "default": f"{_PACKAGE}.default:FittedDefault",
 }
 """Every rule that can be stored: a frozen dataclass of numbers, texts, dates, tuples, mappings and other rules."""
 _NAMES = {place: kind for kind, place in KINDS.items()}
@@ -33,15 +33,15 @@ PARTS = ("kind", "parameters", "training")
 
 
 def to_json(fitted: FittedRule) -> str:
-    """Convert a rule to a JSON document; a number that is not finite raises a `ValueError`."""
+    """Convert a rule to a JSON document. Raises `ValueError` for a number that is not finite."""
     if _kind_of(fitted) is None:
-        raise TypeError(f"{type(fitted).__name__} has no file form; the kinds are {', '.join(KINDS)}")
-    document = {"schema": SCHEMA, **_written(fitted)}
-    return json.dumps(document, default=_written, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+        raise TypeError(f"{type(fitted).__name__} cannot be stored; the kinds are {', '.join(KINDS)}")
+    document = {"schema": SCHEMA, **_serialised(fitted)}
+    return json.dumps(document, default=_serialised, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
 def from_json(text: str | bytes, *, path: str | Path | None = None) -> FittedRule:
-    """Parse a rule from its JSON document. Anything invalid raises an `InputError` with the file and the field."""
+    """Parse a rule from its JSON document. Raises `InputError` with the file and the field if it is invalid."""
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not a number")
@@ -83,13 +83,13 @@ def _kind_of(value: object) -> str | None:
     return _NAMES.get(f"{type(value).__module__}:{type(value).__qualname__}")
 
 
-def _written(value: Any) -> Any:
-    """Serialise what JSON does not support by itself: rules, other dataclasses, days."""
+def _serialised(value: Any) -> Any:
+    """Serialise types that JSON does not support: rules, other dataclasses, days."""
     if isinstance(value, date):
         return value.isoformat()
     if not is_dataclass(value):
         raise TypeError(f"{type(value).__name__} has no JSON form")
-    parameters = {one.name: getattr(value, one.name) for one in fields(value)}
+    parameters = {field.name: getattr(value, field.name) for field in fields(value)}
     if (kind := _kind_of(value)) is None:
         return parameters
     training = parameters.pop("training")
@@ -134,9 +134,9 @@ def _read_value(hint: Any, value: Any, place: str) -> Any:
         return rule
     if hint == tuple[FittedRule, ...]:
         rules = cast(list[Any], value)
-        if not isinstance(value, list) or not all(isinstance(one, dict) for one in rules):
+        if not isinstance(value, list) or not all(isinstance(rule_document, dict) for rule_document in rules):
             raise InputError(f"expected a list of rules, found {value!r}", column=place)
-        return tuple(_read_rule(one, f"{place}[{i}].") for i, one in enumerate(rules))
+        return tuple(_read_rule(rule_document, f"{place}[{i}].") for i, rule_document in enumerate(rules))
     for form in (Training, LearningGain):
         with_config(ConfigDict(extra="forbid"))(form)
     try:

@@ -1,4 +1,4 @@
-"""Shrinkage of the trials' logit mean towards what was known before: the crowd's price, or the base rate."""
+"""Shrinkage of the trials' logit mean towards the market price or the base rate."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 FLOORS = tuple(round(0.1 * step, 1) for step in range(11))
 SLOPES = tuple(round(0.2 * step, 1) for step in range(11))
 SAME = 1e-12
-"""Tolerance within which mean Brier scores count as equal: the first of the grid is taken."""
+"""Tolerance within which mean Brier scores count as equal; of equals, the first in the grid is taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,20 +29,20 @@ class TrialSpread:
 
     @classmethod
     def of(cls, rows: TrialRows, edge: float) -> "TrialSpread":
-        """Compute the statistics of rows, with probabilities kept `edge` from certainty."""
+        """Compute the statistics of rows, with probabilities clipped to [edge, 1 − edge]."""
         x = logit(rows.trials, edge)
         answered = ~np.isnan(x)
         count = answered.sum(axis=0).astype(np.float64)
         mean = np.where(answered, x, 0.0).sum(axis=0) / np.maximum(count, 1)
         apart = np.where(answered, x - mean, 0.0)
-        # Equal trials can differ from their mean by a rounding error, which is no disagreement.
+        # Equal trials can differ from their mean by a rounding error, which must not count.
         std = np.sqrt((apart**2).sum(axis=0) / np.maximum(count, 1))
         std[std < 1e-12 * (1 + np.abs(mean))] = 0.0
         anchor = logit(np.where(np.isnan(rows.anchor), 0.5, rows.anchor), edge)
         return cls(mean=np.where(count > 0, mean, np.nan), std=std, count=count, anchor=anchor)
 
     def toward_anchor(self, share: Floats) -> Floats:
-        """σ(share·mean + (1 − share)·anchor); leading axes of `share` are kept."""
+        """Return σ(share·mean + (1 − share)·anchor); leading axes of `share` are preserved."""
         from scipy.special import expit
 
         return expit(share * self.mean + (1 - share) * self.anchor)
@@ -67,10 +67,9 @@ class FittedShrink:
 class Shrink:
     """Shrinkage that grows with the trials' disagreement (BLF 2026, Appendix C.9), (floor, slope) by mean Brier score.
 
-    The best pair of an 11 × 11 grid; of equally good ones the first, by floor and then by slope. `fit` chooses on the
-    examples themselves, which is what the paper's code does under the name of leave-one-out; `leave_out` chooses
-    without each group. A single trial shows no disagreement and stays as it is. Without an answered example there is no
-    shrinkage (floor 1).
+    Takes the best pair of an 11 × 11 grid; of equally good ones the first, by floor and then by slope. `fit` chooses on
+    the examples themselves, which the paper's code calls leave-one-out; `leave_out` chooses without each group. A
+    single trial shows no disagreement and is not shrunk. Without an answered example there is no shrinkage (floor 1).
     """
 
     name: str = "shrink"
@@ -85,19 +84,19 @@ class Shrink:
         return _of_grid(int(_first_least(mean[None])[0]), training)
 
     def leave_out(self, examples: Examples, groups: Ints) -> Floats:
-        """Each row's probability under the pair chosen without its group."""
+        """Return each row's probability under the pair chosen without its group."""
         p, chosen = _chosen_without(examples, groups)
         unshrunk = sigmoid(TrialSpread.of(examples.rows, PAPER_EDGE).mean)
         return np.where(chosen < 0, unshrunk, p[chosen, np.arange(len(examples))])
 
     def rules_without(self, examples: Examples, groups: Ints) -> tuple[list[FittedShrink], Ints]:
-        """The different pairs chosen without a group, and which one each row uses; they have no training record."""
+        """Return the distinct pairs chosen without a group, and the index of each row's pair."""
         pairs, which = np.unique(_chosen_without(examples, groups)[1], return_inverse=True)
         return [_of_grid(int(pair), Training()) for pair in pairs], which.astype(np.int64)
 
 
 def _of_grid(pair: int, training: Training) -> FittedShrink:
-    """The rule for the grid's n-th pair; −1 stands for no shrinkage."""
+    """Return the rule for the grid's n-th pair; −1 means no shrinkage."""
     if pair < 0:
         return FittedShrink(training=training)
     floor, slope = divmod(pair, len(SLOPES))
@@ -105,20 +104,20 @@ def _of_grid(pair: int, training: Training) -> FittedShrink:
 
 
 def _chosen_without(examples: Examples, groups: Ints) -> tuple[Floats, Ints]:
-    """Probabilities under every pair, and each row's pair, chosen from sums of Brier scores outside its group."""
+    """Return probabilities under every pair, and each row's pair, chosen by Brier scores outside its group."""
     loss, counted, p = _grid_losses(examples)
     code = np.unique(groups, return_inverse=True)[1].astype(np.int64)
     size = int(code.max(initial=-1)) + 1
-    lost = np.column_stack([group_sums(code[counted], row[counted], size) for row in loss])
+    group_loss = np.column_stack([group_sums(code[counted], row[counted], size) for row in loss])
     weight = group_sums(code[counted], examples.weight[counted], size)
-    left = weight.sum() - weight
-    alone = left <= 1e-12 * weight.sum()
-    mean = (lost.sum(axis=0) - lost) / np.where(alone, 1.0, left)[:, None]
+    rest_weight = weight.sum() - weight
+    alone = rest_weight <= 1e-12 * weight.sum()
+    mean = (group_loss.sum(axis=0) - group_loss) / np.where(alone, 1.0, rest_weight)[:, None]
     return p, np.where(alone, -1, _first_least(mean))[code]
 
 
 def _grid_losses(examples: Examples) -> tuple[Floats, Bools, Floats]:
-    """Weighted Brier score of every row under every pair, which rows count, and the probabilities."""
+    """Return the weighted Brier score of every row under every pair, the rows that count, and the probabilities."""
     spread = TrialSpread.of(examples.rows, PAPER_EDGE)
     floor, slope = (np.ravel(axis)[:, None] for axis in np.meshgrid(FLOORS, SLOPES, indexing="ij"))
     p = spread.toward_anchor(np.maximum(floor, 1 - slope * spread.std))
@@ -127,14 +126,14 @@ def _grid_losses(examples: Examples) -> tuple[Floats, Bools, Floats]:
 
 
 def _first_least(losses: Floats) -> Ints:
-    """The first column of each row that is as low as any."""
+    """Return the first column with the minimum of each row."""
     return np.argmax(losses <= losses.min(axis=1, keepdims=True) + SAME, axis=1)
 
 
-# Shrinkage of the trials' mean by a normal model whose variances are read off the trials themselves.
+# Shrinkage of the trials' mean by a normal model whose variances are estimated from the trials.
 
 UNSEEN = 1e6
-"""τ² before any example: the trials are taken as they are."""
+"""τ² before any example, for which nothing is shrunk."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,11 +163,11 @@ class FittedBayesShrink:
 class BayesShrink:
     """Normal shrinkage with empirical-Bayes variances (James & Stein 1961, Efron & Morris 1973; BLF 2026, eq. 9).
 
-    Trials scatter around a question's own log-odds with variance σ²_q, and these around the anchor with variance τ². σ²
-    is the pooled variance within questions, and σ²_q = (d·σ² + squares_q) / (d + K − 1) leans on it with d `degrees` of
-    freedom, because five trials tell little about their own scatter. τ² is what is left of the mean squared distance
-    between mean and anchor after σ²/K, and not below 0. No outcome is used. If no question has two trials, σ² is 0 and
-    nothing shrinks; nothing shrinks before the first example either.
+    Trials have variance σ²_q around a question's own log-odds, which have variance τ² around the anchor. σ² is the
+    pooled variance within questions. σ²_q = (d·σ² + squares_q) / (d + K − 1) is shrunk to it with d `degrees` of
+    freedom, because five trials say little about their own variance. τ² is the mean squared distance between mean and
+    anchor minus σ²/K, and at least 0. No outcome is used. If no question has two trials, σ² is 0 and nothing is shrunk;
+    nothing is shrunk before the first example either.
     """
 
     name: str = "bayes shrink"
@@ -186,5 +185,5 @@ class BayesShrink:
 
 
 def shrink_then_calibrate() -> CombinationMethod:
-    """The combination of BLF 2026: shrinkage to price or prior, then Platt scaling with an offset per source."""
+    """Return the combination of BLF 2026: shrinkage to price or prior, then Platt scaling with an offset per source."""
     return ChainedMethod(methods=(Shrink(), HierarchicalPlatt()))

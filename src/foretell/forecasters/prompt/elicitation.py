@@ -1,7 +1,7 @@
-"""Ways to elicit probabilities from a model, as data: the prompts, what they ask for, how replies become numbers.
+"""Ways to elicit probabilities from a model: the prompts, the kinds of answers, and how replies are parsed.
 
-The first eight are those of Prophet Arena (2025, appendix D.3); `scaffold` asks for the reasons part by part first
-(appendix D.7).
+The first eight are those of Prophet Arena (2025, appendix D.3); `scaffold` asks for structured reasons first (appendix
+D.7).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,15 +10,17 @@ from functools import partial
 from typing import Any, Literal, cast
 
 from foretell.forecasters.agent.answer_format import read_number, target_keys
+from foretell.forecasters.agent.prompts import memory_rule
 from foretell.forecasters.forecaster import prompt_template
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import ContextView, render
 from foretell.models.model import Message, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, closed_object, without_repeats
+from foretell.questions.as_of import AsOfMode
 from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity, Question
 
-# Parsing what a model says about outcomes: match them by name, accept any common notation, and never guess.
+# Parsing a model's answers: outcomes are matched by name, common notations are accepted, ambiguous ones are not.
 
 LONGEST_RATIONALE = 6_000
 NAMED = 5
@@ -42,7 +44,7 @@ class ElicitedAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeNames:
-    """The outcomes of a question under all names that a model may use for them."""
+    """The outcomes of a question by all names that a model may use for them."""
 
     keys: Mapping[str, str]
     """Target id by the key given to the model."""
@@ -54,7 +56,7 @@ class OutcomeNames:
 
     @classmethod
     def of(cls, question: Question) -> "OutcomeNames":
-        """The names of a question's outcomes. If there is only one outcome it may also be called yes."""
+        """Return the names of a question's outcomes. A single outcome may also be called yes."""
         keys = target_keys(question)
         pairs = [(key, target.id) for key, target in zip(keys, question.targets, strict=True)]
         pairs += [(target.id, target.id) for target in question.targets]
@@ -65,43 +67,43 @@ class OutcomeNames:
         return cls(keys=keys, names=_only(pairs), folded=_only(folds), exclusivity=question.exclusivity)
 
     def find(self, name: str) -> str | None:
-        """The target that a name stands for; None if the name is unknown or ambiguous."""
+        """Return the target with a name; None if the name is unknown or ambiguous."""
         return self.keys.get(name) or self.names.get(name) or self.folded.get(_fold(name))
 
 
-def read_probabilities(said: Mapping[str, Any], outcomes: OutcomeNames) -> ElicitedAnswer:
-    """Return one probability for every outcome, or raise `UnusableReply` with what is wrong.
+def read_probabilities(reply: Mapping[str, Any], outcomes: OutcomeNames) -> ElicitedAnswer:
+    """Return one probability for every outcome. Raises `UnusableReply` if the answer is invalid.
 
-    Repaired and noted: names in other spelling, lists of pairs, text, percentages, outcomes that nobody asked for.
+    Accepted, with a note: other spellings, lists of pairs, numbers as text, percentages, unknown outcomes.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="?", due="2026-01-10", targets=(Target(id="A"), Target(id="B")))
     >>> read_probabilities({"probabilities": {"a": "30 %", "B": 0.5, "C": 1}}, OutcomeNames.of(q)).p
     {'A': 0.3, 'B': 0.5}
     """
-    found, notes = _by_target(_entries(said, ("probabilities", "probability", "p"), outcomes), outcomes)
-    numbers, more = _probabilities(found, outcomes)
+    values, notes = _by_target(_entries(reply, ("probabilities", "probability", "p"), outcomes), outcomes)
+    numbers, number_notes = _probabilities(values, outcomes)
     if outcomes.exclusivity == "exactly one" and not sum(numbers.values()) > 0:
         raise UnusableReply("exactly one outcome comes true, so they cannot all have probability 0")
     p = {target: numbers[target] for target in outcomes.keys.values()}
-    return ElicitedAnswer(p=p, rationale=rationale_in(said), notes=(*notes, *more))
+    return ElicitedAnswer(p=p, rationale=rationale_in(reply), notes=(*notes, *number_notes))
 
 
-def read_votes(said: Mapping[str, Any], outcomes: OutcomeNames, *, confident: bool = False) -> ElicitedAnswer:
-    """Return yes or no for every outcome, with the confidence if that was asked for; or raise `UnusableReply`."""
-    found, notes = _by_target(_entries(said, ("answers", "answer", "decisions", "votes"), outcomes), outcomes)
-    p = _each(found, outcomes, _vote)
-    sure = _each(found, outcomes, _confidence) if confident else {}
-    return ElicitedAnswer(p=p, confidence=sure, rationale=rationale_in(said), notes=notes)
+def read_votes(reply: Mapping[str, Any], outcomes: OutcomeNames, *, confident: bool = False) -> ElicitedAnswer:
+    """Return yes or no for every outcome, and the confidence if asked for. Raises `UnusableReply` if invalid."""
+    values, notes = _by_target(_entries(reply, ("answers", "answer", "decisions", "votes"), outcomes), outcomes)
+    p = _each(values, outcomes, _vote)
+    sure = _each(values, outcomes, _confidence) if confident else {}
+    return ElicitedAnswer(p=p, confidence=sure, rationale=rationale_in(reply), notes=notes)
 
 
-def _each(found: Mapping[str, Any], outcomes: OutcomeNames, read: Callable[[Any], float]) -> dict[str, float]:
-    """The value of each outcome as a number, or `UnusableReply` with the first ones that cannot be parsed."""
+def _each(values: Mapping[str, Any], outcomes: OutcomeNames, read: Callable[[Any], float]) -> dict[str, float]:
+    """Return the value of each outcome as a number. Raises `UnusableReply` if one cannot be parsed."""
     numbers: dict[str, float] = {}
     wrong: list[str] = []
     for key, target in outcomes.keys.items():
         try:
-            numbers[target] = read(found[target])
+            numbers[target] = read(values[target])
         except ValueError as problem:
             wrong.append(f"{key} {problem}")
     if wrong:
@@ -109,43 +111,43 @@ def _each(found: Mapping[str, Any], outcomes: OutcomeNames, read: Callable[[Any]
     return numbers
 
 
-def rationale_in(said: Mapping[str, Any]) -> str:
-    """The rationale as one text, in whatever form it was written."""
-    given = next((said[name] for name in ("rationale", "reason", "reasoning") if name in said), "")
-    if isinstance(given, Mapping):
-        given = "\n".join(f"{name}: {part}" for name, part in cast("Mapping[str, Any]", given).items())
-    if isinstance(given, list):
-        given = "\n".join(str(part) for part in cast("list[Any]", given)[:100])
-    return given.strip()[:LONGEST_RATIONALE] if isinstance(given, str) else ""
+def rationale_in(reply: Mapping[str, Any]) -> str:
+    """Return the rationale as one text; lists and objects are joined."""
+    rationale = next((reply[name] for name in ("rationale", "reason", "reasoning") if name in reply), "")
+    if isinstance(rationale, Mapping):
+        rationale = "\n".join(f"{name}: {part}" for name, part in cast("Mapping[str, Any]", rationale).items())
+    if isinstance(rationale, list):
+        rationale = "\n".join(str(part) for part in cast("list[Any]", rationale)[:100])
+    return rationale.strip()[:LONGEST_RATIONALE] if isinstance(rationale, str) else ""
 
 
-def _entries(said: Mapping[str, Any], fields: Sequence[str], outcomes: OutcomeNames) -> Mapping[str, Any]:
-    """Values by name: from the expected field, a list of pairs, or the top level of the answer."""
-    given = next((said[name] for name in fields if said.get(name) is not None), None)
-    if given is None:
-        given = {name: part for name, part in said.items() if outcomes.find(name) is not None}
-        if not given:
+def _entries(reply: Mapping[str, Any], fields: Sequence[str], outcomes: OutcomeNames) -> Mapping[str, Any]:
+    """Return values by name, from the expected field, a list of pairs, or the top level of the answer."""
+    values = next((reply[name] for name in fields if reply.get(name) is not None), None)
+    if values is None:
+        values = {name: part for name, part in reply.items() if outcomes.find(name) is not None}
+        if not values:
             raise UnusableReply(f"`{fields[0]}` is missing")
-    if isinstance(given, list):
-        given = _paired(cast("list[Any]", given), fields[0])
-    if not isinstance(given, Mapping):
+    if isinstance(values, list):
+        values = _paired(cast("list[Any]", values), fields[0])
+    if not isinstance(values, Mapping):
         if len(outcomes.keys) > 1:
             raise UnusableReply(f"`{fields[0]}` must be an object with one entry for every outcome")
-        return {next(iter(outcomes.keys)): given}
-    entries = cast("Mapping[Any, Any]", given)
+        return {next(iter(outcomes.keys)): values}
+    entries = cast("Mapping[Any, Any]", values)
     if len(entries) > MOST_ENTRIES:
         raise UnusableReply(f"`{fields[0]}` has {len(entries)} entries")
     return {str(name): part for name, part in entries.items()}
 
 
-def _paired(items: list[Any], text: str) -> dict[str, Any]:
+def _paired(items: list[Any], field: str) -> dict[str, Any]:
     """Convert [{"outcome": …, "probability": …}, …] to a mapping."""
     pairs: dict[str, Any] = {}
     for item in items[: MOST_ENTRIES + 1]:
         row = cast("Mapping[str, Any]", item) if isinstance(item, Mapping) else {}
         name = next((row[key] for key in ("outcome", "name", "key", "id") if isinstance(row.get(key), str)), None)
         if name is None or name in pairs:
-            raise UnusableReply(f"`{text}` must be an object with one entry for every outcome, not a list")
+            raise UnusableReply(f"`{field}` must be an object with one entry for every outcome, not a list")
         rest = {key: part for key, part in row.items() if part != name}
         number = next((rest[key] for key in ("probability", "p", "value") if key in rest), None)
         pairs[name] = rest if number is None else number
@@ -153,67 +155,66 @@ def _paired(items: list[Any], text: str) -> dict[str, Any]:
 
 
 def _by_target(entries: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Values by target, and notes; every target must be present, and none with two different values."""
-    found: dict[str, Any] = {}
+    """Return values by target, and notes. Every target must be present, and none with two different values."""
+    values: dict[str, Any] = {}
     extra = respelt = 0
-    for name, said in entries.items():
+    for name, value in entries.items():
         target = outcomes.find(name)
         if target is None:
             extra += 1
             continue
-        if target in found and found[target] != said:
+        if target in values and values[target] != value:
             raise UnusableReply(f"{name[:60]!r} is there twice, with different numbers")
         respelt += outcomes.keys.get(name) != target
-        found[target] = said
-    missing = [key for key, target in outcomes.keys.items() if target not in found]
+        values[target] = value
+    missing = [key for key, target in outcomes.keys.items() if target not in values]
     if missing:
         text = ", ".join(f"`{key}`" for key in missing[:NAMED]) + (" and others" if len(missing) > NAMED else "")
         raise UnusableReply(f"{text} missing; give exactly the outcomes that are listed, under their names")
-    notes = [f"{extra} outcomes that nobody asked about left out"] if extra else []
-    return found, (*notes, *([f"{respelt} outcomes named in another way"] if respelt else []))
+    notes = [f"{extra} unknown outcomes ignored"] if extra else []
+    return values, (*notes, *([f"{respelt} outcomes under other names"] if respelt else []))
 
 
-def _probabilities(found: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[dict[str, float], tuple[str, ...]]:
-    numbers = _each(found, outcomes, _number)
+def _probabilities(entries: Mapping[str, Any], outcomes: OutcomeNames) -> tuple[dict[str, float], tuple[str, ...]]:
+    numbers = _each(entries, outcomes, _number)
     if all(0 <= number <= 1 for number in numbers.values()):
         return numbers, ()
-    # Whole numbers up to 100, or fractions of options that sum to a hundred, can only be percentages; 1.2 alone may be
-    # anything.
+    # Whole numbers up to 100, or exclusive options that sum to 100, must be percentages; 1.2 alone is ambiguous.
     values = numbers.values()
     whole = all(number % 1 == 0 for number in values) or (
         outcomes.exclusivity != "independent" and abs(sum(values) - 100) <= 1
     )
     if whole and all(0 <= number <= 100 for number in values):
-        return {target: number / 100 for target, number in numbers.items()}, ("percentages read as such",)
+        return {target: number / 100 for target, number in numbers.items()}, ("percentages converted",)
     off = next(key for key, target in outcomes.keys.items() if not 0 <= numbers[target] <= 1)
     raise UnusableReply(f"{off} is {numbers[outcomes.keys[off]]:g}; probabilities are numbers from 0 to 1")
 
 
 def _number(value: Any) -> float:
-    """Parse a finite number, also given as text, as "35 %" or inside an object; the error says what is wrong."""
+    """Parse a finite number, also as text, as "35 %" or inside an object."""
     return read_number(_inner(value, "probability", "p", "value"))
 
 
 def _inner(value: Any, *names: str) -> Any:
-    """The value of an object under the first of these names that it has; return anything else as it is."""
+    """Return the value of an object under the first of these names; any other value unchanged."""
     if not isinstance(value, Mapping):
         return value
     inner = cast("Mapping[str, Any]", value)
     return next((inner[name] for name in names if name in inner), None)
 
 
-def _vote(said: Any) -> float:
-    said = _inner(said, "answer", "decision", "vote")
-    word = _fold(str(said)) if isinstance(said, str | int | bool) else ""
+def _vote(value: Any) -> float:
+    value = _inner(value, "answer", "decision", "vote")
+    word = _fold(str(value)) if isinstance(value, str | int | bool) else ""
     if word in YES or word in NO:
         return float(word in YES)
-    raise ValueError(f"is {repr(said)[:40]}, not yes or no")
+    raise ValueError(f"is {repr(value)[:40]}, not yes or no")
 
 
-def _confidence(said: Any) -> float:
-    given = cast("Mapping[str, Any]", said).get("confidence") if isinstance(said, Mapping) else None
+def _confidence(value: Any) -> float:
+    confidence = cast("Mapping[str, Any]", value).get("confidence") if isinstance(value, Mapping) else None
     try:
-        number = _number(given)
+        number = _number(confidence)
     except ValueError:
         raise ValueError("has no confidence from 0 to 1") from None
     number = number / 100 if 1 < number <= 100 and number % 1 == 0 else number
@@ -228,20 +229,20 @@ def _fold(name: str) -> str:
 
 
 def _only(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Targets by name, for the names that stand for exactly one target."""
-    found: dict[str, set[str]] = {}
+    """Return targets by name, for the names of exactly one target."""
+    targets_by_name: dict[str, set[str]] = {}
     for name, target in pairs:
-        found.setdefault(name, set()).add(target)
-    return {name: next(iter(targets)) for name, targets in found.items() if len(targets) == 1}
+        targets_by_name.setdefault(name, set()).add(target)
+    return {name: next(iter(targets)) for name, targets in targets_by_name.items() if len(targets) == 1}
 
 
 Reader = Callable[[Mapping[str, Any]], ElicitedAnswer]
 
 
-# Ways of asking.
+# Elicitations.
 
 Kind = Literal["probability", "complement", "vote", "confident"]
-"""What is asked about every outcome: the probability of yes or of no, a yes/no decision, or one with confidence."""
+"""The kind of answer for every outcome: probability of yes or of no, yes/no decision, or decision with confidence."""
 ASKED: tuple[Kind, ...] = ("probability", "complement", "vote", "confident")
 ENOUGH = 0.5
 """Minimum share of the replies of one kind that must be usable."""
@@ -290,7 +291,7 @@ class Elicitation:
             raise ValueError("only votes have weights")
 
     def asks(self) -> tuple[ElicitationCall, ...]:
-        """All calls to make, in order; they do not see each other."""
+        """Return all calls to make, in order; they are independent."""
         if self.votes:
             kind: Kind = "confident" if self.weighted else "vote"
             return tuple(ElicitationCall(wording=self.wordings[0], kind=kind, number=n) for n in range(self.votes))
@@ -314,13 +315,14 @@ class Elicitation:
 
 
 def _mean(answers: Sequence[ElicitedAnswer]) -> dict[str, float]:
-    return {target: sum(one.p[target] for one in answers) / len(answers) for target in answers[0].p}
+    return {target: sum(answer.p[target] for answer in answers) / len(answers) for target in answers[0].p}
 
 
 def _shares(answers: Sequence[ElicitedAnswer]) -> dict[str, float]:
-    """The weighted share of yes; if all weights are zero, all votes count equally."""
+    """Return the weighted share of yes; if all weights are zero, all votes count equally."""
     return {
-        target: _share([(one.p[target], one.confidence.get(target, 1.0)) for one in answers]) for target in answers[0].p
+        target: _share([(answer.p[target], answer.confidence.get(target, 1.0)) for answer in answers])
+        for target in answers[0].p
     }
 
 
@@ -332,8 +334,8 @@ def _share(votes: Iterable[tuple[float, float]]) -> float:
 
 PROMPTS = ("default", "concise", "verbose", "rewrite")
 ELICITATIONS: Mapping[str, Elicitation] = {
-    one.name: one
-    for one in (
+    elicitation.name: elicitation
+    for elicitation in (
         *(Elicitation(name=wording, wordings=(wording,)) for wording in PROMPTS),
         Elicitation(name="ensemble", wordings=PROMPTS),
         Elicitation(name="bi-directional", complement=True),
@@ -344,18 +346,18 @@ ELICITATIONS: Mapping[str, Elicitation] = {
 }
 
 
-def read_elicitation(given: str | Elicitation) -> Elicitation:
+def read_elicitation(value: str | Elicitation) -> Elicitation:
     """Look up an elicitation by name; spaces may be written as hyphens."""
-    if isinstance(given, Elicitation):
-        return given
-    by_name = {name.replace(" ", "-"): one for name, one in ELICITATIONS.items()}
-    found = by_name.get(str(given).replace(" ", "-"))
-    if found is None:
-        raise InputError(f"there is no way of asking {given!r}", hint=f"ways are {', '.join(by_name)}")
-    return found
+    if isinstance(value, Elicitation):
+        return value
+    by_name = {name.replace(" ", "-"): elicitation for name, elicitation in ELICITATIONS.items()}
+    elicitation = by_name.get(str(value).replace(" ", "-"))
+    if elicitation is None:
+        raise InputError(f"there is no way of asking {value!r}", hint=f"ways are {', '.join(by_name)}")
+    return elicitation
 
 
-# What a model is sent: an instruction by wording and kind of answer, and the context as it is rendered for all.
+# The prompt: an instruction by wording and kind of answer, and the rendered context.
 
 THOUGHTS = "your thoughts, in full, before any number"
 REPORT = "the five parts, each under its name, in a few sentences"
@@ -365,6 +367,18 @@ EXAMPLES: Mapping[Kind, str] = {
     "vote": '"<yes or no>"',
     "confident": '{"answer": "<yes or no>", "confidence": <number>}',
 }
+TASKS: Mapping[Kind, str] = {
+    "probability": "Give the probability of every outcome that is listed.",
+    "complement": "Give the probability of the opposite of every outcome that is listed.",
+    "vote": "Decide for every outcome that is listed whether it comes true.",
+    "confident": "Decide for every outcome that is listed whether it comes true, and say how sure you are.",
+}
+"""What is asked for, by the kind of answer."""
+SCORED_PROBABILITIES = (
+    "Your probabilities are scored by their squared distance from what happens. Neither boldness nor caution is "
+    "rewarded: write the number you would bet at in both directions."
+)
+SCORED_DECISIONS = "Your decisions are compared with what happens."
 MOST_SHOWN = 3
 """Maximum number of outcomes in the example of an answer."""
 
@@ -374,40 +388,51 @@ wording = partial(prompt_template, "prompt/wording")
 
 @dataclass(frozen=True, kw_only=True)
 class PromptCall:
-    """One question about one context, ready to be sent, with the parser for its reply."""
+    """A request about one context, with the parser for its reply."""
 
     messages: tuple[Message, ...]
     schema: Mapping[str, Any]
     read: Reader
 
 
-def call_of(ask: ElicitationCall, context: PredictionContext, view: ContextView) -> PromptCall:
-    """Prepare a call. The second message is the same for all models, wordings and kinds of answer."""
+def call_of(
+    ask: ElicitationCall, context: PredictionContext, view: ContextView, mode: AsOfMode | None = None
+) -> PromptCall:
+    """Prepare a call. The second message is the same for all models, wordings and kinds of answer.
+
+    `mode` is that of the forecast, if it is not the one in which the context was gathered.
+    """
     outcomes = OutcomeNames.of(context.question)
-    messages = (SystemMessage(text=_instruction(ask, outcomes)), UserMessage(text=render(context, view), cached=True))
+    live = (mode or context.as_of.mode) == "live"
+    messages = (
+        SystemMessage(text=_instruction(ask, outcomes, live=live)),
+        UserMessage(text=render(context, view), cached=True),
+    )
     return PromptCall(messages=messages, schema=_schema(ask.kind, outcomes), read=_reader(ask.kind, outcomes))
 
 
-def _instruction(ask: ElicitationCall, outcomes: OutcomeNames) -> str:
+def _instruction(ask: ElicitationCall, outcomes: OutcomeNames, *, live: bool) -> str:
     names = list(outcomes.keys)
     shown = ", ".join(f'"{name}": {EXAMPLES[ask.kind]}' for name in names[:MOST_SHOWN])
     example = f"{shown}, …" if len(names) > MOST_SHOWN else shown
     length = REPORT if ask.wording == "scaffold" else THOUGHTS
     form = wording(f"answer_{ask.kind}").substitute(example=example, length=length)
-    return f"{wording(ask.wording).substitute()}\n\n{form}"
+    scored = SCORED_DECISIONS if ask.kind in ("vote", "confident") else SCORED_PROBABILITIES
+    task = wording(ask.wording).substitute(task=TASKS[ask.kind], scored=scored)
+    return f"{task}\n\n{form}\n{memory_rule(live=live, tools=False)}"
 
 
 def _schema(kind: Kind, outcomes: OutcomeNames) -> dict[str, Any]:
     number: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
     decision: dict[str, Any] = {"type": "string", "enum": ["yes", "no"]}
-    one = {
+    answer = {
         "probability": number,
         "complement": number,
         "vote": decision,
         "confident": closed_object({"answer": decision, "confidence": number}),
     }[kind]
     field = "answers" if kind in ("vote", "confident") else "probabilities"
-    answers = closed_object(dict.fromkeys(outcomes.keys, one))
+    answers = closed_object(dict.fromkeys(outcomes.keys, answer))
     return without_repeats(closed_object({"rationale": {"type": "string"}, field: answers}))
 
 

@@ -1,12 +1,12 @@
-"""A forecaster that is shown a context and answers at once: a rationale and one probability for every outcome."""
+"""A forecaster that asks a model once about a context, for a rationale and one probability for every outcome."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from foretell.forecasters.agent.agent import FORECAST
-from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.combine.clamp import Clamp, ClampName
 from foretell.forecasters.combine.coherence import CoherentProbabilities, Distance, check_distance, coherent
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.prompt.elicitation import (
@@ -16,8 +16,8 @@ from foretell.forecasters.prompt.elicitation import (
     call_of,
     read_elicitation,
 )
-from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, QuestionOnly
-from foretell.forecasters.prompt.rendering import BOTH, ContextView, read_view, readable
+from foretell.forecasters.prompt.prediction_context import PredictionContext
+from foretell.forecasters.prompt.rendering import BOTH, ContextView, missing_part, read_view, readable
 from foretell.models.model import ModelError, ModelSettings
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import ask_until_usable
@@ -41,27 +41,28 @@ class CallResult:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for the trace."""
-        text: dict[str, Any] = {"ask": self.ask.name}
+        data: dict[str, Any] = {"ask": self.ask.name}
         if self.answer is None:
-            return text | {"problem": self.problem}
-        text |= {"p": dict(self.answer.p), "notes": list(self.answer.notes)}
-        return text | ({"confidence": dict(self.answer.confidence)} if self.answer.confidence else {})
+            return data | {"problem": self.problem}
+        data |= {"p": dict(self.answer.p), "notes": list(self.answer.notes)}
+        return data | ({"confidence": dict(self.answer.confidence)} if self.answer.confidence else {})
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptForecaster:
     """Asks a model about a context, in one of several ways.
 
-    For outcomes that exclude each other the forecast is the nearest set of probabilities with a valid sum; what the
-    model stated is kept as well, in a `BeliefRevised` event and in the rationale. Other outcomes stay exactly as
-    stated.
+    For outcomes that exclude each other the forecast is the nearest set of probabilities with a valid sum. The stated
+    probabilities are recorded in a `BeliefRevised` event and in the rationale. Other outcomes stay exactly as stated.
     """
 
     asks_models: ClassVar[bool] = True
-    not_options: ClassVar[tuple[str, ...]] = ("contexts", "role", "sampling")
+    reads_context: ClassVar[bool] = True
+    not_options: ClassVar[tuple[str, ...]] = ("role", "sampling")
 
-    contexts: PredictionContexts = field(default_factory=QuestionOnly)
-    view: ContextView | str = BOTH
+    view: ContextView | str | None = None
+    """The parts of a context that are shown; None for all that it has. A backtest refuses a question whose context
+    lacks a part that is named here."""
     elicitation: Elicitation | str = "default"
     role: ModelRole = "agent"
     attempts: int = 3
@@ -69,16 +70,16 @@ class PromptForecaster:
     sampling: ModelSettings | None = None
     """Sampling settings; None uses those of the run for the role."""
     distance: Distance = "squared"
-    """What "nearest" means: `squared` never has a worse Brier score than what was stated, `log` never ends at zero."""
-    clamp: Clamp | tuple[float, float] = WIDE
-    """Lowest and highest probability that is submitted."""
+    """The distance: `squared` never has a worse Brier score than the stated probabilities, `log` never gives zero."""
+    clamp: Clamp | tuple[float, float] | ClampName = WIDE
+    """Lowest and highest probability of a trial, or `once`: 0.02 and 0.98 of the answer alone."""
     seconds: float | None = None
     """Seconds a forecast may take, not counting time spent waiting for its turn or for money. None means
     `USUAL_SECONDS`, and more if the model is slow."""
     label: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "view", read_view(self.view))
+        object.__setattr__(self, "view", self.view and read_view(self.view))
         object.__setattr__(self, "elicitation", read_elicitation(self.elicitation))
         object.__setattr__(self, "clamp", Clamp.read(self.clamp))
         check_distance(self.distance)
@@ -94,7 +95,7 @@ class PromptForecaster:
     @property
     def shown(self) -> ContextView:
         """The view as a `ContextView`."""
-        return read_view(self.view)
+        return read_view(self.view or BOTH)
 
     @property
     def way(self) -> Elicitation:
@@ -103,25 +104,26 @@ class PromptForecaster:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """Return one probability for every outcome, or raise `CannotForecast`."""
-        shared = await self.contexts.of(question, context.as_of)
+        shared = await context.gathered(question)
         _check(shared, question, context)
-        given, asks = self.seconds, list(self.way.asks())
+        check_view(shared, self.view, context)
+        seconds, asks = self.seconds, list(self.way.asks())
         replies = self.attempts * len(asks)
-        clock = WorkClock(USUAL_SECONDS, replies=replies) if given is None else WorkClock(given)
+        clock = WorkClock(USUAL_SECONDS, replies=replies) if seconds is None else WorkClock(seconds)
         try:
             async with clock:
-                said = await asyncio.gather(*(self._ask(ask, shared, context) for ask in asks))
+                results = await asyncio.gather(*(self._ask(ask, shared, context) for ask in asks))
         except TimeoutError:
             raise CannotForecast(MORE_SECONDS.format(clock.seconds)) from None
-        answered = [(one.ask, one.answer) for one in said if one.answer is not None]
+        answered = [(result.ask, result.answer) for result in results if result.answer is not None]
         stated = self.way.pool(answered)
         if stated is None:
-            raise CannotForecast(_lost(said))
-        return self._made(shared, context, said, stated)
+            raise CannotForecast(_failure(results))
+        return self._forecast(shared, context, results, stated)
 
     async def _ask(self, ask: ElicitationCall, shared: PredictionContext, context: Context) -> CallResult:
-        call = call_of(ask, readable(shared) if context.marked else shared, self.shown)
-        # The slot tells apart what is asked in equal words: trials and votes. Each is paid for once.
+        call = call_of(ask, readable(shared) if context.marked else shared, self.shown, context.as_of.mode)
+        # The slot distinguishes requests with the same text: trials and votes. Each is paid for once.
         request = context.request(
             self.role,
             call.messages,
@@ -136,14 +138,14 @@ class PromptForecaster:
             return CallResult(ask=ask, answer=None, problem=str(error))
         return CallResult(ask=ask, answer=answer)
 
-    def _made(
-        self, shared: PredictionContext, context: Context, said: Sequence[CallResult], stated: Mapping[str, float]
+    def _forecast(
+        self, shared: PredictionContext, context: Context, results: Sequence[CallResult], stated: Mapping[str, float]
     ) -> Forecast:
         question = shared.question
         fitted = fit(question, stated, self.distance)
         clamp = Clamp.read(self.clamp)
         p = dict(fitted.p) if clamp == WIDE else clamp.apply(fitted.p, question.exclusivity)
-        reasons = _reasons(said)
+        reasons = _reasons(results)
         record = {
             "context": shared.digest,
             "view": self.shown.name,
@@ -151,11 +153,11 @@ class PromptForecaster:
             "stated": dict(stated),
             "coherent": dict(fitted.p),
             "rule": fitted.rule,
-            "calls": [one.as_json() for one in said],
+            "calls": [result.as_json() for result in results],
         }
         context.emit(BeliefRevised(step=1, p=dict(stated), reason=reasons, belief=record))
         context.emit(ForecastMade(p=p, how=MADE))
-        # All numbers on one line, which whoever must not see them leaves out.
+        # All numbers are on one line, which `without_numbers` removes.
         was = f"; stated {_numbers(stated)}" if fitted.moved > 0 else ""
         how = f"{self.way.name}, {self.shown.name}, context {shared.digest[:12]}{was}"
         return forecast_of(
@@ -171,7 +173,7 @@ class PromptForecaster:
 
 
 def fit(question: Question, stated: Mapping[str, float], distance: Distance = "squared") -> CoherentProbabilities:
-    """Make outcomes that exclude each other coherent; leave all others as they are, whatever their wording implies.
+    """Make outcomes that exclude each other coherent, and leave all others unchanged.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Who?", due="2026-01-10", targets=(Target(id="a"), Target(id="b")))
@@ -179,34 +181,41 @@ def fit(question: Question, stated: Mapping[str, float], distance: Distance = "s
     ({'a': 0.7, 'b': 0.5}, {'a': 0.6, 'b': 0.4})
     """
     if question.exclusivity != "independent":
-        found = coherent(question, stated, distance=distance)
-        return replace(found, p={target: round(p, 12) for target, p in found.p.items()})
+        result = coherent(question, stated, distance=distance)
+        return replace(result, p={target: round(p, 12) for target, p in result.p.items()})
     return CoherentProbabilities(p=dict(stated), rules=(), gap=0.0, moved=0.0)
 
 
+def check_view(shared: PredictionContext, view: ContextView | str | None, context: Context) -> None:
+    """Raise `CannotForecast` if a backtest is to show what a context lacks. Live, the prompt says what is missing."""
+    if view is not None and context.as_of.mode == "backtest" and (missing := missing_part(shared, read_view(view))):
+        raise CannotForecast(f"the view {read_view(view).name!r} cannot be shown: {missing}")
+
+
 def _check(shared: PredictionContext, question: Question, context: Context) -> None:
-    if shared.as_of != context.as_of:
-        raise ValueError(f"the context is of {shared.as_of}, the question is asked at {context.as_of}")
-    text, asked = ([target.id for target in one.targets] for one in (shared.question, question))
+    # A context that an arena gathered live is shown unchanged in a backtest.
+    if shared.as_of.at != context.as_of.at:
+        raise ValueError(f"the context is as of {shared.as_of}, the question as of {context.as_of}")
+    context_targets, question_targets = ([target.id for target in item.targets] for item in (shared.question, question))
     same = shared.question.id == question.id and shared.question.exclusivity == question.exclusivity
-    if not same or text != asked:
+    if not same or context_targets != question_targets:
         raise ValueError(f"the context is about another question than {question.id}, or about other outcomes")
 
 
-def _lost(said: Sequence[CallResult]) -> str:
-    problems = [one.problem for one in said if one.problem]
-    if len(said) == 1:
+def _failure(results: Sequence[CallResult]) -> str:
+    problems = [result.problem for result in results if result.problem]
+    if len(results) == 1:
         return problems[0]
-    return f"{len(problems)} of {len(said)} calls came to nothing; the first: {problems[0]}"
+    return f"{len(problems)} of {len(results)} calls failed; the first: {problems[0]}"
 
 
-def _reasons(said: Sequence[CallResult]) -> str:
-    """The reasons of all calls, each text once, and which calls were lost or repaired."""
-    text = [(one.ask, one.answer) for one in said if one.answer is not None]
-    texts = dict.fromkeys(answer.rationale for _, answer in text if answer.rationale)
-    notes = dict.fromkeys(f"({ask.name}: {note})" for ask, answer in text for note in answer.notes)
-    lost = [f"({one.ask.name} came to nothing: {one.problem})" for one in said if one.answer is None]
-    return "\n\n".join([*texts, *notes, *lost])
+def _reasons(results: Sequence[CallResult]) -> str:
+    """Return the distinct rationales of all calls, with notes on failed calls and repaired answers."""
+    answered = [(result.ask, result.answer) for result in results if result.answer is not None]
+    texts = dict.fromkeys(answer.rationale for _, answer in answered if answer.rationale)
+    notes = dict.fromkeys(f"({ask.name}: {note})" for ask, answer in answered for note in answer.notes)
+    failures = [f"({result.ask.name} failed: {result.problem})" for result in results if result.answer is None]
+    return "\n\n".join([*texts, *notes, *failures])
 
 
 def _numbers(p: Mapping[str, float]) -> str:

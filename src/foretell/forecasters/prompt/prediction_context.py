@@ -1,23 +1,22 @@
-"""What every model is shown about a question at one moment: ranked sources and the market's quotes, as one value."""
+"""The shared context of a question as of a time: ranked sources and the market's quotes."""
 
 import json
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Protocol, cast
 
 from foretell.data.untrusted import for_terminal
-from foretell.forecasters.forecaster import CannotForecast
 from foretell.models.canonical import canonical_json
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.codec import from_dict, parse_json, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
-from foretell.tools.late_text import tells_late
-from foretell.tools.rules import FenceRules
+from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.post_cutoff_text import tells_later_events
 from foretell.tools.tool import WEB_SEARCH, Refusal, SourceItem
 
 SCHEMA = "foretell/context/1"
@@ -52,8 +51,8 @@ def one_line(text: str, longest: int) -> str:
     text = " ".join(unicodedata.normalize("NFC", _INVISIBLE.sub(" ", text)).split())
     if len(text) <= longest:
         return text
-    kept = text[: longest - 1]
-    return (kept.rpartition(" ")[0] or kept).rstrip(" ,;:") + "…"
+    start = text[: longest - 1]
+    return (start.rpartition(" ")[0] or start).rstrip(" ,;:") + "…"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,14 +81,14 @@ class RankedSource:
 
 @dataclass(frozen=True, kw_only=True)
 class PredictionContext:
-    """A question as of a moment, with its sources. Nothing in it is younger than the moment.
+    """A question as of a time, with its sources. Nothing in it is later than that time.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Snow?", due="2026-01-10", targets=(Target(id="yes"),))
     >>> bare = PredictionContext(question=q, as_of=q.as_of)
     >>> source = RankedSource(url="https://a.example", title="Cold", summary="")
-    >>> told = PredictionContext(question=q, as_of=q.as_of, sources=(source,))
-    >>> PredictionContext.from_json(told.to_json()) == told, bare.digest == told.digest
+    >>> full = PredictionContext(question=q, as_of=q.as_of, sources=(source,))
+    >>> PredictionContext.from_json(full.to_json()) == full, bare.digest == full.digest
     (True, False)
     """
 
@@ -99,9 +98,9 @@ class PredictionContext:
     sources: tuple[RankedSource, ...] = ()
     """Sources by rank, from 1."""
     searcher: str = ""
-    """Who found and summarised the sources."""
+    """The engine and model that found and summarised the sources."""
     closing_time: bool = False
-    """Show in a backtest when the market closes; set only if that was known beforehand. Live it is always shown."""
+    """Show the market's closing time in a backtest; set only if it was known beforehand. Live it is always shown."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(self.sources))
@@ -113,15 +112,15 @@ class PredictionContext:
         try:
             to_json(self.question).encode()
         except UnicodeError:
-            raise ValueError(f"question {self.question.id!r} holds characters that no file can hold") from None
+            raise ValueError(f"question {self.question.id!r} has characters that cannot be encoded") from None
 
     def _check_sources(self) -> None:
         if len(self.sources) > MOST_SOURCES:
             raise ValueError(f"a context holds at most {MOST_SOURCES} sources, not {len(self.sources)}")
         if [source.rank for source in self.sources] != list(range(1, len(self.sources) + 1)):
-            raise ValueError(f"ranks are 1, 2, … in this order, not {[source.rank for source in self.sources]}")
+            raise ValueError(f"ranks must be 1, 2, …, not {[source.rank for source in self.sources]}")
         if len({source.url for source in self.sources}) < len(self.sources):
-            raise ValueError("a context names no address twice")
+            raise ValueError("two sources of a context have the same address")
         for source in self.sources:
             if source.published is not None and not self.as_of.admits(source.published):
                 raise ValueError(f"source {source.url} is dated {source.published}, after {self.as_of}")
@@ -131,7 +130,7 @@ class PredictionContext:
         """Canonical JSON: equal contexts have equal bytes, and different ones different bytes."""
         question = json.loads(to_json(self.question))
         if self.question.exclusivity == "exactly one":
-            # As it was always written, so that contexts that are stored keep the digest they are known by.
+            # The original form, so that stored contexts keep their digest.
             question["exclusive"] = question.pop("exclusivity") == "exactly one"
         body = {
             "schema": SCHEMA,
@@ -148,7 +147,7 @@ class PredictionContext:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON; forecasts use it to say what they were shown."""
+        """SHA-256 of the canonical JSON, by which forecasts refer to the context."""
         return sha256(self.canonical).hexdigest()
 
     def to_json(self) -> str:
@@ -157,33 +156,35 @@ class PredictionContext:
 
     @classmethod
     def from_json(cls, text: str | bytes, *, digest: str | None = None) -> "PredictionContext":
-        """Parse a context. Raise `InputError` for anything invalid and for a digest that does not match."""
-        found = parse_json(text)
-        if not isinstance(found, dict) or cast("dict[str, Any]", found).get("schema") != SCHEMA:
+        """Parse a context. Raises `InputError` if it is invalid or its digest does not match."""
+        document = parse_json(text)
+        if not isinstance(document, dict) or cast("dict[str, Any]", document).get("schema") != SCHEMA:
             raise InputError(f"this is not a context in the form {SCHEMA!r}", column="schema")
-        body = cast("dict[str, Any]", found)
+        body = cast("dict[str, Any]", document)
         try:
-            made = cls(
+            context = cls(
                 question=from_dict(body["question"], Question),
                 as_of=AsOf(at=instant(body["as_of"]["at"]), mode=body["as_of"]["mode"]),
                 sources=tuple(RankedSource(**source) for source in body["sources"]),
                 searcher=body["searcher"],
                 closing_time=bool(body["closing_time"]),
             )
+        except InputError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"this context cannot be read: {error}") from None
-        if digest is not None and made.digest != digest:
-            raise InputError(f"this context has the digest {made.digest[:12]}…, expected {digest[:12]}…")
-        return made
+        if digest is not None and context.digest != digest:
+            raise InputError(f"this context has the digest {context.digest[:12]}…, expected {digest[:12]}…")
+        return context
 
 
 def key_of(question: Question, as_of: AsOf) -> tuple[str, str, str]:
-    """The key of a context: question, round and moment."""
+    """Return the key of a context: question, round and cutoff."""
     return question.id, question.due.isoformat(), as_of.at.isoformat()
 
 
 def known_at(question: Question, as_of: AsOf) -> Question:
-    """The question without quotes that were taken after the moment."""
+    """Return the question without quotes that were taken after the cutoff."""
     targets = tuple(
         t if t.snapshot is None or as_of.admits(t.snapshot.at) else replace(t, snapshot=None) for t in question.targets
     )
@@ -200,7 +201,7 @@ def ranked(sources: Iterable[RankedSource]) -> tuple[RankedSource, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedArticle:
-    """A source published with an event that no model reads, because a rule of the fence refuses it."""
+    """A source published with an event that the leakage filter refuses."""
 
     question: str
     title: str
@@ -213,69 +214,84 @@ class RefusedArticle:
 
 
 def refused_articles(question: Question, articles: Iterable[PublishedArticle]) -> list[RefusedArticle]:
-    """Sources published with an event that the rules of the fence refuse, with the reasons.
+    """Return the sources published with an event that the leakage filter refuses, with the reasons.
 
-    Such sources are declared to be summaries of what was available at the moment of asking, so they need no date of
-    their own, like a stored version of a page. Later dates, future days described as past, and closed addresses count
-    against them as they do everywhere.
+    Such sources are declared as summaries of what was available when the question was asked, so they need no date. They
+    are refused for later dates, for future days described as past, and for blocked addresses.
     """
-    found = ((one, article_refusal(question, one)) for one in articles)
+    checked = ((article, article_refusal(question, article)) for article in articles)
     return [
-        RefusedArticle(question=question.id, title=one_line(one.title, 80), url=one_line(one.url, 200), reason=reason)
-        for one, reason in found
+        RefusedArticle(
+            question=question.id, title=one_line(article.title, 80), url=one_line(article.url, 200), reason=reason
+        )
+        for article, reason in checked
         if reason is not None
     ]
 
 
 def refusal_notes(refused: Sequence[RefusedArticle], published: int, most: int) -> list[str]:
-    """A line that counts the refused sources, and one line for each of the first `most` of them."""
+    """Return a line that counts the refused sources, and one line for each of the first `most` of them."""
     if not refused:
         return []
-    text = f"{len(refused)} of {published} sources that came with the questions are shown to no model:"
+    heading = f"{len(refused)} of {published} sources that came with the questions are not shown to models:"
     more = [f"… and {len(refused) - most} more"] if len(refused) > most else []
-    return [text, *(f"  {one}" for one in refused[:most]), *more]
+    return [heading, *(f"  {article}" for article in refused[:most]), *more]
 
 
 def article_refusal(question: Question, article: PublishedArticle) -> str | None:
-    """Why the rules of the fence refuse a source published with an event; None if they do not."""
+    """Return why the leakage filter refuses a source published with an event; None if it does not."""
+    return _text_refusal(question, article.title, article.url.strip(), article.summary)
+
+
+@lru_cache(maxsize=8192)  # All runs of a grid read the same articles.
+def _text_refusal(question: Question, title: str, url: str, summary: str) -> str | None:
     as_of = question.as_of
-    url = article.url.strip()
-    item = SourceItem(title=article.title, url=url, text=article.summary, captured=as_of.at, dating="none")
-    admitted = FenceRules(as_of=as_of, question=question).admit(item, WEB_SEARCH)
+    item = SourceItem(title=title, url=url, text=summary, captured=as_of.at, dating="none")
+    admitted = LeakageRules(as_of=as_of, question=question).admit(item, WEB_SEARCH)
     if isinstance(admitted, Refusal):
         return admitted.reason
-    if tells_late(f"{article.title}\n{article.summary}", as_of):
-        return "it tells of days after the moment of asking as past"
+    if tells_later_events(f"{title}\n{summary}", as_of):
+        return "it describes days after the cutoff as past"
     return None
 
 
 def from_articles(
     question: Question, articles: Iterable[PublishedArticle], *, searcher: str = "published", closing_time: bool = False
 ) -> PredictionContext:
-    """The context published with an event, as of its due time: its articles by rank, those without a rank last.
+    """Return the context published with an event, as of its due time, with articles by rank and unranked ones last.
 
-    Articles without an address get one made from their position. Articles without any words are left out, and so are
-    those that the rules of the fence refuse (`refused_articles` names them).
+    Articles without an address get one made from their position. Articles without any text are left out, and so are
+    those that the leakage filter refuses (see `refused_articles`).
     """
-    given = sorted(articles, key=lambda one: one.rank if one.rank > 0 else 10**9)
-    given = [one for one in given if article_refusal(question, one) is None]
-    made = [
-        RankedSource(url=one.url.strip() or f"urn:article:{place}", title=one.title, summary=one.summary)
-        for place, one in enumerate(given, start=1)
-        if one.title.strip() or one.summary.strip()
+    admitted = sorted(articles, key=lambda article: article.rank if article.rank > 0 else 10**9)
+    admitted = [article for article in admitted if article_refusal(question, article) is None]
+    sources = [
+        RankedSource(url=article.url.strip() or f"urn:article:{place}", title=article.title, summary=article.summary)
+        for place, article in enumerate(admitted, start=1)
+        if article.title.strip() or article.summary.strip()
     ]
     as_of = question.as_of
     return PredictionContext(
         question=known_at(question, as_of),
         as_of=as_of,
-        sources=ranked(made),
+        sources=ranked(sources),
         searcher=searcher,
         closing_time=closing_time,
     )
 
 
+def stored_context(question: Question, material: Iterable[PublishedArticle] | str) -> PredictionContext:
+    """Return the context that a question set has for a question: its articles, or a whole context as JSON."""
+    if not isinstance(material, str):
+        return from_articles(question, material)
+    context = PredictionContext.from_json(material)
+    known = known_at(question, context.as_of)
+    # A question that was changed since, such as one with later passages removed, is shown as it is now.
+    return context if context.question == known else replace(context, question=known)
+
+
 def _plain(value: Any) -> Any:
-    """The same JSON with a single notation of zero: −0.0 and 0.0 are the same price."""
+    """Return the same JSON with −0.0 as 0.0."""
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -283,30 +299,19 @@ def _plain(value: Any) -> Any:
     return value + 0.0 if isinstance(value, float) else value
 
 
-# Where forecasters get the context of a question: from a store, from a builder, or from the question alone.
+# Where forecasters get the context of a question: from a question set, a store or a builder.
 
 
 class PredictionContexts(Protocol):
-    """Provides the context of a question at a moment, the same for everyone who asks."""
+    """Provides the context of a question as of a time, the same for every forecaster."""
 
-    async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
-        """Return the context, or raise `CannotForecast` if there is none."""
+    async def of(self, question: Question, as_of: AsOf) -> PredictionContext | None:
+        """Return the context; None if nothing was gathered for the question."""
         ...
 
 
-class QuestionOnly:
-    """Contexts without sources: the question, and the quotes it carries."""
-
-    async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
-        """Return the question as of the moment."""
-        try:
-            return PredictionContext(question=known_at(question, as_of), as_of=as_of)
-        except ValueError as error:
-            raise CannotForecast(str(error)) from None
-
-
 class StoredContexts:
-    """Contexts built before, by question, round and moment."""
+    """Contexts built before, by question, round and cutoff."""
 
     def __init__(self, contexts: Iterable[PredictionContext]) -> None:
         self._contexts: dict[tuple[str, str, str], PredictionContext] = {}
@@ -317,9 +322,6 @@ class StoredContexts:
     def __len__(self) -> int:
         return len(self._contexts)
 
-    async def of(self, question: Question, as_of: AsOf) -> PredictionContext:
+    async def of(self, question: Question, as_of: AsOf) -> PredictionContext | None:
         """Return the stored context."""
-        found = self._contexts.get(key_of(question, as_of))
-        if found is None:
-            raise CannotForecast(f"no context is stored for question {question.id} at {as_of}")
-        return found
+        return self._contexts.get(key_of(question, as_of))

@@ -1,4 +1,4 @@
-"""The summariser: turns a page into an English title and three sentences, and decides which pages are worth it."""
+"""The summariser: ranks pages, and turns them into an English title and three sentences."""
 
 import json
 import re
@@ -13,22 +13,22 @@ from foretell.models.model import Model, ModelSettings, Request, SystemMessage, 
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
-from foretell.tools.fence import AdmittedSource
+from foretell.tools.leakage_filter import AdmittedSource
 
 T = TypeVar("T")
 
-# Three sentences out of a text without asking anybody: those that share most words with the question.
+# Extracts without a model: the three sentences that share most words with the question.
 
 SENTENCES = 3
 LONGEST_READ = 20_000
 """Maximum number of characters of a text that are read."""
 SHORTEST, LONGEST = 25, 600
-"""Characters: shorter pieces are taken for headings and captions, longer ones are cut."""
+"""Characters: shorter pieces count as headings and captions, longer ones are cut."""
 _END = re.compile(r"(?<=[.!?…。])[\"'”’)]*\s+(?=[^\sa-z])")
 _TAG = re.compile(r"<[^<>]{1,300}>")
 _WORD = re.compile(r"\w{3,}")
 LEAD = 0.5
-"""Bonus of the first sentence, in shared words, because reports say what matters at their beginning."""
+"""Bonus of the first sentence, in shared words, because reports begin with what matters."""
 COMMON = frozenset(
     _WORD.findall(
         "the and for with that this from will was were are has have had not but its his her their they who what when "
@@ -47,27 +47,27 @@ def sentences(text: str) -> list[str]:
 
 
 def words(text: str) -> frozenset[str]:
-    """The informative words of a text, in lower case."""
+    """Return the words of a text in lower case, without common ones."""
     return frozenset(_WORD.findall(text.casefold())) - COMMON
 
 
 def first_sentences(text: str, count: int = SENTENCES) -> str:
-    """The first `count` sentences at most."""
+    """Return at most the first `count` sentences."""
     return one_line(" ".join(sentences(text)[:count]), LONGEST_SUMMARY)
 
 
-def extract(text: str, asked: str, count: int = SENTENCES) -> str:
-    """The sentences that share most words with the question, in their own order; the first ones if none shares any."""
-    found = [one for one in sentences(_TAG.sub(" ", text)) if len(one) >= SHORTEST]
-    if len(found) <= count:
-        return one_line(" ".join(found or sentences(_TAG.sub(" ", text))), LONGEST_SUMMARY)
-    wanted = words(asked)
-    scores = [len(words(one) & wanted) + LEAD * (place == 0) for place, one in enumerate(found)]
-    chosen = sorted(sorted(range(len(found)), key=lambda place: (-scores[place], place))[:count])
-    return one_line(" ".join(found[place] for place in chosen), LONGEST_SUMMARY)
+def extract(text: str, question: str, count: int = SENTENCES) -> str:
+    """Return the sentences that share most words with the question, in order; the first ones if none shares any."""
+    candidates = [sentence for sentence in sentences(_TAG.sub(" ", text)) if len(sentence) >= SHORTEST]
+    if len(candidates) <= count:
+        return one_line(" ".join(candidates or sentences(_TAG.sub(" ", text))), LONGEST_SUMMARY)
+    wanted = words(question)
+    scores = [len(words(sentence) & wanted) + LEAD * (place == 0) for place, sentence in enumerate(candidates)]
+    chosen = sorted(sorted(range(len(candidates)), key=lambda place: (-scores[place], place))[:count])
+    return one_line(" ".join(candidates[place] for place in chosen), LONGEST_SUMMARY)
 
 
-# What to search for: proposed by a model, or made from the question's own words.
+# Search queries: proposed by a model, or made from the question's own words.
 
 LONGEST_QUERY = 200
 LABELS = 4
@@ -86,7 +86,7 @@ Answer with one JSON object and nothing else: {"queries": ["<words>", …]}"""
 
 
 def template_queries(question: Question, count: int) -> tuple[str, ...]:
-    """Searches in the question's own words, the plain ones first.
+    """Return searches in the question's own words, the simple ones first.
 
     >>> from foretell.questions.question import Target
     >>> q = Question(id="q", source="own", text="Will it snow in Oslo?", due="2026-01-10", targets=(Target(id="yes"),))
@@ -96,24 +96,24 @@ def template_queries(question: Question, count: int) -> tuple[str, ...]:
     core = one_line(question.text, LONGEST_QUERY - 20).removeprefix("Will ").rstrip(" ?.…")
     several = len(question.targets) > 1
     names = " ".join((target.label or target.id) for target in question.targets[:LABELS]) if several else ""
-    made = (core, f"{core} {names}", f"{core} latest news", f"{core} forecast", f"{core} history statistics")
-    return _sound(made, count)
+    queries = (core, f"{core} {names}", f"{core} latest news", f"{core} forecast", f"{core} history statistics")
+    return _valid_queries(queries, count)
 
 
 QUERY_SCHEMA = closed_object({"queries": {"type": "array", "items": {"type": "string"}, "minItems": 1}})
 
 
-def _read_queries(said: Mapping[str, Any], count: int) -> tuple[str, ...]:
-    given = said.get("queries")
-    if not isinstance(given, list):
+def _read_queries(reply: Mapping[str, Any], count: int) -> tuple[str, ...]:
+    queries = reply.get("queries")
+    if not isinstance(queries, list):
         raise UnusableReply("`queries` must be a list of texts")
-    found = _sound([one for one in cast("list[Any]", given)[:50] if isinstance(one, str)], count)
-    if not found:
+    valid = _valid_queries([query for query in cast("list[Any]", queries)[:50] if isinstance(query, str)], count)
+    if not valid:
         raise UnusableReply("`queries` holds no search")
-    return found
+    return valid
 
 
-def _sound(queries: list[str] | tuple[str, ...], count: int) -> tuple[str, ...]:
+def _valid_queries(queries: list[str] | tuple[str, ...], count: int) -> tuple[str, ...]:
     lines = [one_line(query, LONGEST_QUERY) for query in queries]
     once = {line.casefold(): line for line in reversed(lines) if line}
     return tuple(reversed(once.values()))[:count]
@@ -166,22 +166,12 @@ class Summariser:
     attempts: int = 3
 
     async def queries(self, count: int) -> tuple[str, ...]:
-        """Ask for searches worth making."""
-        question = self.question
-        criteria = f"# How it is decided\n\n{question.criteria[:4000]}" if question.criteria else ""
-        sections = [
-            f"# Question\n\n{question.text}",
-            criteria,
-            f"# Outcomes\n\n{outcomes(question)[:4000]}",
-            self._now(),
-        ]
-        task = "\n\n".join(filter(None, sections))
-        return await self._ask(
-            INSTRUCTION.replace("$count", str(count)), task, QUERY_SCHEMA, partial(_read_queries, count=count)
-        )
+        """Ask for search queries."""
+        system = INSTRUCTION.replace("$count", str(count))
+        return await self._ask(system, self._asked(), QUERY_SCHEMA, partial(_read_queries, count=count))
 
     async def ranking(self, pages: Sequence[AdmittedSource]) -> tuple[int, ...]:
-        """Ask for the pages that matter; return their positions, the most informative first."""
+        """Ask for a ranking of pages; return their positions, the most informative first."""
         texts = [
             {"id": f"s{place}", "title": page.title, "date": _day(page), "text": one_line(page.shown, SHOWN)}
             for place, page in enumerate(pages, start=1)
@@ -195,11 +185,16 @@ class Summariser:
         return await self._ask(SUMMARISE, f"{self._asked()}\n\n# Page\n\n{body}", SUMMARY_SCHEMA, _read_summary)
 
     def _asked(self) -> str:
-        told = f"# Question\n\n{self.question.text}\n\n# Outcomes\n\n{outcomes(self.question)[:4000]}"
-        return f"{told}\n\n{self._now()}"
-
-    def _now(self) -> str:
-        return f"# Moment\n\n{self.as_of.at:%Y-%m-%d %H:%M} UTC"
+        """Return the question with its criteria, its outcomes and the moment."""
+        question = self.question
+        criteria = f"# How it is decided\n\n{question.criteria[:4000]}" if question.criteria else ""
+        sections = [
+            f"# Question\n\n{question.text}",
+            criteria,
+            f"# Outcomes\n\n{outcomes(question)[:4000]}",
+            f"# Moment\n\n{self.as_of.at:%Y-%m-%d %H:%M} UTC",
+        ]
+        return "\n\n".join(filter(None, sections))
 
     async def _ask(
         self, system: str, task: str, schema: Mapping[str, Any], read: Callable[[Mapping[str, Any]], T]
@@ -215,32 +210,32 @@ class Summariser:
 
 
 def extracted(page: AdmittedSource, text: str, question: Question) -> PageSummary:
-    """A summary without a model: the page's own title and its three most informative sentences."""
+    """Return a summary without a model: the page's own title and its three most informative sentences."""
     names = " ".join(target.label or target.id for target in question.targets)
     title = one_line(page.title, LONGEST_TITLE)
     return PageSummary(title=title or first_sentences(text, 1), summary=extract(text, f"{question.text} {names}"))
 
 
-def _read_summary(said: Mapping[str, Any]) -> PageSummary:
-    title, summary = said.get("title"), said.get("summary")
+def _read_summary(reply: Mapping[str, Any]) -> PageSummary:
+    title, summary = reply.get("title"), reply.get("summary")
     if isinstance(summary, list):
         summary = " ".join(str(part) for part in cast("list[Any]", summary)[:10])
     if not isinstance(summary, str) or not (short := first_sentences(summary)):
         raise UnusableReply("`summary` must be a text of three sentences")
-    named = one_line(title, LONGEST_TITLE) if isinstance(title, str) else ""
-    return PageSummary(title=named or first_sentences(summary, 1), summary=short)
+    line = one_line(title, LONGEST_TITLE) if isinstance(title, str) else ""
+    return PageSummary(title=line or first_sentences(summary, 1), summary=short)
 
 
-def _read_ranking(said: Mapping[str, Any], count: int) -> tuple[int, ...]:
-    given = said.get("ranking")
-    if not isinstance(given, list):
+def _read_ranking(reply: Mapping[str, Any], count: int) -> tuple[int, ...]:
+    ids = reply.get("ranking")
+    if not isinstance(ids, list):
         raise UnusableReply("`ranking` must be a list of ids")
     places = {f"s{place + 1}": place for place in range(count)}
-    names = [one.strip() for one in cast("list[Any]", given)[:1000] if isinstance(one, str)]
-    found = dict.fromkeys(places[name] for name in names if name in places)
-    if names and not found:
+    names = [name.strip() for name in cast("list[Any]", ids)[:1000] if isinstance(name, str)]
+    positions = dict.fromkeys(places[name] for name in names if name in places)
+    if names and not positions:
         raise UnusableReply("`ranking` holds none of the ids s1, s2, …")
-    return tuple(found)
+    return tuple(positions)
 
 
 def _day(page: AdmittedSource) -> str:

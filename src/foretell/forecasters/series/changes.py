@@ -6,16 +6,16 @@ from functools import cached_property
 import numpy as np
 
 from foretell.forecasters.series.history import (
-    AskedSeries,
     SeriesChances,
     SeriesHistory,
+    SeriesQuery,
     history,
     running_products,
     trailing_mean,
 )
 from foretell.metrics.arrays import Bools, Floats, Ints
 
-# Regression along the past: every origin is predicted from what had already come out by then.
+# Regression along the past: every origin is predicted from values known by then.
 
 REFITS = 24
 """How many times the coefficients are refitted along the past; the last fit uses everything known now."""
@@ -33,7 +33,7 @@ class OriginOutcomes:
     n_origins: int
     lead: int
     share: float
-    """Independent outcomes per origin: less than one if outcomes overlap, because they repeat the same information."""
+    """Independent outcomes per origin; less than one if outcomes overlap."""
 
     @cached_property
     def known(self) -> Ints:
@@ -117,12 +117,12 @@ PRIOR_MOMENTUM = {MONTH: 0.05, QUARTER: 0.08, YEAR: 0.13}
 COEFFICIENT_STRENGTH = 30.0
 SEASON_STRENGTH = 10.0
 CALENDAR_PRIOR, CALENDAR_STRENGTH = 0.5, 10.0
-"""Half of the pattern of earlier months is expected to repeat, until the series shows otherwise."""
+"""Prior: half of the pattern of earlier months repeats."""
 DRIFT_YEARS = 40.0
-"""Drift per unit of spread varies between series by about 0.16 a year, so its prior is worth 1/0.16² years of data."""
+"""Drift per unit of spread varies between series by about 0.16 a year, so its prior counts as 1/0.16² years of data."""
 CLIP = 3.0
 STILLNESS_PRIOR = 6.0
-"""Prior count of independent moves, so that a quiet past does not make a move impossible."""
+"""Prior count of independent moves, so that a move stays possible after a past without any."""
 RECENT = 104
 SEASONS_BACK = 8
 
@@ -316,11 +316,11 @@ def from_motion(motion: Motion, history: SeriesHistory, horizon: int, *, drift: 
     )
 
 
-# Where in the month a series stands high: taxes, pay days and the ends of months move money on the same days.
+# Seasonality within a month: taxes, pay days and ends of months move money on the same days.
 
 DAYS_OF_MONTH = 31
 AROUND = 30
-"""Days on either side of a day over which the mean is taken that its value is compared with."""
+"""Days on either side of a day in the mean that its value is compared with."""
 WEEKS_SEEN = 5 * 52
 FEWEST_MONTHS = 12.0
 """Prior count of months without any pattern."""
@@ -340,9 +340,9 @@ def month_profile(level: Floats, scale: Floats, history: SeriesHistory) -> Float
     # A day's deviation is known when the days after it are, at the next origin.
     known_at = np.searchsorted(origins, middle + AROUND)
     off = np.clip((level[middle] - around) / scale[known_at], -CLIP, CLIP) * history.fresh[middle]
-    cell = known_at * DAYS_OF_MONTH + _to_month_end(history.day[middle].astype(np.int64))
+    bin_ = known_at * DAYS_OF_MONTH + _to_month_end(history.day[middle].astype(np.int64))
     size = len(origins) * DAYS_OF_MONTH
-    sums = np.stack([np.bincount(cell, off, size), np.bincount(cell, history.fresh[middle], size)])
+    sums = np.stack([np.bincount(bin_, off, size), np.bincount(bin_, history.fresh[middle], size)])
     sums = np.cumsum(sums.reshape(2, len(origins), DAYS_OF_MONTH), axis=1)
     sums[:, WEEKS_SEEN:] -= sums[:, :-WEEKS_SEEN].copy()
     return sums[0] / (sums[1] + FEWEST_MONTHS)
@@ -385,7 +385,7 @@ def _recent_spread(level: Floats, origins: Ints, stride: int) -> Floats:
 
 
 def _tiny(level: Floats) -> Floats:
-    """A tiny offset that avoids a division by zero for a series that never moved."""
+    """Return a tiny offset that avoids a division by zero for a constant series."""
     return 1e-9 * (np.abs(level) + 1e-9)
 
 
@@ -403,23 +403,24 @@ def _moves_in_proportion(history: SeriesHistory) -> bool:
     return unsteadiness(np.log(history.values)) <= unsteadiness(history.values)
 
 
-# How far a series moves over a horizon: a random walk, or all predictors together, each with a chance of not moving.
+# The change of a series over a horizon: a random walk, or all predictors, each with a chance of no change.
 
 WALK_MODEL = [DRIFT]
 JOINT_MODEL = list(COLUMNS)
+TREND_MODEL, REVERSION_MODEL = [DRIFT, *MOMENTUM], [*DISTANCE]
 
 
-def walk(asked: AskedSeries, drift: float = 0.0) -> SeriesChances:
+def walk(query: SeriesQuery, drift: float = 0.0) -> SeriesChances:
     """P(y(r) > v) for a random walk: y(r) − y(f) is 0 with P(no change), else normal with spread ∝ √h.
 
-    P(no change) is how often the series stood still over that horizon. The drift is shrunk strongly to `drift` (per
+    P(no change) is how often the series did not change over that horizon. The drift is shrunk strongly to `drift` (per
     unit of yearly spread), because even a decade of data says little about it.
     """
-    past = history(asked)
+    past = history(query)
     measured = motion(past)
-    at = offset(measured, past, asked.threshold)
+    at = offset(measured, past, query.threshold)
     pairs: list[tuple[float, float]] = []
-    for horizon in past.steps(asked).tolist():
+    for horizon in past.steps(query).tolist():
         if horizon > 0:
             change = from_motion(measured, past, horizon, drift=drift)
             pairs.append(change.beyond(change.regression.using(WALK_MODEL), at))
@@ -429,7 +430,7 @@ def walk(asked: AskedSeries, drift: float = 0.0) -> SeriesChances:
 
 
 def offset(measured: Motion, past: SeriesHistory, threshold: float | None) -> float:
-    """The change that the question asks to exceed, on the scale on which the series moves."""
+    """Return the change that the question asks to exceed, on the scale of the model."""
     if threshold is None or threshold == past.last:
         return 0.0
     if not measured.logarithmic:

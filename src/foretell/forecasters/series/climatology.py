@@ -7,9 +7,9 @@ import numpy as np
 
 from foretell.forecasters.series.history import (
     DAYS_PER_YEAR,
-    AskedSeries,
     SeriesChances,
     SeriesHistory,
+    SeriesQuery,
     history,
     running_products,
     trailing_mean,
@@ -41,6 +41,12 @@ class Normals:
     anomalies: Floats
     """Per origin: the last value, the last stride, and longer averages, each as a scaled anomaly."""
 
+    @property
+    def share(self) -> float:
+        """The share of the variance of the series that its yearly wave explains."""
+        values = self.past.values[self.past.origins]
+        return float((self.waves @ self.mean).var() / max(float(values.var()), 1e-300))
+
     def ahead(self, horizon: int, rows: slice) -> tuple[Floats, Floats]:
         """Return the seasonal mean and spread `horizon` steps after the selected origins."""
         years = horizon / self.past.per_year
@@ -56,7 +62,7 @@ class SeasonalNormal:
 
     @cached_property
     def remainder(self) -> tuple[float, float]:
-        """What is left of today's anomaly at the end of the horizon, and the spread around it, both scaled.
+        """The expected remainder of today's anomaly at the end of the horizon, and the spread around it, both scaled.
 
         Fitted by ridge regression of past scaled anomalies on those one horizon earlier.
         """
@@ -119,7 +125,7 @@ def normals(past: SeriesHistory) -> Normals | None:
 class RunningNormals:
     """Seasonal normals as known at each origin, refitted once a year, without anomalies.
 
-    Just enough to test on the past whether a series follows its seasons.
+    Used to test on the past whether a series is seasonal.
     """
 
     past: SeriesHistory
@@ -155,20 +161,20 @@ def running_normals(past: SeriesHistory) -> RunningNormals | None:
     return RunningNormals(past=past, waves=here, mean=mean, spread=spread, usable=usable)
 
 
-def climatology(asked: AskedSeries) -> SeriesChances:
-    """P(y(r) > v) from the seasonal mean and spread and what is left of today's anomaly after the lag.
+def climatology(query: SeriesQuery) -> SeriesChances:
+    """P(y(r) > v) from the seasonal mean and spread and the remainder of today's anomaly.
 
     y(r) = μ(r) + σ(r)·(b·a(f) + s·ε): harmonics for μ and σ, anomalies a of the last value, week, month and year, b and
     s by ridge regression at that lag. Raises ValueError if the record is shorter than three years.
     """
-    past = history(asked)
+    past = history(query)
     fitted = normals(past)
     if fitted is None:
         raise ValueError("days: a seasonal normal needs three years of observations or more")
-    v = asked.bar
+    v = query.threshold_value
     known = float(past.last > v), float(past.last < v)
     return SeriesChances.of(
-        [SeasonalNormal(normals=fitted, horizon=h).chances(v) if h > 0 else known for h in past.steps(asked).tolist()]
+        [SeasonalNormal(normals=fitted, horizon=h).chances(v) if h > 0 else known for h in past.steps(query).tolist()]
     )
 
 

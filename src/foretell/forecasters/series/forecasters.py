@@ -1,18 +1,23 @@
 """Time-series models as forecasters: turn a question about a series into one probability per date."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 
 import numpy as np
 
-from foretell.data.series.series import Days, Values
+from foretell.data.series.series import Days, Publication, Series, Values
+from foretell.data.untrusted import for_log
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.auto import NOTHING_KNOWN, TRUST_OF_PRICES, Expectation, choices
 from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
-from foretell.forecasters.series.history import AskedSeries, SeriesChances, history
+from foretell.forecasters.series.history import SeriesChances, SeriesQuery, history
+from foretell.forecasters.series.tuning import HybridSettings, tuned_settings
 from foretell.metrics.arrays import Floats, Ints
+from foretell.plugins import exists, load
 from foretell.questions.forecast import Forecast
-from foretell.questions.question import Question
+from foretell.questions.question import LastValue, Question, SeriesRef
+from foretell.questions.value_age import ValueAge
 
 # Baselines: past values of the same time of year, a line through the last observations, and a mixture of both.
 
@@ -49,13 +54,13 @@ def cyclic_distance(a: Ints, b: Ints) -> Ints:
     return np.minimum(apart, YEAR - apart)
 
 
-def neighbours(asked: AskedSeries, resolution: np.datetime64, near: Neighbourhood) -> Values:
+def neighbours(query: SeriesQuery, resolution: np.datetime64, near: Neighbourhood) -> Values:
     """Return the values before the due day that lie in the neighbourhood of a resolution day."""
-    due, days = asked.due.astype("M8[D]"), asked.days
+    due, days = query.due.astype("M8[D]"), query.days
     first = 0 if near.age is None else int(np.searchsorted(days, due - np.timedelta64(near.age, "D"), side="right"))
     last = int(np.searchsorted(days, due, side="left"))
     target = day_of_year(np.asarray([resolution], "M8[D]"))
-    return asked.values[first:last][cyclic_distance(day_of_year(days[first:last]), target) <= near.window]
+    return query.values[first:last][cyclic_distance(day_of_year(days[first:last]), target) <= near.window]
 
 
 def exceedance(near: Values, threshold: float) -> tuple[float, float]:
@@ -65,12 +70,14 @@ def exceedance(near: Values, threshold: float) -> tuple[float, float]:
     return float(above), float(min(below, 1 - above))
 
 
-def knn(asked: AskedSeries, near: Neighbourhood = WHOLE_RECORD) -> SeriesChances:
+def knn(query: SeriesQuery, near: Neighbourhood = WHOLE_RECORD) -> SeriesChances:
     """P(y(r) > v) = (k+1)/(n+2) over all neighbours by day of the year (BLF 2026, eq. 17-19; w = 10, any age)."""
-    return SeriesChances.of([exceedance(neighbours(asked, day, near), asked.bar) for day in asked.resolution])
+    return SeriesChances.of(
+        [exceedance(neighbours(query, day, near), query.threshold_value) for day in query.resolution]
+    )
 
 
-def linear(asked: AskedSeries, window: int = 30) -> SeriesChances:
+def linear(query: SeriesQuery, window: int = 30) -> SeriesChances:
     """P(y(r) > v) = Φᶜ((v − ŷ(r)) / σ̂), where ŷ is the least-squares line through the last `window` observations.
 
     σ̂ is the residual standard deviation (n − 2 degrees of freedom). It does not grow with the horizon, which makes the
@@ -79,8 +86,8 @@ def linear(asked: AskedSeries, window: int = 30) -> SeriesChances:
     """
     from scipy.special import ndtr
 
-    rows, v = slice(max(0, asked.known - window), asked.known), asked.bar
-    level, spread = _line(_number(asked.days[rows]), asked.values[rows], _number(asked.resolution))
+    rows, v = slice(max(0, query.known - window), query.known), query.threshold_value
+    level, spread = _line(_number(query.days[rows]), query.values[rows], _number(query.resolution))
     if spread <= 0:
         return SeriesChances(above=(level > v).astype(np.float64), below=(level < v).astype(np.float64))
     return SeriesChances(above=ndtr((level - v) / spread), below=ndtr((v - level) / spread))
@@ -91,16 +98,16 @@ def safe(chances: SeriesChances, alpha: float) -> SeriesChances:
     return SeriesChances(above=alpha * chances.above + (1 - alpha) / 2, below=alpha * chances.below + (1 - alpha) / 2)
 
 
-def hybrid(asked: AskedSeries, window: int = 30, alpha: float = 0.5, beta: float = 0.5) -> SeriesChances:
+def hybrid(query: SeriesQuery, window: int = 30, alpha: float = 0.5, beta: float = 0.5) -> SeriesChances:
     """β·safe-linear + (1−β)·prior-year neighbours; safe-linear alone if there are no neighbours (BLF 2026, eq. 22).
 
     Prior-year neighbours lie within seven days of the resolution's day of year and are at most five years old.
     """
-    steady = safe(linear(asked, window), alpha)
+    steady = safe(linear(query, window), alpha)
     pairs: list[tuple[float, float]] = []
-    for above, below, day in zip(steady.above.tolist(), steady.below.tolist(), asked.resolution, strict=True):
-        near = neighbours(asked, day, PRIOR_YEARS)
-        up, down = exceedance(near, asked.bar)
+    for above, below, day in zip(steady.above.tolist(), steady.below.tolist(), query.resolution, strict=True):
+        near = neighbours(query, day, PRIOR_YEARS)
+        up, down = exceedance(near, query.threshold_value)
         mixed = beta * above + (1 - beta) * up, beta * below + (1 - beta) * down
         pairs.append(mixed if len(near) else (above, below))
     return SeriesChances.of(pairs)
@@ -118,7 +125,7 @@ def _line(x: Floats, y: Floats, at: Floats) -> tuple[Floats, float]:
     slope = float(centred @ (y - y.mean())) / float(centred @ centred)
     residuals = y - y.mean() - slope * centred
     spread = float(np.sqrt(residuals @ residuals / (len(x) - 2)))
-    # A line through a constant leaves rounding noise, not a spread.
+    # For a constant series, the spread is only rounding noise.
     spread = spread if spread > 1e-12 * (1 + float(np.abs(y).max())) else 0.0
     return y.mean() + slope * (at - x.mean()), spread
 
@@ -128,10 +135,19 @@ def _line(x: Floats, y: Floats, at: Floats) -> tuple[Floats, float]:
 PRICES = Expectation(drift=0.3, trust=TRUST_OF_PRICES)
 """Share prices gain about a third of their yearly spread a year: long-run excess return and interest together."""
 PRICE_PROVIDERS = frozenset({"yfinance", "yahoo"})
+LINE_OF_PRICES, OTHER_LINES = (
+    HybridSettings(window=60, alpha=0.1, beta=0.5),
+    HybridSettings(window=30, alpha=0.5, beta=0.5),
+)
+"""The settings of the trend models in BLF 2026: for share prices, and for other series."""
 
 
-async def read_series_question(question: Question, context: Context) -> AskedSeries:
-    """Return what a question asks of its series as of the cutoff; raise CannotForecast if it cannot be forecast."""
+def _is_price(question: Question) -> bool:
+    return question.series is not None and question.series.provider in PRICE_PROVIDERS
+
+
+async def read_series_question(question: Question, context: Context) -> SeriesQuery:
+    """Return the question about a series as of the cutoff. Raises `CannotForecast` if it cannot be forecast."""
     series = await context.series_of(question)
     assert question.series is not None
     horizons: list[int] = []
@@ -144,21 +160,65 @@ async def read_series_question(question: Question, context: Context) -> AskedSer
         horizons.append(horizon)
     due = np.datetime64(question.due.date(), "D")
     resolution = due + np.asarray(horizons, dtype="m8[D]")
-    return AskedSeries(series.days, series.values, due, resolution, question.series.threshold)
+    return SeriesQuery(series.days, series.values, due, resolution, question.series.threshold)
 
 
 def _forecast(
-    question: Question, context: Context, name: str, asked: AskedSeries, chances: SeriesChances, more: str = ""
+    question: Question, context: Context, name: str, query: SeriesQuery, chances: SeriesChances, more: str = ""
 ) -> Forecast:
     """Build the forecast: P(yes) by target, from the side of the threshold that the question asks about."""
     assert question.series is not None
     p = np.clip(chances.above if question.series.comparison == "above" else chances.below, 0.0, 1.0)
-    days = int((asked.due - asked.days[-1]).astype("m8[D]").astype(int))
-    age = "" if days <= 0 else f", {days} {'day' if days == 1 else 'days'} before the due date"
-    last = f"the last {asked.values[-1]:g} on {asked.days[-1]}{age}"
-    seen = f"{len(asked.values)} observations of {question.series.id}, {last}."
+    known = Series(id=question.series.id, days=query.days[: query.known], values=query.values[: query.known])
+    value = value_read(question.series, known, question.due.date())
+    seen = f"{len(query.values)} observations of {question.series.id}, the last is the {value.in_words}."
     by_target = {target.id: float(x) for target, x in zip(question.targets, p, strict=True)}
-    return forecast_of(by_target, question, context, name, f"{seen} {more}".strip())
+    return forecast_of(by_target, question, context, name, f"{seen} {more}".strip(), value=value)
+
+
+# The value that a forecast stands on.
+
+
+def value_read(ref: SeriesRef, series: Series, due: date) -> ValueAge:
+    """Return the newest value of a series that was read, with its age on the due date."""
+    day: date = series.days[-1].astype("M8[D]").item()
+    return ValueAge(
+        series=f"{ref.provider}/{ref.id}",
+        value=float(series.values[-1]),
+        day=day,
+        age=(due - day).days,
+        usual=_publication(ref).usual_age(due, series.interval),
+    )
+
+
+async def value_known(question: Question, context: Context) -> ValueAge | None:
+    """Return the newest value of the question's series, or the one published with it if the series cannot be read."""
+    ref, due, last = question.series, question.due.date(), question.last_value
+    if ref is None:
+        return None
+    try:
+        return value_read(ref, await context.series_of(question), due)
+    except CannotForecast as error:
+        return None if last is None else value_published(ref, last, due, for_log(str(error)))
+
+
+def value_published(ref: SeriesRef, last: LastValue, due: date, reason: str) -> ValueAge:
+    """Return the value that was published with the question; `reason` is why the series could not be read."""
+    day = last.at.date()
+    return ValueAge(
+        series=f"{ref.provider}/{ref.id}",
+        value=last.value,
+        day=day,
+        age=(due - day).days,
+        usual=_publication(ref).usual_age(due),
+        reason=reason,
+    )
+
+
+def _publication(ref: SeriesRef) -> Publication:
+    """Return when the source of a series publishes its values; daily if that is unknown."""
+    source = load("series", ref.provider) if exists("series", ref.provider) else None
+    return getattr(source, "publication", Publication())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,18 +227,22 @@ class SeriesForecaster:
 
     name: str = "series"
 
-    def chances(self, asked: AskedSeries) -> SeriesChances:
+    def fitting(self, question: Question) -> "SeriesForecaster":
+        """Return the forecaster with the settings for the question's source."""
+        return self
+
+    def chances(self, query: SeriesQuery) -> SeriesChances:
         """Return the probabilities above and below the threshold by date."""
         raise NotImplementedError
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """Forecast one probability per date."""
-        asked = await read_series_question(question, context)
+        query = await read_series_question(question, context)
         try:
-            chances = self.chances(asked)
+            chances = self.fitting(question).chances(query)
         except ValueError as error:
             raise CannotForecast(f"question {question.id}: {error}") from error
-        return _forecast(question, context, self.name, asked, chances)
+        return _forecast(question, context, self.name, query, chances)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,48 +254,70 @@ class SeasonalKnn(SeriesForecaster):
     """How many years to look back; None for the whole record."""
     name: str = "knn"
 
-    def chances(self, asked: AskedSeries) -> SeriesChances:
+    def chances(self, query: SeriesQuery) -> SeriesChances:
         """Compute the probabilities from past values of the same season."""
         near = Neighbourhood(window=self.window, age=None if self.years is None else round(self.years * 365))
-        return knn(asked, near)
+        return knn(query, near)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Climatology(SeriesForecaster):
-    """Seasonal mean and spread, and what is left of today's anomaly."""
+    """Seasonal mean and spread, and the remainder of today's anomaly."""
 
     name: str = "climatology"
 
-    def chances(self, asked: AskedSeries) -> SeriesChances:
+    def chances(self, query: SeriesQuery) -> SeriesChances:
         """Compute the probabilities from the seasonal distribution."""
-        return climatology(asked)
+        return climatology(query)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinearTrend(SeriesForecaster):
     """A line through the last observations, given the weight `alpha` against one half."""
 
-    window: int = 30
-    alpha: float = 0.5
+    window: int | None = None
+    """Observations; None means 60 for share prices and 30 for other series."""
+    alpha: float | None = None
+    """None means 0.1 for share prices and 0.5 for other series."""
     name: str = "linear"
 
-    def chances(self, asked: AskedSeries) -> SeriesChances:
+    def fitting(self, question: Question) -> "LinearTrend":
+        """Return the forecaster with the settings for the question's source."""
+        line = self._filled(LINE_OF_PRICES if _is_price(question) else OTHER_LINES)
+        return replace(self, window=line.window, alpha=line.alpha)
+
+    def chances(self, query: SeriesQuery) -> SeriesChances:
         """Compute the probabilities from the trend, pulled towards one half."""
-        return safe(linear(asked, self.window), self.alpha)
+        line = self._filled(OTHER_LINES)
+        return safe(linear(query, line.window), line.alpha)
+
+    def _filled(self, usual: HybridSettings) -> HybridSettings:
+        return replace(
+            usual,
+            window=usual.window if self.window is None else self.window,
+            alpha=usual.alpha if self.alpha is None else self.alpha,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hybrid(SeriesForecaster):
+class Hybrid(LinearTrend):
     """A weighted mean (by default half and half) of the trend and the same time of year in the last five years."""
 
-    window: int = 30
-    alpha: float = 0.5
     beta: float = 0.5
+    tuned: bool = False
+    """Whether window, alpha and beta are chosen by walking forward over the series' own past, for each horizon."""
     name: str = "hybrid"
 
-    def chances(self, asked: AskedSeries) -> SeriesChances:
+    def chances(self, query: SeriesQuery) -> SeriesChances:
         """Compute the probabilities from both models."""
-        return hybrid(asked, self.window, self.alpha, self.beta)
+        usual = replace(self._filled(OTHER_LINES), beta=self.beta)
+        settings = tuned_settings(query) if self.tuned else [usual] * len(query.resolution)
+        pairs: list[tuple[float, float]] = []
+        for place, chosen in enumerate(settings):
+            alone = replace(query, resolution=query.resolution[place : place + 1])
+            both = hybrid(alone, chosen.window, chosen.alpha, chosen.beta)
+            pairs.append((float(both.above[0]), float(both.below[0])))
+        return SeriesChances.of(pairs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,18 +325,18 @@ class Walk(SeriesForecaster):
     """A random walk with a chance of no change."""
 
     drift: float = 0.0
-    name: str = "walk"
+    name: str = "random-walk"
 
-    def chances(self, asked: AskedSeries) -> SeriesChances:
+    def chances(self, query: SeriesQuery) -> SeriesChances:
         """Compute the probabilities from the distribution of past changes."""
-        return walk(asked, self.drift)
+        return walk(query, self.drift)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Auto:
     """Weights the models by how well they predicted this series at each horizon; for prices, a walk that drifts upward.
 
-    It uses no base rates of past questions, because for prices they lag behind the market and did harm when tried
+    It uses no base rates of past questions, which lag behind the market for prices and made forecasts worse
     (benchmarks/reports/series.md).
     """
 
@@ -258,19 +344,19 @@ class Auto:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """Forecast one probability per date, with the weights of the models in the rationale."""
-        asked = await read_series_question(question, context)
-        prices = question.series is not None and question.series.provider in PRICE_PROVIDERS
-        chosen = choices(asked, PRICES if prices else NOTHING_KNOWN)
-        chances = SeriesChances.of([(one.above, one.below) for one in chosen])
-        days = (asked.resolution - asked.due).astype(int).tolist()
-        open_ = history(asked).wait > 0
-        # Which models were listened to at the first and the last date.
-        trusted = ["The value that counts as that of the due date is not out yet."] if open_ else list[str]()
+        query = await read_series_question(question, context)
+        chosen = choices(query, PRICES if _is_price(question) else NOTHING_KNOWN)
+        chances = SeriesChances.of([(choice.above, choice.below) for choice in chosen])
+        days = (query.resolution - query.due).astype(int).tolist()
+        reference_unknown = history(query).wait > 0
+        # The weights of the models at the first and the last date.
+        notes = ["The value for the due date is not published yet."] if reference_unknown else list[str]()
+        notes += [f"The series is {chosen[0].series_class}."]
         for i in sorted({0, len(chosen) - 1}):
             if not chosen[i].weights:
-                trusted.append(f"{days[i]} days: no new value is expected by then, so that the last one stands.")
+                notes.append(f"{days[i]} days: no new value is expected by then, so the last one remains.")
                 continue
             parts = sorted(chosen[i].weights.items(), key=lambda item: -item[1])
             named = ", ".join(f"{name} {weight:.0%} (says {chosen[i].chances[name]:.2f})" for name, weight in parts[:3])
-            trusted.append(f"{days[i]} days: {named}.")
-        return _forecast(question, context, self.name, asked, chances, " ".join(trusted))
+            notes.append(f"{days[i]} days: {named}.")
+        return _forecast(question, context, self.name, query, chances, " ".join(notes))

@@ -18,12 +18,12 @@ WEEKLY_GAP = 5.0
 """Median gap, in days, from which every observation counts. In a daily series, a missing day changes little."""
 STALE_AFTER = 10.0
 LONGEST_DAYS = 25 * 365
-"""Most days of a daily record that are read: older days cost time and describe a different climate or market."""
+"""Maximum number of days of a daily record: older days cost time and describe a different climate or market."""
 
 
 @dataclass(frozen=True)
-class AskedSeries:
-    """The question asked of a series: whether it stands above or below a threshold on some days."""
+class SeriesQuery:
+    """A question about a series: whether it is above or below a threshold on some days."""
 
     days: Days
     values: Values
@@ -37,11 +37,11 @@ class AskedSeries:
         """Number of observations dated on or before the due day."""
         known = int(np.searchsorted(self.days, np.asarray(self.due, "M8[D]"), side="right"))
         if known == 0:
-            raise ValueError("days: nothing of the series was known on the due day")
+            raise ValueError("days: the series has no value on or before the due day")
         return known
 
     @property
-    def bar(self) -> float:
+    def threshold_value(self) -> float:
         """The threshold as a number."""
         return float(self.values[self.known - 1]) if self.threshold is None else self.threshold
 
@@ -69,9 +69,9 @@ class SeriesChances:
 class SeriesHistory:
     """A series up to its due day, on an index of equal steps.
 
-    A daily, business-daily or weekly series is laid out by calendar day, and each day holds the last value on or before
-    it, exactly as a question reads it. Slower series are laid out by observation. Origins are the past moments at which
-    the same question could have been asked, `stride` steps apart; the last one is now.
+    A daily, business-daily or weekly series is laid out by calendar day, and each day has the last value on or before
+    it, as in the questions. Slower series are laid out by observation. Origins are the past steps at which the same
+    question could have been asked, `stride` steps apart; the last one is now.
     """
 
     values: Values
@@ -105,13 +105,13 @@ class SeriesHistory:
         """The reference value: the last one on or before the due day."""
         return float(self.values[-1])
 
-    def steps(self, asked: AskedSeries) -> Ints:
+    def steps(self, query: SeriesQuery) -> Ints:
         """Number of steps from now to each resolution day.
 
         With a fixed threshold, the value moves from the last observation on. Otherwise what counts is the change
         between the due day and the resolution day, however old the last observation is.
         """
-        resolution, from_last = asked.resolution.astype("M8[D]").astype(np.int64), asked.threshold is not None
+        resolution, from_last = query.resolution.astype("M8[D]").astype(np.int64), query.threshold is not None
         if not self.slow:
             late = max(0, int(self.due - self.day[-1]) - int(STALE_AFTER)) if from_last else 0
             return np.where(resolution > self.due, resolution - self.due + late, 0)
@@ -123,10 +123,10 @@ class SeriesHistory:
         """Number of observations of a slow series that are dated on or before the due day but not yet published."""
         return max(0, int(self._observations_until(np.array([self.due]))[0]))
 
-    def surprise(self, resolution: Days) -> Floats:
-        """Chance of a new observation by each day although none is due, as often as past ones had come by then.
+    def early_chance(self, resolution: Days) -> Floats:
+        """Return the chance of a new observation by each day although none is due, from past intervals.
 
-        A series that is always dated on the same day of the month has no surprises.
+        It is zero for a series that is always dated on the same day of the month.
         """
         dates = self.day.astype(np.int64).astype("M8[D]")
         day_of_month = dates - dates.astype("M8[M]").astype("M8[D]")
@@ -153,10 +153,10 @@ class SeriesHistory:
         return np.maximum(elapsed, 0) // self.months
 
 
-def history(asked: AskedSeries) -> SeriesHistory:
+def history(query: SeriesQuery) -> SeriesHistory:
     """Lay out what is known of a series on its due day, dropping later observations."""
-    number, values = asked.days[: asked.known].astype("M8[D]").astype(np.int64), asked.values[: asked.known]
-    today = int(np.asarray(asked.due, "M8[D]").astype(np.int64))
+    number, values = query.days[: query.known].astype("M8[D]").astype(np.int64), query.values[: query.known]
+    today = int(np.asarray(query.due, "M8[D]").astype(np.int64))
     gap = float(np.median(np.diff(number))) if len(number) > 1 else 1.0
     if gap > SLOWEST_DAILY_GAP:
         months = round(gap / (DAYS_PER_YEAR / 12)) if gap >= 28 else 0
@@ -170,14 +170,14 @@ def history(asked: AskedSeries) -> SeriesHistory:
             months=months,
             gap=months * DAYS_PER_YEAR / 12 if months else gap,
         )
-        return slow if asked.threshold is not None else replace(slow, wait=slow.unseen)
-    # A weekly value that is due by now but not out yet is the reference all the same: both ends of the change are open.
-    unseen = int((today - number[-1]) // gap) if gap >= WEEKLY_GAP and asked.threshold is None else 0
+        return slow if query.threshold is not None else replace(slow, wait=slow.unseen)
+    # A weekly value that is due but not published yet is still the reference: both ends of the change are unknown.
+    unseen = int((today - number[-1]) // gap) if gap >= WEEKLY_GAP and query.threshold is None else 0
     wait = unseen * round(gap)
     day = np.arange(number[0], max(int(number[-1]), today - wait) + 1, dtype=np.int64)
     index = np.searchsorted(number, day, side="right") - 1
     age = day - number[index]
-    # A due day far beyond the record adds nothing but carried values: stop where the last value is still fresh.
+    # A due day far beyond the record would add only carried values: stop where the last value is still fresh.
     keep = int(np.searchsorted(day, number[-1] + int(STALE_AFTER), side="right"))
     rows = slice(max(0, keep - LONGEST_DAYS), keep)
     return SeriesHistory(

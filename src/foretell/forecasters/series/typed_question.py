@@ -1,4 +1,4 @@
-"""Free-text questions about weather and prices: which public series decides them, and what its past implies."""
+"""Free-text questions about weather and prices: the public series that decides them, and forecasts from its past."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,9 @@ CENTRAL = 0.8
 Interval = tuple[float, float]
 
 
-# Days that have a name.
+# Named days.
 
-_FEASTS = re.compile(r"\b(white christmas|christmas eve|christmas|new year(?:['’]s)?|halloween)\b", re.IGNORECASE)
+_HOLIDAYS = re.compile(r"\b(white christmas|christmas eve|christmas|new year(?:['’]s)?|halloween)\b", re.IGNORECASE)
 _SOON = re.compile(r"\b(tomorrow|today|tonight)\b", re.IGNORECASE)
 _AHEAD = re.compile(
     r"\b(in|within)\s+(an?|one|two|three|four|five|six|\d{1,3})\s+(day|week|month|year)s?\b", re.IGNORECASE
@@ -50,7 +50,7 @@ class AskedSpan:
 
 
 def asked_span(text: str, due: date, closes: date | None) -> AskedSpan | None:
-    """The days a question asks about: a day or period it names, or every day up to a deadline; None if it names none.
+    """Return the days a question asks about: a named day or period, or every day up to a deadline; None if unknown.
 
     >>> asked_span("Will it snow in Oslo before Christmas?", date(2026, 11, 16), None)
     AskedSpan(first=datetime.date(2026, 11, 16), last=datetime.date(2026, 12, 24))
@@ -60,9 +60,9 @@ def asked_span(text: str, due: date, closes: date | None) -> AskedSpan | None:
     AskedSpan(first=datetime.date(2026, 11, 30), last=datetime.date(2026, 11, 30))
     """
     text = text[:LONGEST]
-    if feast := _FEASTS.search(text):
-        day = _feast(feast[1].lower(), due)
-        if _BEFORE.search(text[: feast.start()]):
+    if holiday := _HOLIDAYS.search(text):
+        day = _holiday(holiday[1].lower(), due)
+        if _BEFORE.search(text[: holiday.start()]):
             return AskedSpan(first=due, last=day - timedelta(days=1))
         return AskedSpan(first=day, last=day)
     if ahead := _AHEAD.search(text):
@@ -72,11 +72,11 @@ def asked_span(text: str, due: date, closes: date | None) -> AskedSpan | None:
     if soon := _SOON.search(text):
         day = due + timedelta(days=1 if soon[1].lower() == "tomorrow" else 0)
         return AskedSpan(first=day, last=day)
-    found = sense(text, due, closes)
-    if found.until is None or found.until < due:
+    parsed = sense(text, due, closes)
+    if parsed.until is None or parsed.until < due:
         return None
-    first = found.until if found.standing else max(due, _first_day(text, due, found.until))
-    return AskedSpan(first=first, last=found.until)
+    first = parsed.until if parsed.standing else max(due, _first_day(text, due, parsed.until))
+    return AskedSpan(first=first, last=parsed.until)
 
 
 def _first_day(text: str, due: date, until: date) -> date:
@@ -85,13 +85,13 @@ def _first_day(text: str, due: date, until: date) -> date:
     last = deadline(named, due)
     if last is None or last.deadline != until:
         return due
-    before: DateMention | None = next((one for one in reversed(named) if one.end <= last.begin), None)
+    before: DateMention | None = next((mention for mention in reversed(named) if mention.end <= last.begin), None)
     if before is not None and _FROM.search(text[: before.begin]) and _TO.fullmatch(text[before.end : last.begin]):
         return before.first
     return last.first if _WITHIN.search(text[: last.begin]) else due
 
 
-def _feast(name: str, due: date) -> date:
+def _holiday(name: str, due: date) -> date:
     month, day = {"christmas eve": (12, 24), "halloween": (10, 31)}.get(
         name, (1, 1) if name.startswith("new year") else (12, 25)
     )
@@ -111,14 +111,14 @@ _MONTHS = word_set(
     "January February March April May June July August September October November December Christmas Halloween"
 )
 LONGEST_WEATHER = 400
-"""How many days ahead a question may reach. Past years say as much about next summer as about a day next week."""
+"""Maximum number of days ahead of a question, for which past years are informative."""
 YEARS = 15
 SNOW_CM, RAIN_MM = 0.1, 1.0
 """Least snowfall of a day with snow, in cm, and least rainfall of a day with rain, in mm."""
 CM_PER_INCH, MM_PER_INCH = 2.54, 25.4
 _SNOW = re.compile(r"^\W*Snow\w*\b(?!\s+[A-Z])|\bsnow(?:s|fall|ing|y)?\b|\b[Ww]hite [Cc]hristmas\b")
 _RAIN = re.compile(r"^\W*Rain\w*\b(?!\s+[A-Z])|\brain(?:s|fall|ing|y)?\b")
-"""Lower case except at the start of the question, because Snow White is a film and Jon Snow a man."""
+"""Lower case except at the start of the question, because names such as Jon Snow do not count."""
 _DEPTH = re.compile(r"\d\s?(?:cm\b|mm\b|centimet|millimet|inch|in\b|\")", re.IGNORECASE)
 _RAIN_OR_SNOW = re.compile(r"\brain\w* or snow|\bsnow\w* or rain", re.IGNORECASE)
 _FROST = re.compile(r"\bfrost\b|\bbelow freezing\b|\bfreez(?:e|ing)\b", re.IGNORECASE)
@@ -135,12 +135,12 @@ _NO_SINGLE_DAY = re.compile(
     r"|\bno (?:less|fewer)\b|\bnot only\b|\bor\b(?!\s+(?:more|less|above|below|higher|lower|greater|rain|snow))",
     re.IGNORECASE,
 )
-"""Matches questions that a count of days on which something happens cannot answer."""
+"""Matches questions that cannot be answered by counting days."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeatherQuestion:
-    """What a question asks of the weather: whether an event happens in the span, or how large a quantity gets."""
+    """A question about the weather: whether an event happens in the span, or how large a quantity gets."""
 
     place: str
     variable: str
@@ -191,30 +191,30 @@ class WeatherQuestion:
 def weather_question(text: str, due: date, closes: date | None, *, number: bool = False) -> WeatherQuestion | None:
     """Parse the weather a question asks about; None if it asks about something else, or names no place or day."""
     text = text[:LONGEST]
-    found = sense(text, due, closes)
+    parsed = sense(text, due, closes)
     place = next((m[1].strip(" .,") for m in _PLACE.finditer(text) if m[1].split()[0] not in _MONTHS), None)
     span = asked_span(text, due, closes)
     if place is None or span is None or (span.last - due).days > LONGEST_WEATHER:
         return None
-    if found.stays or _NO_SINGLE_DAY.search(text) or (number and found.negated):
+    if parsed.stays or _NO_SINGLE_DAY.search(text) or (number and parsed.negated):
         return None
-    level = next(iter(found.numbers)) if len(found.numbers) == 1 and not number else None
-    if found.numbers and level is None and not number:
+    level = next(iter(parsed.numbers)) if len(parsed.numbers) == 1 and not number else None
+    if parsed.numbers and level is None and not number:
         return None
     if _SNOW.search(text) or _RAIN.search(text):
-        return _fallen(text, found, place, span, level, number=number)
+        return _fallen(text, parsed, place, span, level, number=number)
     if not number and level is None:
         if not _FROST.search(text):
             return None
         return WeatherQuestion(
             place=place, variable="temperature_2m_min", threshold=0.0, above=False, summary="any day", span=span,
-            unit="°C", negated=found.negated,
+            unit="°C", negated=parsed.negated,
         )  # fmt: skip
-    return _warmth(text, found, place, span, level) if _WARMTH.search(text) else None
+    return _warmth(text, parsed, place, span, level) if _WARMTH.search(text) else None
 
 
 def _fallen(
-    text: str, found: QuestionSense, place: str, span: AskedSpan, level: float | None, *, number: bool
+    text: str, parsed: QuestionSense, place: str, span: AskedSpan, level: float | None, *, number: bool
 ) -> WeatherQuestion | None:
     """Parse a question about snow or rain: any at all, or a total."""
     snow, rain = _SNOW.search(text) is not None, _RAIN.search(text) is not None
@@ -223,35 +223,35 @@ def _fallen(
     only_snow = snow and not rain
     unit, inch = ("cm", CM_PER_INCH) if only_snow else ("mm", MM_PER_INCH)
     if number:
-        least, summary = nan, "total"
+        threshold, summary = nan, "total"
     elif level is not None:
-        least, summary = level * inch if _INCHES.search(text) else level, "total"
+        threshold, summary = level * inch if _INCHES.search(text) else level, "total"
     else:
-        least, summary = SNOW_CM if only_snow else RAIN_MM, "any day"
-    # "Less than 5 cm" is the opposite of "at least 5 cm"; "not less than 5 cm" is that again. Snow falls either way.
+        threshold, summary = SNOW_CM if only_snow else RAIN_MM, "any day"
+    # "Less than 5 cm" is the opposite of "at least 5 cm", and "not less than 5 cm" is the same.
     below = level is not None and _LESS.search(text) is not None
     return WeatherQuestion(
         place=place,
         variable="snowfall_sum" if only_snow else "precipitation_sum",
-        threshold=least,
+        threshold=threshold,
         above=True,
         summary=summary,
         span=span,
         unit=unit,
-        negated=found.negated != below,
+        negated=parsed.negated != below,
         imperial=_INCHES.search(text) is not None,
     )
 
 
 def _warmth(
-    text: str, found: QuestionSense, place: str, span: AskedSpan, level: float | None
+    text: str, parsed: QuestionSense, place: str, span: AskedSpan, level: float | None
 ) -> WeatherQuestion | None:
     """Parse a question about a temperature that is passed on some day, or about the highest or lowest of the span."""
     highest, lowest = _HIGH.search(text) is not None, _LOW.search(text) is not None
     if highest and lowest:
         return None
-    below = found.down and not found.up
-    # The day's high is below 10 if it does not reach 10: the opposite of the event that is counted.
+    below = parsed.down and not parsed.up
+    # "The high is below 10" means that it does not reach 10, the opposite of the counted event.
     above = highest or not (lowest or below)
     threshold = nan if level is None else -level if _MINUS.search(text) else level
     fahrenheit = _FAHRENHEIT.search(text) is not None
@@ -263,7 +263,7 @@ def _warmth(
         summary="any day",
         span=span,
         unit="°C",
-        negated=found.negated != ((highest and below) or (lowest and found.up and not found.down)),
+        negated=parsed.negated != ((highest and below) or (lowest and parsed.up and not parsed.down)),
         imperial=fahrenheit,
         scale_unstated=not fahrenheit and _CELSIUS.search(text) is None,
     )
@@ -276,18 +276,18 @@ def _from_fahrenheit(degrees: float) -> float:
 HIT_BY_LEAD = (0.85, 0.85, 0.7, 0.7, 0.55, 0.55, 0.55)
 """How often a forecast event happens, by days ahead: rounded rules of thumb, not fitted."""
 SUREST = 0.99
-"""Highest probability given on the strength of a weather forecast alone."""
+"""Highest probability from a weather forecast alone."""
 MISSED = 0.05
-"""How often an event happens that was not forecast, on a day of the next week."""
+"""Probability of an event that was not forecast, on a day of the next week."""
 LEAST_SPREAD = 0.1
-"""Smallest standard deviation, so that a distribution has a width even if past years are all alike."""
+"""Smallest standard deviation, for past years that are all alike."""
 ERROR_FIRST, ERROR_GROWTH = 1.5, 0.3
 """Standard error, in °C, of a temperature forecast for tomorrow, and how much each further day adds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesAnswer:
-    """A probability derived from a series, and the range that its past leaves open."""
+    """A probability derived from a series, with an interval."""
 
     p: float
     interval: Interval
@@ -297,75 +297,75 @@ class SeriesAnswer:
 
 
 def weather_answer(
-    asked: WeatherQuestion, past: Mapping[int, Sequence[float]], forecast: Mapping[date, float], today: date
+    question: WeatherQuestion, past: Mapping[int, Sequence[float]], forecast: Mapping[date, float], today: date
 ) -> SeriesAnswer:
     """Answer from the same days of past years and, for the next days, from a weather forecast.
 
     Args:
-        asked: What is asked.
+        question: The question.
         past: Year → values of the days of the span that no forecast covers, or of all of them.
         forecast: Values of the first days of the span.
         today: The day of asking.
     """
-    hits, n = sum(asked.happens(values) for values in past.values()), len(past)
-    soon = _soon(asked, forecast, today) if asked.summary == "any day" else 0.0
+    hits, n = sum(question.happens(values) for values in past.values()), len(past)
+    soon = _soon(question, forecast, today) if question.summary == "any day" else 0.0
     low, p, high = (1 - (1 - soon) * (1 - chance) for chance in share_interval(hits, n))
     if not n:
         low, p, high = max(0.0, soon - 0.15), soon, min(1.0, soon + 0.15)
-    if asked.negated:
+    if question.negated:
         low, p, high = 1 - high, 1 - p, 1 - low
-    parts = [f"In {hits} of the last {n} years there was {asked.words} on those days."] if n else []
-    if forecast and asked.summary == "any day":
+    parts = [f"In {hits} of the last {n} years there was {question.words} on those days."] if n else []
+    if forecast and question.summary == "any day":
         days = str(min(forecast)) if len(forecast) == 1 else f"{min(forecast)} to {max(forecast)}"
         alone = f"From the forecast for {days} alone, the chance of that is {soon:.0%}."
-        parts.append(alone if n else alone.replace("that", asked.words))
-    if asked.negated:
+        parts.append(alone if n else alone.replace("that", question.words))
+    if question.negated:
         parts.append("The question asks that it does not happen.")
     return SeriesAnswer(p=p, interval=(low, high), n=n, reason=" ".join(parts))
 
 
 def weather_quantiles(
-    asked: WeatherQuestion,
+    question: WeatherQuestion,
     past: Mapping[int, Sequence[float]],
     forecast: Mapping[date, float],
     today: date,
     levels: Sequence[float],
 ) -> tuple[list[float], str]:
-    """Quantiles of the quantity over the span, and the reason: a forecast if it covers every day, else past years."""
+    """Return quantiles of the quantity over the span, from a forecast if it covers every day, else from past years."""
     from scipy.special import stdtrit
 
-    if asked.unit == "°C" and len(forecast) == asked.span.days:
-        expected = asked.quantity(list(forecast.values()))
-        lead = max((asked.span.last - today).days, 1)
+    if question.unit == "°C" and len(forecast) == question.span.days:
+        expected = question.quantity(list(forecast.values()))
+        lead = max((question.span.last - today).days, 1)
         error = ERROR_FIRST + ERROR_GROWTH * lead
         quantiles = [expected + error * float(stdtrit(50, level)) for level in levels]
         return [
-            asked.in_asked_units(value) for value in quantiles
+            question.in_asked_units(value) for value in quantiles
         ], f"{expected:.1f} °C is forecast, give or take {error:.1f} °C."
-    found = np.array([asked.quantity(values) for values in past.values()])
+    totals = np.array([question.quantity(values) for values in past.values()])
     # Amounts of rain and snow are skewed; their square roots are nearly normal.
-    scale = found if asked.unit == "°C" else np.sqrt(np.maximum(found, 0.0))
-    n = len(found)
+    scale = totals if question.unit == "°C" else np.sqrt(np.maximum(totals, 0.0))
+    n = len(totals)
     spread = max(float(scale.std(ddof=1)), LEAST_SPREAD) * sqrt(1 + 1 / n)
     reached = [float(scale.mean()) + spread * float(stdtrit(n - 1, level)) for level in levels]
-    quantiles = reached if asked.unit == "°C" else [max(value, 0.0) ** 2 for value in reached]
-    kind = "total" if asked.summary == "total" else "highest" if asked.above else "lowest"
-    told = f"the {kind} of those days was {found.min():.4g} to {found.max():.4g} {asked.unit}"
+    quantiles = reached if question.unit == "°C" else [max(value, 0.0) ** 2 for value in reached]
+    kind = "total" if question.summary == "total" else "highest" if question.above else "lowest"
+    range_text = f"the {kind} of those days was {totals.min():.4g} to {totals.max():.4g} {question.unit}"
     return [
-        asked.in_asked_units(value) for value in quantiles
-    ], f"In the last {n} years {told}, {found.mean():.4g} on average."
+        question.in_asked_units(value) for value in quantiles
+    ], f"In the last {n} years {range_text}, {totals.mean():.4g} on average."
 
 
-def _soon(asked: WeatherQuestion, forecast: Mapping[date, float], today: date) -> float:
-    """Chance that the event happens on a day with a forecast: that of the likeliest day, as the days go together."""
+def _soon(question: WeatherQuestion, forecast: Mapping[date, float], today: date) -> float:
+    """Return the chance of the event on days with a forecast: that of the likeliest day, as days are correlated."""
     chances = [0.0]
     for day, value in forecast.items():
         lead = min(max((day - today).days, 1), len(HIT_BY_LEAD))
-        if asked.variable.startswith("temperature"):
-            over = (value - asked.threshold) * (1 if asked.above else -1)
+        if question.variable.startswith("temperature"):
+            over = (value - question.threshold) * (1 if question.above else -1)
             chances.append(_normal(over / (ERROR_FIRST + ERROR_GROWTH * lead)))
         else:
-            chances.append(HIT_BY_LEAD[lead - 1] if asked.happens([value]) else MISSED)
+            chances.append(HIT_BY_LEAD[lead - 1] if question.happens([value]) else MISSED)
     return min(max(chances), SUREST)
 
 
@@ -376,7 +376,7 @@ def _normal(z: float) -> float:
 
 
 def share_interval(hits: float, n: float) -> tuple[float, float, float]:
-    """Lower bound, estimate and upper bound of a share, with Jeffreys' prior (Brown, Cai & DasGupta 2001)."""
+    """Return lower bound, estimate and upper bound of a share, with Jeffreys' prior (Brown, Cai & DasGupta 2001)."""
     from scipy.special import betaincinv
 
     a, b, tail = hits + 0.5, n - hits + 0.5, (1 - CENTRAL) / 2
@@ -409,16 +409,15 @@ _AT_END = re.compile(r"\b(?:at|on)\s+(?:the\s+)?(?:very\s+)?(?:end|close)\s+of\b
 _BESIDE = word_set("industrial average index composite price us usd futures spot oil stock")
 ROUND_THE_CLOCK = frozenset({"BTC-USD", "ETH-USD", "SOL-USD", "DOGE-USD", "XRP-USD"})
 LONGEST_PRICE = 400
-"""How many days ahead a random walk is trusted."""
+"""Maximum number of days ahead for a random walk."""
 SESSIONS, RECENT_SESSIONS = 500, 60
 LEAST_MOVE = 0.0005
-"""Smallest spread of a session's log change, for a price that never moved, such as a pegged currency: pegs break."""
+"""Smallest spread of a session's log change, for a price that never moved, such as a pegged currency."""
 DEGREES = 4.0
 """Degrees of freedom of Student's t, because daily changes have fat tails."""
 TOUCH = 1.65
-"""How many times as likely it is that some close touches a level as that the last close is beyond it. In theory 2, by
-reflection; but closes are a day apart, and for shares 1.63 times as many touched a level
-(benchmarks/reports/asking.md)."""
+"""Ratio of the probability that some close touches a level to the probability that the last close is beyond it. It is 2
+in theory, by reflection. Closes are a day apart, and for shares the ratio was 1.63 (benchmarks/reports/asking.md)."""
 UNSURE = 1.3
 """Factor by which the spread may be larger or smaller than in the past."""
 
@@ -439,32 +438,32 @@ class PriceQuestion:
 
 
 def price_question(text: str, due: date, closes: date | None, *, number: bool = False) -> PriceQuestion | None:
-    """Parse the price a question asks about; None if it asks about none, or not about one threshold and one day."""
+    """Parse the price a question asks about; None unless it asks about one price, one threshold and one day."""
     text = text[:LONGEST]
-    found, lowered = sense(text, due, closes), text.lower()
+    parsed, lowered = sense(text, due, closes), text.lower()
     names = [name for name in _SYMBOLS if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lowered)]
     symbols = {_SYMBOLS[name] for name in names if not any(name in other for other in names if other != name)}
     # The number in the name of an index is not the level asked about.
-    numbers = found.numbers - {500.0, 100.0} if symbols & {"^GSPC", "^NDX", "^FTSE"} else found.numbers
+    numbers = parsed.numbers - {500.0, 100.0} if symbols & {"^GSPC", "^NDX", "^FTSE"} else parsed.numbers
     if _SHARE_WORDS.search(text):
         symbols |= {_SHARES[word] for word in re.findall(r"[a-z]+", lowered) if word in _SHARES}
-        # A ticker says exactly which price is meant: SPY is not the S&P 500, though it follows it.
+        # A ticker names exactly one price: SPY follows the S&P 500 but is not the same.
         symbols = _TICKERS & set(re.findall(r"\b[A-Z]{2,5}\b", text)) or symbols
     span = asked_span(text, due, closes)
-    if len(symbols) != 1 or span is None or found.negated or (span.last - due).days > LONGEST_PRICE:
+    if len(symbols) != 1 or span is None or parsed.negated or (span.last - due).days > LONGEST_PRICE:
         return None
     known = _BESIDE | {part for name in (*_SYMBOLS, *_SHARES) for part in re.split(r"[ /&-]", name)} | set(_SYMBOLS)
     known |= {ticker.lower() for ticker in _TICKERS}
-    strange = [word for who in found.names for word in who if word.lower().removesuffix("'s") not in known]
-    if strange or _NOT_A_PRICE.search(text) or (not number and (len(numbers) != 1 or found.up == found.down)):
+    unknown_names = [word for who in parsed.names for word in who if word.lower().removesuffix("'s") not in known]
+    if unknown_names or _NOT_A_PRICE.search(text) or (not number and (len(numbers) != 1 or parsed.up == parsed.down)):
         return None
     (symbol,) = symbols
     return PriceQuestion(
-        name=next((name for name, one in (_SYMBOLS | _SHARES).items() if one == symbol), symbol),
+        name=next((name for name, listed in (_SYMBOLS | _SHARES).items() if listed == symbol), symbol),
         symbol=symbol,
         threshold=None if number else next(iter(numbers)),
-        above=found.up,
-        touch=not (found.standing or _AT_END.search(text)),
+        above=parsed.up,
+        touch=not (parsed.standing or _AT_END.search(text)),
         span=span,
     )
 
@@ -476,52 +475,51 @@ def log_spread(values: Floats, steps: float) -> float:
     return sqrt(max((whole + recent) / 2, LEAST_MOVE**2) * max(steps, 1.0))
 
 
-def sessions_ahead(asked: PriceQuestion, last: date) -> float:
+def sessions_ahead(question: PriceQuestion, last: date) -> float:
     """Number of sessions from the last value to the last day that counts."""
-    days = max((asked.span.last - last).days, 1)
-    return days if asked.symbol in ROUND_THE_CLOCK else max(days * 5 / 7, 1.0)
+    days = max((question.span.last - last).days, 1)
+    return days if question.symbol in ROUND_THE_CLOCK else max(days * 5 / 7, 1.0)
 
 
-def price_answer(asked: PriceQuestion, values: Floats, last: date) -> SeriesAnswer:
-    """Answer from a random walk with fat tails and no drift, starting at the last value.
+def price_answer(question: PriceQuestion, values: Floats, last: date) -> SeriesAnswer:
+    """Return the answer from a random walk with fat tails and no drift, starting at the last value.
 
-    A level may be touched and left again, which makes touching it `TOUCH` times as likely as being beyond it at the
-    end.
+    Touching a level at any time is `TOUCH` times as likely as being beyond it at the end.
     """
-    assert asked.threshold is not None
-    now, steps = float(values[-1]), sessions_ahead(asked, last)
+    assert question.threshold is not None
+    now, steps = float(values[-1]), sessions_ahead(question, last)
     spread = log_spread(values, steps)
-    if asked.threshold <= 0 or now <= 0:
-        beyond = 1.0 if asked.above else 0.0
+    if question.threshold <= 0 or now <= 0:
+        beyond = 1.0 if question.above else 0.0
         return SeriesAnswer(p=beyond, interval=(beyond, beyond), n=len(values), reason="")
 
     def chance(width: float) -> float:
-        away = log(asked.threshold / now) * (1 if asked.above else -1) if asked.threshold else 0.0
+        away = log(question.threshold / now) * (1 if question.above else -1) if question.threshold else 0.0
         tail = _student_tail(away / width)
-        return min(0.99, TOUCH * tail) if asked.touch and away > 0 else 0.99 if asked.touch else tail
+        return min(0.99, TOUCH * tail) if question.touch and away > 0 else 0.99 if question.touch else tail
 
     ends = sorted(chance(spread * factor) for factor in (1 / UNSURE, 1.0, UNSURE))
     p = chance(spread)
-    far = log(asked.threshold / now) / spread
-    name = asked.name if asked.name.isupper() else asked.name.capitalize()
+    far = log(question.threshold / now) / spread
+    name = question.name if question.name.isupper() else question.name.capitalize()
     reason = (
-        f"{name} stood at {now:,.6g} on {last}; {asked.threshold:,.6g} is {abs(far):.1f} standard "
-        f"deviations {'above' if far > 0 else 'below'} that over {steps:.0f} sessions, by a walk without drift."
+        f"{name} was at {now:,.6g} on {last}; {question.threshold:,.6g} is {abs(far):.1f} standard "
+        f"deviations {'above' if far > 0 else 'below'} that over {steps:.0f} sessions, in a random walk without drift."
     )
     return SeriesAnswer(p=p, interval=(ends[0], ends[-1]), n=min(len(values) - 1, SESSIONS), reason=reason)
 
 
-def price_quantiles(asked: PriceQuestion, values: Floats, last: date, levels: Sequence[float]) -> list[float]:
+def price_quantiles(question: PriceQuestion, values: Floats, last: date, levels: Sequence[float]) -> list[float]:
     """Quantiles of the price on the last day."""
     from scipy.special import stdtrit
 
-    now, spread = float(values[-1]), log_spread(values, sessions_ahead(asked, last))
+    now, spread = float(values[-1]), log_spread(values, sessions_ahead(question, last))
     scale = spread / sqrt(DEGREES / (DEGREES - 2))
     return [now * exp(float(stdtrit(DEGREES, level)) * scale) for level in levels]
 
 
 def _student_tail(z: float) -> float:
-    """Chance that Student's t, scaled to a spread of one, is above z."""
+    """Return the probability that Student's t, scaled to a spread of one, is above z."""
     from scipy.special import stdtr
 
     return float(stdtr(DEGREES, -z * sqrt(DEGREES / (DEGREES - 2))))

@@ -1,8 +1,9 @@
 """Edits of a tree, as values that can be saved, replayed and compared."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from foretell.forecasters.tree.case_links import SUM_LIMIT, SplitLink
 from foretell.forecasters.tree.formula import ASSUMPTION
 from foretell.forecasters.tree.links import JudgedLink, LinearLink, Link
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, judged_from_text, pre_order
@@ -14,8 +15,10 @@ from foretell.forecasters.tree.validation import node_problems, structural_probl
 class SetP:
     """Set a probability.
 
-    A leaf gets a new p. A parent is pinned (an intervention: the claims above no longer depend on those below it). An
-    id such as "P1:PA" names the assumption in the formula of P1.
+    A leaf gets a new p. If it is a scenario that excludes others, those share what is left to them, unless they are set
+    as well. A parent is pinned (an intervention: the claims above no longer depend on those below it). An id such as
+    "P1:PA" names the assumption in the formula of P1; "P0:all", "P0:only:P1" and "P0:given:P2" name what was stated
+    about the children of P0, and "P0:only:P1:Red" one option of it.
     """
 
     id: str
@@ -74,7 +77,8 @@ class AddNode:
     """Add a claim under `parent`.
 
     `weight` is its weight or strength in the parent's link. If that link is a formula, or if the parent is a leaf that
-    gets its first child, a new link (`SetLink`) is needed as well.
+    gets its first child, a new link (`SetLink`) is needed as well. If the parent's children were judged together, the
+    new one changes nothing until they are judged again.
     """
 
     parent: str
@@ -95,8 +99,8 @@ class ShareNode:
 class RemoveNode:
     """Remove a claim, and the claims below it that have no other parent.
 
-    Its weight or strength is removed too, and the others stay as they are; a formula that names it needs a new link. A
-    parent that has no children left becomes a leaf with the probability it had.
+    Its weight or strength is removed too, and the others stay as they are; cases are averaged over it, and a formula
+    that names it needs a new link. A parent that has no children left becomes a leaf with the probability it had.
     """
 
     id: str
@@ -134,7 +138,7 @@ class Scenario:
     """What the scenario assumes, in words."""
 
 
-# Applying edits to a tree: which claims end up with another number, which with other words.
+# Apply edits to a tree, and track which claims get another number and which get another text.
 
 
 class EditSession:
@@ -151,6 +155,8 @@ class EditSession:
         """Claims whose link or children changed, so that their result must be checked to be a probability."""
         self.judged: set[str] = set()
         """Claims whose link was set explicitly."""
+        self.set_leaves: set[str] = set()
+        """Leaves whose probability was set."""
         self.assumed: dict[str, float] = {}
         """New probabilities of assumptions ("P1:PA")."""
         self.rebuilt = False
@@ -160,7 +166,7 @@ class EditSession:
         """Mark the claim's grounding or link as stale because of `why`; the first reason is kept."""
         node = self.nodes[id]
         judged = judged_from_text(node) if node.children else node.grounding is not None or node.p is not None
-        # Claims judged as a whole have a mark of their own.
+        # Claims judged as a whole have their own flag, `JudgedLink.stale`.
         if judged and not node.stale and not isinstance(node.link, JudgedLink):
             self._put(replace(node, stale=why), self.changed_texts)
 
@@ -180,11 +186,12 @@ class EditSession:
                 self._change(edit)
         if self.rebuilt:
             self._drop_unreachable()
+        self._share_rest()
         tree = replace(self.tree, nodes=self.nodes)
         raise_errors(structural_problems(tree) if self.rebuilt else [])
         touched = [self.nodes[id] for id in sorted(self.changed_numbers | self.changed_texts) if id in self.nodes]
         raise_errors([problem for node in touched for problem in node_problems(tree, node)])
-        text, hint = "has children but no link", "set a link in the same list"
+        text, hint = "has children but no link", "set a link in the same list of edits"
         unlinked = [node.id for node in touched if node.children and node.link is None and node.pinned is None]
         raise_errors([TreeProblem(node=id, field="link", text=text, hint=hint) for id in unlinked])
         return tree
@@ -209,7 +216,7 @@ class EditSession:
                 new = new if edit.causality is None else replace(new, causality=edit.causality)
                 rewritten = (node.report, node.grounding) != (new.report, new.grounding)
                 self._put(new, self.changed_texts)
-                # A parent's own report is what its synthesis wrote, and follows its link.
+                # A parent's report comes from its synthesis, so a new one makes no other claim stale.
                 if rewritten and not node.children:
                     self._stale_above(edit.id, f"the report on {edit.id} was changed")
 
@@ -222,7 +229,7 @@ class EditSession:
                 self._put(replace(self._node(edit.id), pinned=None), self.changed_numbers)
             case SetLink():
                 if edit.rule and isinstance(edit.link, LinearLink):
-                    # A synthesizer that stood by a larger base was taken at its word.
+                    # The synthesizer has confirmed a base above the limit.
                     limit = max(self.tree.intercept_limit, edit.link.base)
                     self.tree = replace(self.tree, intercept_limit=limit)
                 self.judged.add(edit.id)
@@ -237,10 +244,16 @@ class EditSession:
 
     def _set_p(self, edit: SetP) -> None:
         value = float(edit.p)
-        node = self._node(edit.id.removesuffix(f":{ASSUMPTION}"))
+        id, _, stated = (edit.id, "", "") if edit.id in self.nodes else edit.id.partition(":")
+        node = self._node(id)
+        if stated and stated != ASSUMPTION:
+            self._set_case(node, stated, value)
+            return
         if node.id == edit.id:
             new = replace(node, pinned=value) if node.children else replace(node, p=value, stale="")
             self._put(new, self.changed_numbers)
+            if not node.children:
+                self.set_leaves.add(node.id)
             return
         link = node.link.with_assumption(value) if node.link is not None else None
         if link is None:
@@ -248,13 +261,43 @@ class EditSession:
         self.assumed[edit.id] = value
         self._put(replace(node, link=link), self.changed_numbers)
 
+    def _set_case(self, node: Proposition, stated: str, value: float) -> None:
+        """State another chance in a case; `stated` is the case, then its child and option if it has them."""
+        case, child, option = (*stated.split(":", 2), "", "")[:3]
+        # As the tree stood, so that the order of edits does not matter.
+        known = {id: self.tree.nodes.get(id, self.nodes[id]).p for id in node.children}
+        p = {id: self.tree.missing if own is None else own for id, own in known.items()}
+        link = node.link.with_case(case, child, value, p, option) if node.link is not None else None
+        if link is None or not 0 <= value <= 1:
+            problem = f"nothing was stated as {stated}" if link is None else f"{value:g} is outside [0, 1]"
+            raise _problem(node.id, problem, "link")
+        self._put(replace(node, link=link), self.changed_numbers, self.relinked)
+
+    def _share_rest(self) -> None:
+        """Let scenarios that exclude each other share what those leave that were set, in their proportions."""
+        for node in list(self.nodes.values()) if self.set_leaves else ():
+            known = [child for child in node.children if child in self.nodes and child in self.tree.nodes]
+            moved = [child for child in known if child in self.set_leaves]
+            scenarios = isinstance(node.link, SplitLink) and not any(self.nodes[child].children for child in known)
+            if not scenarios or not moved:
+                continue
+            after = sum(self.nodes[child].p or 0.0 for child in moved)
+            if after > SUM_LIMIT:
+                raise _problem(node.id, f"{', '.join(moved)} exclude each other, but add up to {after:g}")
+            before = sum(self.tree.nodes[child].p or 0.0 for child in moved)
+            share = max(0.0, 1.0 - after) / (1.0 - before) if before < 1.0 else 1.0
+            for other in known:
+                p = self.nodes[other].p
+                if other not in moved and p is not None:
+                    self._put(replace(self.nodes[other], p=p * share), self.changed_numbers)
+
     def _rebuild(self, edit: AddNode | ShareNode | RemoveNode | MoveNode) -> None:
         """Apply an edit that adds, removes or moves a claim."""
         match edit:
             case AddNode():
                 if edit.node.id in self.nodes:
-                    hint = "to let one more claim rest on it, share it"
-                    raise _problem(edit.node.id, "is in the tree already", hint=hint)
+                    hint = "to give it another parent, share it"
+                    raise _problem(edit.node.id, "is already in the tree", hint=hint)
                 self._node(edit.parent)
                 self._put(edit.node, self.changed_numbers)
                 self._attach(edit.node.id, edit.parent, edit.weight)
@@ -273,11 +316,11 @@ class EditSession:
         self._node(edit.id)
         self._node(edit.to)
         if edit.to in pre_order(self.nodes, edit.id):
-            # Else the two would hold each other up, and go with all beneath them.
-            raise _problem(edit.id, f"cannot rest on itself: {edit.to} is beneath it", "children")
+            # Otherwise the two would form a cycle that the root cannot reach.
+            raise _problem(edit.id, f"cannot be moved below itself: {edit.to} is below it", "children")
         above = self._parents(edit.id)
         if edit.out_of is not None and edit.out_of not in above:
-            raise _problem(edit.out_of, f"is no parent of {edit.id}")
+            raise _problem(edit.out_of, f"is not a parent of {edit.id}")
         for parent in above if edit.out_of is None else [edit.out_of]:
             self._detach(edit.id, parent)
         self._attach(edit.id, edit.to, edit.weight)
@@ -299,17 +342,23 @@ class EditSession:
     def _attach(self, id: str, parent: str, weight: float | None) -> None:
         node = self._node(parent)
         if id in node.children:
-            raise _problem(parent, f"{id} is a child already", "children")
-        link = node.link if node.link is None or weight is None else node.link.with_child(id, weight)
-        # What was found out about a leaf stands in the history; as a parent it follows from its children.
+            raise _problem(parent, f"{id} is already a child", "children")
+        link = node.link
+        if link is not None and (weight is not None or link.judged_together):
+            link = link.with_child(id, weight or 0.0)
+        # A leaf that becomes a parent loses its grounding, which is still in the history.
         leaf = {} if node.children else {"grounding": None, "stale": ""}
         self._put(replace(node, children=(*node.children, id), link=link, **leaf), self.changed_numbers, self.relinked)
+        if link is not None and link.judged_together:
+            self._stale(parent, f"{id} was added")
 
     def _detach(self, id: str, parent: str) -> None:
         node = self.nodes[parent]
         left = tuple(child for child in node.children if child != id)
         if left:
-            node = replace(node, children=left, link=node.link and node.link.without_child(id))
+            p = self.nodes[id].p
+            link = node.link and node.link.without_child(id, self.tree.missing if p is None else p)
+            node = replace(node, children=left, link=link)
         else:
             last = node.p if node.pinned is None else node.pinned
             node = replace(
@@ -317,7 +366,7 @@ class EditSession:
             )
         self._put(node, self.changed_numbers, self.relinked)
         if left:
-            self._stale(parent, f"{id} was taken away")
+            self._stale(parent, f"{id} was removed")
 
     def _drop_unreachable(self) -> None:
         """Remove claims without a parent. Missing children are left for the validation to report."""
@@ -330,3 +379,11 @@ class EditSession:
 
 def _problem(node: str, text: str, field: str = "", hint: str = "") -> InvalidTree:
     return InvalidTree([TreeProblem(node=node, field=field, text=text, hint=hint)])
+
+
+def number_edits(numbers: Mapping[str, float | str]) -> list[Edit]:
+    """Return the edits that set claims to probabilities, or clear an override where the value is "auto"."""
+    return [
+        Unpin(id=id.strip()) if isinstance(value, str) else SetP(id=id.strip(), p=value)
+        for id, value in numbers.items()
+    ]

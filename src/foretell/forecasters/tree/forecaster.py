@@ -9,12 +9,11 @@ from pathlib import Path
 from random import Random
 from time import monotonic
 
-from foretell.forecasters.agent.settings import Clamp
 from foretell.forecasters.combine.aggregate import logit_mean
+from foretell.forecasters.combine.clamp import Clamp
 from foretell.forecasters.forecaster import CannotForecast, Context, EventLog
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.grounders.search import SearchGrounder
-from foretell.forecasters.tree.grow.claims import tidy
 from foretell.forecasters.tree.grow.ground import Grounder, GroundingPool, gather_or_cancel
 from foretell.forecasters.tree.grow.grow import TreeGrowth, TreeJob, tree_job_order
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
@@ -22,6 +21,7 @@ from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rule_named
 from foretell.forecasters.tree.proposition import Grounding, Tree, TreeOrigin, leaves
 from foretell.forecasters.tree.settings import GroundSettings, TreeSettings
 from foretell.forecasters.tree.tree_file import read_tree, tree_to_dict
+from foretell.forecasters.tree.wording import tidy
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Categorical, Cost, Forecast
@@ -34,7 +34,7 @@ MOST_SOURCES = 20
 """Maximum number of sources in a rationale."""
 
 
-# From a question with targets to claims, and from a number for each claim to a forecast.
+# Turn the targets of a question into claims, and the claims' probabilities into a forecast.
 
 
 def claim_of_target(question: Question, target: Target) -> str:
@@ -61,7 +61,7 @@ def targets_to_analyze(question: Question, *, shortcut: bool) -> tuple[Target, .
     return question.targets[:1] if two and shortcut else question.targets
 
 
-def target_probabilities(question: Question, found: Mapping[str, float]) -> dict[str, float]:
+def target_probabilities(question: Question, probabilities: Mapping[str, float]) -> dict[str, float]:
     """Return the probability of each target. Mutually exclusive targets are scaled if their sum is impossible.
 
     >>> from foretell.questions.question import Target
@@ -70,10 +70,10 @@ def target_probabilities(question: Question, found: Mapping[str, float]) -> dict
     >>> target_probabilities(q, {"a": 0.75}), target_probabilities(q, {"a": 0.75, "b": 0.75})
     ({'a': 0.75, 'b': 0.25}, {'a': 0.5, 'b': 0.5})
     """
-    if question.exclusivity == "exactly one" and len(found) == 1:
+    if question.exclusivity == "exactly one" and len(probabilities) == 1:
         first, other = (target.id for target in question.targets)
-        return {first: found[first], other: 1.0 - found[first]}
-    return scaled(found, question.exclusivity)
+        return {first: probabilities[first], other: 1.0 - probabilities[first]}
+    return scaled(probabilities, question.exclusivity)
 
 
 def forecast_from_targets(
@@ -96,11 +96,11 @@ def forecast_from_targets(
     )
 
 
-# What a rationale says about claims and their sources.
+# Texts about claims and sources in rationales.
 
 
 def claim_line(id: str, claim: str, p: float | None, grounding: Grounding | None) -> str:
-    """One line about a grounded claim: its probability and key factor, or why it has none."""
+    """Return one line about a grounded claim: its probability and key factor, or why it has none."""
     if p is None:
         return f"- {id} no number ({grounding.error if grounding else 'not grounded'}): {claim}"
     factor = f" [{grounding.key_factor}]" if grounding and grounding.key_factor else ""
@@ -115,7 +115,7 @@ def source_list(cited: list[tuple[str, str]]) -> str:
 
 
 def tree_summary(tree: Tree, target: str = "") -> str:
-    """Rationale of a tree: the root's report, every leaf with its probability or failure, notes, and sources."""
+    """Return the rationale of a tree: the root's report, all leaves with probability or error, notes, and sources."""
     root = tree.nodes[tree.root]
     heading = f"Tree for {target}: " if target else ""
     below = [tree.nodes[id] for id in leaves(tree)]
@@ -131,11 +131,11 @@ def tree_summary(tree: Tree, target: str = "") -> str:
 
 
 def tree_summaries(trees: Mapping[str, Tree]) -> str:
-    """The summaries of a question's trees, labelled by target if there are several."""
+    """Return the summaries of a question's trees, labelled by target if there are several."""
     return "\n\n".join(tree_summary(tree, target if len(trees) > 1 else "") for target, tree in trees.items())
 
 
-# What trees and lines of thought have in common: every target is analysed by itself, side by side.
+# Shared by trees and thoughts: every target is analysed separately, all of them concurrently.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +195,7 @@ class AnalyzingForecaster:
         results = await gather_or_cancel(self._analyze(about, context, pool, len(targets)) for about in abouts)
         for event in (event for result in results for event in result.events):
             context.emit(event)
-        name = f"{self.name}+clairvoyant" if context.tools_for(question).clairvoyant else self.name
+        name = context.tools_for(question).marked_name(self.name)
         error = next((result.error for result in results if result.p is None), None)
         if error is not None:
             raise CannotForecast(error, forecaster=name)
@@ -254,13 +254,15 @@ class TreeForecaster(AnalyzingForecaster):
         )
 
     def _origin(self, about: TreeQuestion, log: EventLog[TreeJob]) -> TreeOrigin:
-        asked = about.question
-        closes = asked.closes_at or next((one.resolves_at for one in asked.targets if one.id == about.target), None)
+        question = about.question
+        closes = question.closes_at or next(
+            (target.resolves_at for target in question.targets if target.id == about.target), None
+        )
         return TreeOrigin(
-            question=asked.text if asked.text != about.claim else "",
-            criteria=asked.criteria,
+            question=question.text if question.text != about.claim else "",
+            criteria=question.criteria,
             closes=closes.date().isoformat() if closes is not None else "",
-            url=asked.url,
+            url=question.url,
             run=self.run,
             grounder=self.grounder.name,
             rule=self.settings.rule,
@@ -275,8 +277,8 @@ class TreeForecaster(AnalyzingForecaster):
 
 # The forecaster `tree-file`: answers from stored trees, with their own links or a rule that needs no model.
 #
-# A finished tree answers the question whose claim is its root, and only if it knew no more than the question allows: a
-# tree that was grown after the question's cutoff, or does not say when it was grown, is refused.
+# A stored tree answers the question whose claim is its root. Trees that were grown after the question's cutoff, or at
+# an unknown time, are rejected.
 
 
 def relink(tree: Tree, rule: str, rng: Random) -> Tree:
@@ -291,11 +293,11 @@ def relink(tree: Tree, rule: str, rng: Random) -> Tree:
     >>> round(relink(Tree(root="P0", nodes={"P0": top, **leaves}), "average", Random(0)).nodes["P0"].p, 12)
     0.4
     """
-    found = rule_named(rule)
-    if not isinstance(found, ModelFreeRule):
-        raise InputError(f"the rule {rule} asks a model", hint="without one there are average and random")
+    model_free = rule_named(rule)
+    if not isinstance(model_free, ModelFreeRule):
+        raise InputError(f"the rule {rule} asks a model", hint="average and random need none")
     nodes = {
-        id: replace(node, link=found.make(node.children, rng), p=None) if node.children else node
+        id: replace(node, link=model_free.make(node.children, rng), p=None) if node.children else node
         for id, node in tree.nodes.items()
     }
     return evaluated(replace(tree, nodes=nodes))
@@ -320,7 +322,7 @@ class StoredTreesForecaster:
 
     def __post_init__(self) -> None:
         if self.rule not in (STORED, "average", "random"):
-            problem = f"no tree can be put together by {self.rule!r} without a model"
+            problem = f"the rule {self.rule!r} cannot combine stored trees without a model"
             raise InputError(problem, hint="rules are stored, average, random")
 
     @property
@@ -343,8 +345,8 @@ class StoredTreesForecaster:
         dated = [(tree.as_of.at, tree) for tree in known if tree.as_of is not None and as_of.admits(tree.as_of.at)]
         if not dated:
             raise CannotForecast(
-                f"the stored trees about target {target.id} of question {question.id} were grown after {as_of}, or do "
-                "not say when"
+                f"the stored trees about target {target.id} of question {question.id} were grown after {as_of}, or "
+                "at an unknown time"
             )
         latest = max(at for at, _ in dated)
         usable = [tree for at, tree in dated if at == latest and _has_number(tree)]
@@ -363,8 +365,8 @@ def _has_number(tree: Tree) -> bool:
 
 
 def _root_mean(trees: Sequence[Tree]) -> float:
-    found = [tree.nodes[tree.root].p for tree in trees]
-    return float(logit_mean([tree.missing if p is None else p for p, tree in zip(found, trees, strict=True)]))
+    numbers = [tree.nodes[tree.root].p for tree in trees]
+    return float(logit_mean([tree.missing if p is None else p for p, tree in zip(numbers, trees, strict=True)]))
 
 
 def stored_trees(
@@ -375,7 +377,7 @@ def stored_trees(
         raise InputError("tree-file needs a folder or a file of trees", hint="tree-file:folder=trees/RUN")
     files = [Path(file)] if file is not None else sorted(Path(str(folder)).glob("*.json"))
     if not files:
-        raise InputError("there is no tree file", path=folder, hint="foretell run keeps them in trees/RUN of its home")
+        raise InputError("there is no tree file", path=folder, hint="foretell run stores them in trees/RUN of its home")
     trees: dict[str, list[Tree]] = {}
     for path in files:
         tree = read_tree(path)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 ASSUMPTION = "PA"
-"""Name that stands for the assumption in a formula."""
+"""Name of the assumption in a formula."""
 DEEPEST = 100
 """Maximum nesting of parentheses and NOTs."""
 
@@ -78,7 +78,7 @@ class _Token(NamedTuple):
 
 
 def _tokens(text: str) -> list[_Token]:
-    found: list[_Token] = []
+    tokens: list[_Token] = []
     at = 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
@@ -88,9 +88,9 @@ def _tokens(text: str) -> list[_Token]:
         name, sign = match.groups()
         word = (name or "").upper()
         kind = word if word in _WORDS else "id" if name else _SYNONYMS.get(sign, sign)
-        found.append(_Token(name or sign, kind, match.end() - len(name or sign)))
+        tokens.append(_Token(name or sign, kind, match.end() - len(name or sign)))
         at = match.end()
-    return [*found, _Token("", "", len(text))]
+    return [*tokens, _Token("", "", len(text))]
 
 
 class _Parser:
@@ -107,12 +107,12 @@ class _Parser:
         return self.tokens[self.at]
 
     def whole(self) -> Expression:
-        found = self.either()
+        expression = self.either()
         if self.next.kind == ")":
             raise FormulaError('expected AND, OR or the end, found an extra ")"', self.text, self.next.position)
         if self.next.kind:
-            raise self.stumble("AND or OR")
-        return found
+            raise self.unexpected("AND or OR")
+        return expression
 
     def either(self) -> Expression:
         return self.chain("OR", self.both, Or)
@@ -130,29 +130,29 @@ class _Parser:
     def single(self) -> Expression:
         token = self.next
         if token.kind not in ("id", "NOT", "("):
-            raise self.stumble('a claim, NOT or "("')
+            raise self.unexpected('a claim, NOT or "("')
         self.at += 1
         if token.kind == "id":
             return Var(token.text)
         self.depth += 1
         if self.depth > DEEPEST:
             raise FormulaError(f"more than {DEEPEST} levels within one another", self.text, token.position)
-        found = Not(self.single()) if token.kind == "NOT" else self.enclosed(token)
+        expression = Not(self.single()) if token.kind == "NOT" else self.enclosed(token)
         self.depth -= 1
-        return found
+        return expression
 
     def enclosed(self, opening: _Token) -> Expression:
-        found = self.either()
+        expression = self.either()
         if self.next.kind == "":
             raise FormulaError('this "(" is never closed', self.text, opening.position)
         if self.next.kind != ")":
-            raise self.stumble('AND, OR or ")"')
+            raise self.unexpected('AND, OR or ")"')
         self.at += 1
-        return found
+        return expression
 
-    def stumble(self, wanted: str) -> FormulaError:
-        found = f'"{self.next.text}"' if self.next.kind else "the end"
-        return FormulaError(f"expected {wanted}, found {found}", self.text, self.next.position)
+    def unexpected(self, wanted: str) -> FormulaError:
+        actual = f'"{self.next.text}"' if self.next.kind else "the end"
+        return FormulaError(f"expected {wanted}, found {actual}", self.text, self.next.position)
 
 
 @lru_cache(maxsize=4096)
@@ -174,7 +174,7 @@ def joined(kind: type[And] | type[Or], items: Iterable[Expression]) -> Expressio
 
 
 def mentions(text: str) -> list[tuple[str, int]]:
-    """Yield every mention of a claim or `PA` with its position, including repeats."""
+    """Return every mention of a claim or `PA` with its position, including repeats."""
     return [(token.text, token.position) for token in _tokens(text) if token.kind == "id"]
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from foretell.data.files import BINARY, lock_open_file
+from foretell.data.files import BINARY
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.edits import Edit, MarkStale, SetLink
 from foretell.forecasters.tree.links import JudgedLink
@@ -26,6 +26,7 @@ from foretell.forecasters.tree.what_if import resynthesize
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import checked_fields, plain_data
 from foretell.questions.errors import InputError
+from foretell.questions.file_lock import lock_open_file
 from foretell.questions.forecast import Cost
 
 FOUND, OUTSIDE = "as it was found", "changed by other means than foretell"
@@ -86,7 +87,7 @@ def tree_digest(tree: Tree) -> str:
 def own_part(node: Proposition) -> Proposition:
     """Return the claim without fields that are computed from other claims or track their changes."""
     link = replace(node.link, stale=False) if isinstance(node.link, JudgedLink) else node.link
-    return replace(node, p=None if node.children else node.p, incomplete=(), stale="", link=link)
+    return replace(node, p=None if node.children else node.p, row={}, incomplete=(), stale="", link=link)
 
 
 def changed_claims(before: Tree, after: Tree) -> list[str]:
@@ -101,33 +102,33 @@ def read_history(path: Path) -> list[TreeVersion]:
     file = history_path(path)
     if not file.is_file():
         return []
-    found: list[TreeVersion] = []
+    versions: list[TreeVersion] = []
     for number, line in enumerate(file.read_bytes().splitlines(), start=1):
         try:
             fields = {FORMER_NAMES.get(name, name): value for name, value in json.loads(line).items()}
-            found.append(checked_fields(fields, TreeVersion))
+            versions.append(checked_fields(fields, TreeVersion))
         except (ValueError, AttributeError, RecursionError, InputError):
-            if not found:
+            if not versions:
                 raise InputError("is not a history of a tree", path=file, row=number) from None
-            break  # Cut off while it was written: what it would have told was never reported as done.
-    return found
+            break  # The line was cut off by a crash, and its edits were never reported as done.
+    return versions
 
 
 def tree_at(path: Path, version: int | None = None) -> Tree:
     """Return the tree at a version, or the tree in the file if no version is given."""
     if version is None:
         return read_tree_file(path).tree
-    known = read_history(path)
-    if version not in {one.version for one in known}:
-        hint = f"there are versions 1 to {known[-1].version}" if known else "it was never edited"
+    versions = read_history(path)
+    if version not in {entry.version for entry in versions}:
+        hint = f"there are versions 1 to {versions[-1].version}" if versions else "it was never edited"
         raise InputError(f"there is no version {version}", path=path, hint=hint)
     head: dict[str, Any] = {}
     nodes: dict[str, Any] = {}
-    for one in known:
-        if one.version > version:
+    for entry in versions:
+        if entry.version > version:
             break
-        head = dict(one.delta["tree"])
-        nodes = {**nodes, **one.delta["nodes"]}
+        head = dict(entry.delta["tree"])
+        nodes = {**nodes, **entry.delta["nodes"]}
         nodes = {id: node for id, node in nodes.items() if node is not None}
     return evaluated(tree_from_dict({**head, "nodes": nodes}).tree)
 
@@ -162,10 +163,10 @@ def _append(file: int, path: Path, version: TreeVersion) -> None:
 
 
 def _next(
-    known: Sequence[TreeVersion], before: Tree | None, after: Tree, author: TreeAuthor, edits: Sequence[Edit] = ()
+    versions: Sequence[TreeVersion], before: Tree | None, after: Tree, author: TreeAuthor, edits: Sequence[Edit] = ()
 ) -> TreeVersion:
     return TreeVersion(
-        version=known[-1].version + 1 if known else 1,
+        version=versions[-1].version + 1 if versions else 1,
         at=datetime.now(UTC).replace(microsecond=0),
         author=author.name[:LONGEST],
         message=author.message[:LONGEST],
@@ -181,19 +182,19 @@ def _next(
 
 def _up_to_date(file: int, path: Path, tree: Tree) -> list[TreeVersion]:
     """Return the versions; if the file was changed outside the history, append a version for its tree first."""
-    known = read_history(path)
-    if known and known[-1].digest == tree_digest(tree):
-        return known
-    before = tree_at(path, known[-1].version) if known else None
-    found = _next(known, before, tree, TreeAuthor(message=OUTSIDE if known else FOUND))
-    _append(file, path, found)
-    return [*known, found]
+    versions = read_history(path)
+    if versions and versions[-1].digest == tree_digest(tree):
+        return versions
+    before = tree_at(path, versions[-1].version) if versions else None
+    new = _next(versions, before, tree, TreeAuthor(message=OUTSIDE if versions else FOUND))
+    _append(file, path, new)
+    return [*versions, new]
 
 
 def current_version(path: Path) -> int | None:
     """Return the latest version number of a tree file; None if it was never edited."""
-    known = read_history(path)
-    return known[-1].version if known else None
+    versions = read_history(path)
+    return versions[-1].version if versions else None
 
 
 def open_version(path: Path) -> tuple[Tree, int]:
@@ -222,21 +223,21 @@ def commit_edits(
 
     `base` is the version that the edits were made for. If others have written since, edits of other claims are applied
     on top of theirs; edits of the same claims raise `ConflictingEdits`, and nothing is written. `as_of` is the cutoff
-    of what the edits know; the tree takes it over if it is later than the tree's own.
+    of the information in the edits; it becomes the tree's cutoff if it is later than that.
     """
     with _locked(path) as lock:
         file = read_tree_file(path)
-        known = _up_to_date(lock, path, file.tree)
+        versions = _up_to_date(lock, path, file.tree)
         others: tuple[TreeVersion, ...] = ()
-        if base is not None and base != known[-1].version:
-            edits, others = _merged(path, known, file.tree, edits, base)
+        if base is not None and base != versions[-1].version:
+            edits, others = _merged(path, versions, file.tree, edits, base)
         after = resynthesize(file.tree, edits)
         if as_of is not None and (after.as_of is None or as_of.at > after.as_of.at):
             after = replace(after, as_of=as_of)
-        if tree_digest(after) == known[-1].digest:
-            return TreeCommit(before=file.tree, after=after, version=known[-1].version, merged=others)
+        if tree_digest(after) == versions[-1].digest:
+            return TreeCommit(before=file.tree, after=after, version=versions[-1].version, merged=others)
         write_tree(path, after, file.scenarios)
-        version = _next(known, file.tree, after, author, edits)
+        version = _next(versions, file.tree, after, author, edits)
         _append(lock, path, version)
     return TreeCommit(before=file.tree, after=after, version=version.version, merged=others)
 
@@ -245,28 +246,28 @@ def replace_tree(path: Path, tree: Tree, author: TreeAuthor) -> int:
     """Write a tree as the file's next version and return the version number."""
     with _locked(path) as lock:
         file = read_tree_file(path)
-        known = _up_to_date(lock, path, file.tree)
+        versions = _up_to_date(lock, path, file.tree)
         write_tree(path, tree, file.scenarios)
-        version = _next(known, file.tree, tree, author)
+        version = _next(versions, file.tree, tree, author)
         _append(lock, path, version)
         return version.version
 
 
 def _merged(
-    path: Path, known: Sequence[TreeVersion], current: Tree, edits: Sequence[Edit], base: int
+    path: Path, versions: Sequence[TreeVersion], current: Tree, edits: Sequence[Edit], base: int
 ) -> tuple[list[Edit], tuple[TreeVersion, ...]]:
     """Adapt the edits to the current tree, and return them with the versions by others. Raises `ConflictingEdits`."""
     old = tree_at(path, base)
     mine = set(changed_claims(old, resynthesize(old, edits)))
     theirs = set(changed_claims(old, current))
-    others = tuple(one for one in known if one.version > base)
+    others = tuple(other for other in versions if other.version > base)
     if both := [id for id in current.nodes if id in mine & theirs] + sorted(mine & theirs - current.nodes.keys()):
         raise _conflict(path, base, both, others)
     try:
         resynthesize(current, edits)
     except InvalidTree as error:
-        told = f"{error.problems[0]}; version {known[-1].version} is not the one you looked at ({base})"
-        raise ConflictingEdits(told, path=path, hint=_look(path, base)) from None
+        text = f"{error.problems[0]}; the current version is {versions[-1].version}, not {base}"
+        raise ConflictingEdits(text, path=path, hint=_look(path, base)) from None
     return [*edits, *_outdated(edits, old, current, theirs)], others
 
 
@@ -284,10 +285,12 @@ def _look(path: Path, base: int) -> str:
 
 
 def _conflict(path: Path, base: int, both: Sequence[str], others: Sequence[TreeVersion]) -> ConflictingEdits:
-    told: list[str] = []
-    for one in others:
-        if claims := [id for id in both if id in one.changed]:
-            message = f": {one.message}" if one.message else ""
-            told.append(f"{', '.join(claims)} by {one.author or 'somebody'} in version {one.version}{message}")
-    text = f"changed since version {base}: {'; '.join(told) or ', '.join(both)}. Nothing was written"
+    changes: list[str] = []
+    for other in others:
+        if claims := [id for id in both if id in other.changed]:
+            message = f": {other.message}" if other.message else ""
+            changes.append(
+                f"{', '.join(claims)} by {other.author or 'an unknown author'} in version {other.version}{message}"
+            )
+    text = f"changed since version {base}: {'; '.join(changes) or ', '.join(both)}. Nothing was written"
     return ConflictingEdits(text, path=path, hint=_look(path, base))

@@ -6,23 +6,20 @@ description in words. A link is data on the node, so that what-if is arithmetic 
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from operator import neg
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from foretell.forecasters.tree import formula as ex
+from foretell.forecasters.tree.arithmetic.gates import Body, GateBuilder
 from foretell.forecasters.tree.text import TreeProblem, decimal, enumeration, one_line
-from foretell.plugins import load, names
-from foretell.questions.errors import InputError
-
-if TYPE_CHECKING:
-    from foretell.forecasters.tree.arithmetic.compiler import Body, Gates
 
 INTERCEPT_LIMIT = 0.1
-"""Default limit of a linear link's |intercept|, unless the tree sets another: children, not unexplained priors, should
-carry a claim. What obstacles take away is not an unexplained prior, so the intercept may be larger by their weights."""
+"""Default limit of a linear link's |intercept|: children, not unexplained priors, should determine a claim.
+
+A tree can set another limit. The weights of children that hinder a claim are added to the limit, because they are part
+of the intercept without being an unexplained prior."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +27,11 @@ class Link:
     """How a claim follows from its children.
 
     Each kind is a frozen dataclass. Its fields, together with `kind`, are its form in a tree file: strings, numbers,
-    flags, numbers by child (`Mapping[str, float]`) and lists of strings. A new kind states its arithmetic either as a
-    weighted sum of the children (`linear_form`) or in gates (`compile`): AND, OR and NOT over children, independent
-    events with a fixed probability, and assumptions. Either way it becomes the same few operations as every other link,
-    so that exact values, what-if, slopes, the web page and the exports work without knowing the kind. A new kind should
-    also have `problems` and `describe`; all other methods have defaults.
+    flags, lists, and strings, numbers or rows of numbers by child (such as `Mapping[str, float]`). A new kind states
+    its arithmetic either as a weighted sum of the children (`linear_form`) or in gates (`compile`): AND, OR and NOT
+    over children, independent events with a fixed probability, and assumptions. Either way it becomes the same few
+    operations as every other link, so that exact values, what-if, slopes, the web page and the exports work without
+    knowing the kind. A new kind should also have `problems` and `describe`; all other methods have defaults.
     """
 
     kind: ClassVar[str] = ""
@@ -50,6 +47,16 @@ class Link:
         """Whether the link was judged from the claims' wording, so that a new wording requires a new judgement."""
         return True
 
+    @property
+    def judged_together(self) -> bool:
+        """Whether its children were judged together, so that one more or one fewer requires a new judgement."""
+        return False
+
+    @property
+    def from_numbers(self) -> bool:
+        """Whether it reads only its children's probabilities, whatever they share with each other or other branches."""
+        return False
+
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
         """Yield the problems of the link by itself; whether its result is a probability is checked in the tree."""
         yield from ()
@@ -58,7 +65,15 @@ class Link:
         """Return the link as a weighted sum; None if it is not one."""
         return None
 
-    def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
+    def option_forms(self, children: Sequence[str]) -> "Mapping[str, LinearLink]":
+        """Return a weighted sum for each option, if the claim answers several; the first is that of the claim."""
+        return {}
+
+    def chain(self, p: Mapping[str, float]) -> "tuple[ChainStep, ...]":
+        """Return the chances of children that depend on each other, given their probabilities; empty if none do."""
+        return ()
+
+    def compile(self, node: str, children: Sequence[str], gates: GateBuilder) -> Body:
         """Express the arithmetic in gates."""
         form = self.linear_form(children)
         if form is None:
@@ -66,20 +81,38 @@ class Link:
         return gates.weighted(form.intercept, [(form.weights[child], child) for child in children])
 
     def assumptions(self, node: str) -> "Mapping[str, FormulaAssumption]":
-        """Uncertain inputs of the link itself, in addition to the children, by input name."""
+        """Return the uncertain inputs of the link itself, in addition to the children, by input name."""
         return {}
 
     def with_assumption(self, p: float) -> Self | None:
         """Return the link with another probability of its assumption; None if it has no assumption."""
         return None
 
+    def stated_chances(self, option: str = "") -> Mapping[tuple[str, str], float]:
+        """Return the stated chances of the claim, or of one of its options, by case and child; empty if none are."""
+        return {}
+
+    def with_case(
+        self, case: str, child: str, chance: float, p: Mapping[str, float], option: str = ""
+    ) -> "Link | None":
+        """Return the link with another chance in a stated case; None if it has no such case.
+
+        `p` holds the children's probabilities.
+        """
+        return None
+
     def with_child(self, child: str, weight: float) -> Self:
         """Return the link with a number for one more child; unchanged if the link has no numbers by child."""
         return self
 
-    def without_child(self, child: str) -> Self:
-        """Return the link without the number of one child."""
+    def without_child(self, child: str, p: float) -> Self:
+        """Return the link without the number of one child, which has the probability p."""
         return self
+
+    @property
+    def heading(self) -> str:
+        """What the children are, in a few words; empty if only `describe` says it."""
+        return ""
 
     def describe(self, children: Sequence[str]) -> str:
         """Describe in a sentence how the probability is computed."""
@@ -93,42 +126,26 @@ class Link:
         """Label of the arrow to a child in a drawing."""
         return ""
 
-    def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterator[str]:
-        """Yield the clauses of a ProbLog program; `atom` returns the name of a claim in the program."""
+    def problog(self, node: str, children: Sequence[str], atom: Callable[[str], str]) -> Iterable[str] | None:
+        """Return the clauses of a ProbLog program; `atom` returns the name of a claim in the program.
+
+        None means a clause for every combination of the inputs, which the export writes.
+        """
         form = self.linear_form(children)
-        if form is not None:
-            yield from _picked_child(node, form, atom)
-            return
-        inputs, chances = conditional_chances(self, node, children)
-        for name, assumption in self.assumptions(node).items():
-            yield f"{decimal(assumption.p)}::{atom(name)}."
-        for world, chance in zip(product((True, False), repeat=len(inputs)), chances, strict=True):
-            body = [atom(name) if so else f"\\+ {atom(name)}" for name, so in zip(inputs, world, strict=True)]
-            yield f"{decimal(chance)}::{atom(node)} :- {', '.join(body)}."
+        return None if form is None else _picked_child(node, form, atom)
 
 
-def conditional_chances(link: Link, node: str, children: Sequence[str]) -> tuple[list[str], list[float]]:
-    """Return the inputs (children and assumptions), and the claim's probability for every combination of their values.
+@dataclass(frozen=True, kw_only=True)
+class ChainStep:
+    """One of several children that depend on each other, read in order until one has not the value that goes on."""
 
-    The first input varies slowest, and true comes before false.
-
-    >>> conditional_chances(NoisyOrLink(strengths={"P1": 0.5, "P2": 1.0}, leak=0.0), "P0", ("P1", "P2"))
-    (['P1', 'P2'], [1.0, 0.5, 1.0, 0.0])
-    """
-    import numpy as np
-
-    from foretell.forecasters.tree.arithmetic.circuit import run_many
-    from foretell.forecasters.tree.arithmetic.compiler import compile_tree
-    from foretell.forecasters.tree.proposition import Proposition, Tree
-
-    inputs = [*children, *link.assumptions(node)]
-    top = Proposition(id=node, claim=node, children=tuple(children), link=link)
-    leaves = {child: Proposition(id=child, claim=child, p=0.0) for child in children}
-    circuit = compile_tree(Tree(root=node, nodes={node: top, **leaves}))
-    count = 2 ** len(inputs)
-    worlds = np.arange(count)
-    truths = {name: 1.0 - (worlds >> (len(inputs) - 1 - place) & 1).astype(float) for place, name in enumerate(inputs)}
-    return inputs, run_many(circuit, truths, count)[circuit.claims[node]].tolist()
+    child: str
+    stays: bool
+    """Value of the child with which the chain still holds."""
+    holds: float
+    """Chance that the child is true if the chain holds."""
+    broken: float
+    """Chance that it is true otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,17 +155,6 @@ class LinearLink(Link):
     kind: ClassVar[str] = "linear"
     intercept: float = 0.0
     weights: Mapping[str, float]
-
-    @classmethod
-    def from_effects(cls, base: float, helps: Mapping[str, float], hinders: Mapping[str, float]) -> "LinearLink":
-        """Build the link in which each child in the claim's favour adds its weight.
-
-        A child is in the claim's favour if it helps and is true, or hinders and is false.
-
-        >>> LinearLink.from_effects(0.05, {"P1": 0.3}, {"P2": 0.6})
-        LinearLink(intercept=0.65, weights={'P1': 0.3, 'P2': -0.6})
-        """
-        return cls(intercept=base + sum(hinders.values()), weights={**helps, **{id: -w for id, w in hinders.items()}})
 
     @property
     def hindrance(self) -> float:
@@ -167,7 +173,7 @@ class LinearLink(Link):
 
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
         """Check that each child has a weight in [-1, 1] and the intercept is within its limit plus the hindrance."""
-        yield from _every_child(node, "link.weights", self.weights, children)
+        yield from every_child_problems(node, "link.weights", self.weights, children)
         for child, weight in self.weights.items():
             place = f"link.weights.{child}"
             if not math.isfinite(weight):
@@ -186,6 +192,31 @@ class LinearLink(Link):
                 hint="let the children carry the claim, or raise intercept_limit of the tree",
             )
 
+    def strict_problems(self, p: Mapping[str, float]) -> list[str]:
+        """Why the link is outside the paper's limits at these probabilities of the children; empty if it is within.
+
+        The limits of Analytica (2026) hold without exception: the intercept is within ±0.1, each weight within ±1, and
+        the result is a probability.
+
+        >>> LinearLink(intercept=0.11, weights={"P1": 1.0}).strict_problems({"P1": 0.5})
+        ['the intercept is 0.11, outside [-0.1, 0.1]']
+        """
+        problems: list[str] = []
+        if not abs(self.intercept) <= INTERCEPT_LIMIT:
+            limits = f"[-{INTERCEPT_LIMIT:g}, {INTERCEPT_LIMIT:g}]"
+            problems.append(f"the intercept is {self.intercept:g}, outside {limits}")
+        problems += [
+            f"the weight of {child} is {weight:g}, outside [-1, 1]"
+            for child, weight in self.weights.items()
+            if not abs(weight) <= 1
+        ]
+        problems += [problem.text for problem in every_child_problems("", "", self.weights, tuple(p))]
+        if not problems:
+            total = self.intercept + sum(weight * p[child] for child, weight in self.weights.items())
+            if not 0 <= total <= 1:
+                problems.append(f"the weighted sum is {total:.4g}, outside [0, 1]")
+        return problems
+
     def linear_form(self, children: Sequence[str]) -> "LinearLink":
         """Return the link itself."""
         return self
@@ -194,13 +225,13 @@ class LinearLink(Link):
         """Add the weight of a child."""
         return replace(self, weights={**self.weights, child: weight})
 
-    def without_child(self, child: str) -> Self:
+    def without_child(self, child: str, p: float) -> Self:
         """Remove the weight of a child; the others stay as they are."""
         return replace(self, weights=_without(self.weights, child))
 
     def describe(self, children: Sequence[str]) -> str:
         """Describe the intercept and the weights in words."""
-        natural = self.base >= -1e-9  # Obstacles by their absence; a sum of the paper's form as it stands.
+        natural = self.base >= -1e-9  # Describe obstacles by their absence, unless the sum has the paper's form.
         against = "the chance that {} is false" if natural else "the chance of {}"
         less = "" if natural else "less "
         parts = [
@@ -232,7 +263,7 @@ class AverageLink(Link):
 
     @property
     def judged_from_text(self) -> bool:
-        """False, because nobody judged it."""
+        """False, because the mean is not a judgement."""
         return False
 
     def linear_form(self, children: Sequence[str]) -> LinearLink:
@@ -309,7 +340,7 @@ class FormulaLink(Link):
                 text = "an assumption is given, but PA does not occur in the expression"
                 yield TreeProblem(node=node, field="link.assumption", text=text, warning=True)
 
-    def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
+    def compile(self, node: str, children: Sequence[str], gates: GateBuilder) -> Body:
         """Express the formula in gates."""
         for name, assumption in self.assumptions(node).items():
             gates.set_input(name, assumption.p)
@@ -334,7 +365,7 @@ class FormulaLink(Link):
             shown = ex.to_text(ex.parse(text))
             text = shown.replace(" AND ", " and ").replace(" OR ", " or ").replace("NOT ", "not ")
         except ex.FormulaError:
-            pass  # Shown as it stands.
+            pass  # Shown unchanged.
         assumed = self.assumption
         extra = f" {ex.ASSUMPTION}, {assumed.p:g} likely: {one_line(assumed.text)}" if assumed else ""
         return f"True exactly when {text}.{extra}"
@@ -378,7 +409,12 @@ class ProductLogicLink(FormulaLink):
 
     kind: ClassVar[str] = "product_logic"
 
-    def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
+    @property
+    def from_numbers(self) -> bool:
+        """True, because a t-norm applies to numbers."""
+        return True
+
+    def compile(self, node: str, children: Sequence[str], gates: GateBuilder) -> Body:
         """Apply the t-norm to the children's numbers."""
         for name, assumption in self.assumptions(node).items():
             gates.set_input(name, assumption.p)
@@ -386,7 +422,9 @@ class ProductLogicLink(FormulaLink):
 
     def describe(self, children: Sequence[str]) -> str:
         """Describe in words the formula and how it is computed."""
-        return f"{super().describe(children)} Computed by the product t-norm, which counts every mention anew."
+        return (
+            f"{super().describe(children)} Computed by the product t-norm, which treats every mention as independent."
+        )
 
     def show_arithmetic(self, p: Mapping[str, str]) -> str:
         """Show the products."""
@@ -415,7 +453,7 @@ class NoisyOrLink(Link):
 
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
         """Check that every child has exactly one probability, to cause the claim or to prevent it."""
-        yield from _every_child(node, "link.strengths", {**self.strengths, **self.blocking}, children)
+        yield from every_child_problems(node, "link.strengths", {**self.strengths, **self.blocking}, children)
         for child in self.strengths:
             if child in self.blocking:
                 text = f"{child} cannot both bring the claim about and prevent it"
@@ -425,7 +463,7 @@ class NoisyOrLink(Link):
                 yield from _chance(node, f"link.{name}.{child}", number)
         yield from _chance(node, "link.leak", self.leak)
 
-    def compile(self, node: str, children: Sequence[str], gates: "Gates") -> "Body":
+    def compile(self, node: str, children: Sequence[str], gates: GateBuilder) -> Body:
         """Express the link in gates, with one independent event per child: whether it takes effect."""
 
         def effects(numbers: Mapping[str, float]) -> list[int]:
@@ -440,7 +478,7 @@ class NoisyOrLink(Link):
         """Add a child as a cause."""
         return replace(self, strengths={**self.strengths, child: weight})
 
-    def without_child(self, child: str) -> Self:
+    def without_child(self, child: str, p: float) -> Self:
         """Remove a cause."""
         return replace(self, strengths=_without(self.strengths, child))
 
@@ -480,7 +518,7 @@ class InhibitedNoisyOrLink(NoisyOrLink):
         """The inhibitors."""
         return self.inhibitors
 
-    def without_child(self, child: str) -> Self:
+    def without_child(self, child: str, p: float) -> Self:
         """Remove a cause or inhibitor."""
         return replace(self, strengths=_without(self.strengths, child), inhibitors=_without(self.inhibitors, child))
 
@@ -516,16 +554,16 @@ class JudgedLink(Link):
         """Check the probability, and warn if it is stale."""
         yield from _chance(node, "link.p", self.p)
         if self.stale:
-            text = "was judged before something beneath it changed"
+            text = "was judged before something below it changed"
             yield TreeProblem(node=node, field="link", text=text, warning=True)
 
     def describe(self, children: Sequence[str]) -> str:
         """Name the children whose reports were read, and say if something below has changed since."""
-        stale = " Something beneath it has changed since." if self.stale else ""
+        stale = " Something below it has changed since." if self.stale else ""
         return f"Judged as a whole from the reports on {enumeration(children)}.{stale}"
 
 
-def _every_child(
+def every_child_problems(
     node: str, field: str, numbers: Mapping[str, object], children: Sequence[str]
 ) -> Iterator[TreeProblem]:
     """Check that exactly the children have a number."""
@@ -551,7 +589,7 @@ def _picked_child(node: str, form: LinearLink, atom: Callable[[str], str]) -> It
     """Yield an annotated disjunction that picks the deciding child or the base; obstacles decide by being false."""
     numbers = {"": form.base, **{child: abs(weight) for child, weight in form.weights.items()}}
     chances = {key: chance for key, chance in numbers.items() if chance > 0}
-    # Their sum, as a machine adds them, must not exceed 1 by rounding.
+    # Their floating-point sum must not exceed 1.
     while chances and sum(chances.values()) > 1:
         largest = max(chances, key=lambda key: chances[key])
         chances[largest] -= max(sum(chances.values()) - 1, 1e-16)
@@ -563,32 +601,3 @@ def _picked_child(node: str, form: LinearLink, atom: Callable[[str], str]) -> It
     for child, pick in picks.items():
         so = "\\+ " if child and form.weights[child] < 0 else ""
         yield f"{atom(node)} :- {pick}, {so}{atom(child)}." if child else f"{atom(node)} :- {pick}."
-
-
-BUILT_IN_LINKS: Mapping[str, type[Link]] = {
-    link.kind: link
-    for link in (
-        LinearLink,
-        FormulaLink,
-        ProductLogicLink,
-        NoisyOrLink,
-        InhibitedNoisyOrLink,
-        AverageLink,
-        JudgedLink,
-    )
-}
-
-
-def link_kinds() -> Mapping[str, type[Link]]:
-    """Link classes by kind: the built-in ones and those of installed synthesis rules."""
-    rules = [load("synthesis_rules", name) for name in names("synthesis_rules")]
-    return {**{rule.link.kind: rule.link for rule in rules}, **BUILT_IN_LINKS}
-
-
-def link_class(kind: str) -> type[Link]:
-    """Return the class of a kind of link. Raises an `InputError` with the known kinds if there is none."""
-    found = BUILT_IN_LINKS.get(kind) or link_kinds().get(kind)
-    if found is None:
-        known = [*BUILT_IN_LINKS, *(name for name in link_kinds() if name not in BUILT_IN_LINKS)]
-        raise InputError(f"{kind!r} is not a kind of link", hint=f"the kinds are {', '.join(known)}")
-    return found

@@ -1,16 +1,15 @@
 """Data types of a tree of claims, and traversals of it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from foretell.forecasters.tree.links import INTERCEPT_LIMIT, LinearLink, Link
 from foretell.questions.as_of import AsOf
-from foretell.questions.forecast import Cost
+from foretell.questions.forecast import Cost, Reconciliation
 
-if TYPE_CHECKING:
-    from foretell.forecasters.tree.arithmetic.evaluation import EvaluationCache
-
+ROOT = "P0"
+"""The id of the claim that a tree is about."""
 MISSING = 0.5
 """Default probability used for claims that have none."""
 
@@ -32,6 +31,8 @@ class Grounding:
     """Results of several independent trials; p is their mean."""
     route: tuple[str, ...] = ()
     """Why this grounder was used, and which ones failed before it."""
+    caveat: str = ""
+    """What its research lacked, such as a search that worked; the probability then rests on the model alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,8 @@ class Proposition:
     grounding: Grounding | None = None
     together: Mapping[str, float] = field(default_factory=dict[str, float])
     """Judged correlation of each pair of children, with keys such as "P1 P2"."""
+    row: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Computed: the probability of each option, if the claim answers several; p is that of the first."""
     incomplete: tuple[str, ...] = ()
     """Computed: claims at or below this one that have no probability; the tree's `missing` is used for them."""
     notes: tuple[str, ...] = ()
@@ -91,6 +94,8 @@ class TreeOrigin:
     models: tuple[str, ...] = ()
     """Models used, as ROLE=MODEL."""
     cost: Cost = field(default_factory=Cost)
+    reconciliation: Reconciliation | None = None
+    """The tree's value beside the direct estimate when it was grown, if there was one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +111,22 @@ class Tree:
     """Probability used for claims that have none: failed or ungrounded leaves, and parents without a link."""
     origin: TreeOrigin | None = None
     """How the tree was grown; None if a person wrote it."""
-    cache: "EvaluationCache | None" = field(default=None, init=False, compare=False, repr=False)
+    cache: object = field(default=None, init=False, compare=False, repr=False)
     """Set by `evaluation.with_cache`, so that the next what-if need not compile the tree again. Not part of the tree's
     value, and not copied by `dataclasses.replace`."""
 
 
-# Ways through a tree: who is above, who is below, in which order.
+EVIDENCE_ID = re.compile(r"\bE\d+\b")
+"""Id of a piece of evidence on the whole question, such as E3."""
+
+
+def cited_evidence(node: Proposition) -> frozenset[str]:
+    """Return the ids of the evidence that a claim's report and sources cite."""
+    texts = (node.grounding.report, *node.grounding.sources) if node.grounding else (node.report,)
+    return frozenset(id for text in texts for id in EVIDENCE_ID.findall(text))
+
+
+# Traversals of a tree.
 
 
 WITHOUT_MODEL = ("average", "random")
@@ -173,11 +188,11 @@ def pre_order(nodes: Mapping[str, Proposition], root: str) -> list[str]:
 
 def parents_of(nodes: Mapping[str, Proposition]) -> dict[str, list[str]]:
     """Return the parents of each claim."""
-    found: dict[str, list[str]] = {claim: [] for claim in nodes}
+    parents: dict[str, list[str]] = {claim: [] for claim in nodes}
     for claim, node in nodes.items():
         for child in node.children:
-            found[child].append(claim)
-    return found
+            parents[child].append(claim)
+    return parents
 
 
 @dataclass(frozen=True)

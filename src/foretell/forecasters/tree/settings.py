@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from foretell.forecasters.agent.settings import Clamp
+from foretell.forecasters.combine.clamp import Clamp, ClampName
 from foretell.forecasters.tree.arithmetic.scaling import SCALINGS
 from foretell.forecasters.tree.links import INTERCEPT_LIMIT
-from foretell.plugins import load
+from foretell.plugins import Names, load
 from foretell.questions.errors import InputError
 
 MAX_CONCURRENCY = 1000
+GROUNDERS, RULES = Names("grounders"), Names("synthesis_rules")
+"""Registered grounders and synthesis rules, including those of other packages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +27,8 @@ class GroundSettings:
     """Independent groundings per leaf: the mean is its probability, the spread its error."""
     leaf_seconds: float = 1800.0
     """Time limit of one attempt at a leaf, in seconds; a slow model gets more time."""
-    clamp: Clamp | Sequence[float] = (0.05, 0.95)
-    """Lowest and highest forecast. The tree's own probabilities are not clamped."""
+    clamp: Clamp | Sequence[float] | ClampName = (0.05, 0.95)
+    """Lowest and highest forecast, or `once`: 0.02 and 0.98 of the combined answer alone. The tree is not clamped."""
     shortcut: bool = True
     """If exactly one of two outcomes comes true, analyse only the first; the other gets the complement."""
 
@@ -50,7 +52,7 @@ class GroundSettings:
 class TreeSettings(GroundSettings):
     """Settings for growing a tree."""
 
-    rule: str = "linear"
+    rule: str = "analytica-linear"
     """Synthesis rule that combines children."""
     rounds: int = 1
     """Number of times that leaves are broken down: the n in Analyticaⁿ."""

@@ -12,7 +12,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206
 
 
 def one_line(text: str) -> str:
-    r"""The text on one line, without control or bidirectional characters.
+    r"""Return the text on one line, without control or bidirectional characters.
 
     >>> one_line("a\n  b\x1b[31m")
     'a b [31m'
@@ -62,20 +62,20 @@ class ExportNames:
 
     def __init__(self, *, lower: bool = False) -> None:
         self._lower = lower
-        self._given: dict[str, str] = {}
+        self._names: dict[str, str] = {}
         self._taken: set[str] = set()
 
     def of(self, key: str) -> str:
         """Return the name of an id, creating it on first use."""
-        if key not in self._given:
+        if key not in self._names:
             name = re.sub(r"\W", "_", key, flags=re.ASCII)
             name = name.lower() if self._lower else name
-            # No second name differs from another by case alone: some readers ignore it.
+            # Names must differ by more than case, because some programs ignore case.
             while name.lower() in self._taken:
                 name += "_b"
             self._taken.add(name.lower())
-            self._given[key] = name
-        return self._given[key]
+            self._names[key] = name
+        return self._names[key]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,9 @@ class InvalidTree(InputError):
     def __init__(self, problems: Sequence[TreeProblem], *, path: str | Path | None = None) -> None:
         self.problems = tuple(problems)
         first, more = self.problems[0], len(self.problems) - 1
-        rest = f"; and {more} more: foretell tree show lists all" if more else ""
+        # Only the problems of a file can be listed again.
+        others = "; ".join(map(str, self.problems[1:])) if path is None else "foretell tree show lists all"
+        rest = f"; and {more} more: {others}" if more else ""
         text = ": ".join(filter(None, [first.place, first.text])) + rest
         super().__init__(text, path=path, hint=first.hint or None)
 

@@ -13,16 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from foretell.forecasters.combine.aggregate import logit_mean
 from foretell.forecasters.forecaster import Context, EventLog
-from foretell.forecasters.tree.forecaster import (
-    AnalyzingForecaster,
-    TargetResult,
-    claim_line,
-    gather_or_cancel,
-    source_list,
-)
+from foretell.forecasters.tree.forecaster import AnalyzingForecaster, TargetResult, claim_line, source_list
 from foretell.forecasters.tree.grounders.search import CONCLUSION_WITHOUT_SOURCES, grounding_from_answer
-from foretell.forecasters.tree.grow.claims import claim_faults, claim_likeness, tidy
-from foretell.forecasters.tree.grow.ground import FOR_LEAVES, GroundingPool, Leaf, LeafBudget
+from foretell.forecasters.tree.grow.ground import FOR_LEAVES, GroundingPool, Leaf, LeafBudget, gather_or_cancel
 from foretell.forecasters.tree.grow.prompting import (
     CHANCE,
     LONGEST_SENTENCE,
@@ -35,6 +28,7 @@ from foretell.forecasters.tree.grow.prompting import (
 )
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.forecasters.tree.settings import ThoughtSettings
+from foretell.forecasters.tree.wording import claim_faults, claim_similarity, tidy
 from foretell.models.model import ModelError
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import UnusableReply, closed_object
@@ -58,11 +52,13 @@ class Thought:
 
     def as_prompt(self, length: int) -> str:
         """Format the thought for a prompt, with at most `length` characters of the report."""
-        found = self.grounding
-        known = f"Probability: {self.p:.3f}." if self.p is not None else f"It could not be examined ({found.error})."
-        factor = f"What decided it: {found.key_factor}" if found.key_factor else ""
+        grounding = self.grounding
+        known = (
+            f"Probability: {self.p:.3f}." if self.p is not None else f"It could not be examined ({grounding.error})."
+        )
+        factor = f"What decided it: {grounding.key_factor}" if grounding.key_factor else ""
         why = f"Why it was asked: {self.why}" if self.why else ""
-        return "\n\n".join(filter(None, [self.claim, why, known, factor, found.report[:length]]))
+        return "\n\n".join(filter(None, [self.claim, why, known, factor, grounding.report[:length]]))
 
 
 Line = tuple[Thought, ...]
@@ -152,12 +148,12 @@ class Thinker:
         def read(answer: Mapping[str, Any]) -> list[Thought]:
             new: list[Thought] = []
             problems: list[str] = []
-            for one in answer["thoughts"][:count]:
-                problem = self._unfit(str(one["claim"]), [*line, *new])
+            for proposed in answer["thoughts"][:count]:
+                problem = self._unfit(str(proposed["claim"]), [*line, *new])
                 if problem:
                     problems.append(problem)
                 else:
-                    new.append(_thought(one, place, len(new) + 1))
+                    new.append(_thought(proposed, place, len(new) + 1))
             if not new and not answer.get("enough"):
                 problem = "it names no step and does not say that the line says enough"
                 raise UnusableReply("; ".join(problems) or problem)
@@ -187,7 +183,7 @@ class Thinker:
             result = await self.pool.ground(leaf, replace(self.context, emit=self.log.job(job)))
             return replace(thought, p=result.p, grounding=result.grounding)
 
-        return await gather_or_cancel(ground(one, place.job(1, number)) for number, one in enumerate(thoughts))
+        return await gather_or_cancel(ground(thought, place.job(1, number)) for number, thought in enumerate(thoughts))
 
     async def best(self, lines: Sequence[Line], keep: int, place: ThoughtPosition) -> list[Line]:
         """Return the best lines, best first; in the given order if rating fails."""
@@ -197,7 +193,7 @@ class Thinker:
         ids = [_line_id(line) for line in grounded]
 
         def read(answer: Mapping[str, Any]) -> dict[str, float]:
-            values = {str(one["id"]).removeprefix("Line ").strip(): float(one["value"]) for one in answer["lines"]}
+            values = {str(line["id"]).removeprefix("Line ").strip(): float(line["value"]) for line in answer["lines"]}
             missing = [id for id in ids if id not in values]
             if missing:
                 raise UnusableReply(f"lines without a value: {', '.join(missing)}")
@@ -240,7 +236,7 @@ class Thinker:
         """Return why a thought is rejected; empty if it is accepted."""
         faults = claim_faults(claim)
         known = [self.about.claim, *(thought.claim for thought in others)]
-        if not faults and any(claim_likeness(claim, other) == "same" for other in known):
+        if not faults and any(claim_similarity(claim, other) == "same" for other in known):
             faults = ["it says what the claim or an earlier step says already"]
         return f'"{tidy(claim)[:200]}": {"; ".join(faults)}' if faults else ""
 
@@ -250,7 +246,7 @@ class Thinker:
         request = StructuredRequest(
             role=step.role,
             slot=f"{self.about.slot}/{step.position}/{step.name}",
-            system=step.prompt + "\n\n" + fill_prompts("rules", today=self.about.today),
+            system=step.prompt + "\n\n" + fill_prompts("rules", **self.about.rule_values),
             user=sections(*self.about.sections(), ("The claim", self.about.claim), *parts),
             schema=schema,
         )
@@ -258,9 +254,9 @@ class Thinker:
         return await request.ask(replace(self.context, emit=emit), read)
 
 
-def _thought(found: Mapping[str, Any], place: ThoughtPosition, number: int) -> Thought:
-    why = " ".join(str(found.get("why") or "").split())[:LONGEST_SENTENCE]
-    return Thought(id=f"T{place}.{number}", claim=tidy(str(found["claim"])), why=why)
+def _thought(fields: Mapping[str, Any], place: ThoughtPosition, number: int) -> Thought:
+    why = " ".join(str(fields.get("why") or "").split())[:LONGEST_SENTENCE]
+    return Thought(id=f"T{place}.{number}", claim=tidy(str(fields["claim"])), why=why)
 
 
 STANDPOINTS = (
@@ -278,15 +274,15 @@ async def think(thinker: Thinker, settings: ThoughtSettings) -> tuple[float, lis
     """Return the claim's probability and the conclusions behind it. Raises `NothingGrounded` or a `ModelError`."""
     match settings.kind:
         case "chain":
-            # A chain is a tree with one branch: there is nothing to choose between.
-            found = [await _tree(thinker, replace(settings, width=1, keep=1))]
+            # A chain is a tree with one branch.
+            conclusions = [await _tree(thinker, replace(settings, width=1, keep=1))]
         case "tree":
-            found = [await _tree(thinker, settings)]
+            conclusions = [await _tree(thinker, settings)]
         case "graph":
-            found = [await _graph(thinker, settings)]
+            conclusions = [await _graph(thinker, settings)]
         case "forest":
-            found = await _forest(thinker, settings)
-    return float(logit_mean([one.p for one in found])), found
+            conclusions = await _forest(thinker, settings)
+    return float(logit_mean([conclusion.p for conclusion in conclusions])), conclusions
 
 
 async def _tree(
@@ -302,10 +298,10 @@ async def _tree(
         grown = await gather_or_cancel(steps)
         if not any(grown):
             break
-        longer = [[(*line, one) for one in new] or [line] for line, new in zip(lines, grown, strict=True)]
-        found = [line for some in longer for line in some if line]
+        longer = [[(*line, thought) for thought in new] or [line] for line, new in zip(lines, grown, strict=True)]
+        candidates = [line for branch_lines in longer for line in branch_lines if line]
         keep = settings.keep if level < settings.depth else 1
-        lines = await thinker.best(found, keep, ThoughtPosition(number, level, 1))
+        lines = await thinker.best(candidates, keep, ThoughtPosition(number, level, 1))
     return await thinker.conclude(lines[0], ThoughtPosition(number, settings.depth + 1, 1))
 
 
@@ -314,10 +310,10 @@ async def _graph(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusi
     pool = await thinker.next_thoughts((), settings.width, ThoughtPosition(1, 1, 1))
     for level in range(2, settings.depth + 1):
         place = ThoughtPosition(1, level, 1)
-        known = [one for one in pool if one.p is not None]
+        known = [thought for thought in pool if thought.p is not None]
         if len(known) < 2:
             break
-        best = await thinker.best([(one,) for one in known], settings.keep, place)
+        best = await thinker.best([(thought,) for thought in known], settings.keep, place)
         parts = tuple(line[0] for line in best)
         try:
             joined = await thinker.merge(parts, place)
@@ -330,17 +326,17 @@ async def _graph(thinker: Thinker, settings: ThoughtSettings) -> ThoughtConclusi
 async def _forest(thinker: Thinker, settings: ThoughtSettings) -> list[ThoughtConclusion]:
     """Grow several trees, each from its own standpoint; failed ones are left out."""
 
-    async def one(number: int) -> ThoughtConclusion | str:
+    async def grow(number: int) -> ThoughtConclusion | str:
         try:
             return await _tree(thinker, settings, number, STANDPOINTS[(number - 1) % len(STANDPOINTS)])
         except (ModelError, NothingGrounded) as error:
             return str(error)
 
-    ended = await gather_or_cancel(one(number) for number in range(1, settings.trees + 1))
-    found = [end for end in ended if isinstance(end, ThoughtConclusion)]
-    if not found:
+    ended = await gather_or_cancel(grow(number) for number in range(1, settings.trees + 1))
+    ends = [end for end in ended if isinstance(end, ThoughtConclusion)]
+    if not ends:
         raise NothingGrounded("; ".join(dict.fromkeys(map(str, ended))))
-    return found
+    return ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,9 +359,9 @@ class ThoughtsForecaster(AnalyzingForecaster):
         p, error, rationale = None, "", ""
         try:
             p, conclusions = await think(thinker, self.settings)
-            rationale = "\n\n".join(_reasons(about.target, one) for one in conclusions)
+            rationale = "\n\n".join(_reasons(about.target, conclusion) for conclusion in conclusions)
         except (NothingGrounded, ModelError) as problem:
-            error = f"thinking about {about.target} came to nothing: {str(problem) or type(problem).__name__}"
+            error = f"no conclusion about {about.target}: {str(problem) or type(problem).__name__}"
         events = tuple(log.events(sorted(log.jobs)))
         return TargetResult(p=p, error=error, rationale=rationale, events=events, usage=log.usage())
 
@@ -376,7 +372,7 @@ class ThoughtsForecaster(AnalyzingForecaster):
 def _reasons(target: str, conclusion: ThoughtConclusion) -> str:
     """Rationale: the conclusion and the thoughts behind it."""
     line = conclusion.line
-    listed = "\n".join(claim_line(each.id, each.claim, each.p, each.grounding) for each in line)
-    sources = source_list([(each.id, source) for each in line for source in each.grounding.sources])
+    listed = "\n".join(claim_line(thought.id, thought.claim, thought.p, thought.grounding) for thought in line)
+    sources = source_list([(thought.id, source) for thought in line for source in thought.grounding.sources])
     head = f"{target} {conclusion.p:.3f}: {conclusion.grounding.key_factor}".rstrip(": ")
     return "\n\n".join(filter(None, [head, conclusion.grounding.report, f"Looked into:\n{listed}", sources]))

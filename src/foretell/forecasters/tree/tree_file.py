@@ -14,7 +14,8 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.edits import Edit, Scenario, SetP
-from foretell.forecasters.tree.links import Link, link_class
+from foretell.forecasters.tree.link_kinds import link_class
+from foretell.forecasters.tree.links import Link
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin
 from foretell.forecasters.tree.text import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.validation import tree_problems
@@ -47,17 +48,17 @@ def to_dict(value: object) -> dict[str, Any]:
         body["kind"] = value.kind
     elif isinstance(value, Edit):
         body["edit"] = next(name for name, kind in EDIT_KINDS.items() if type(value) is kind)
-    for one in fields(cast(Any, value)):
-        given = getattr(value, one.name)
-        empty = given is None or given is False or (isinstance(given, str | tuple | Mapping) and not given)
-        if not (empty and _has_default(one)):
-            body[one.name] = _plain(given)
+    for attribute in fields(cast(Any, value)):
+        content = getattr(value, attribute.name)
+        empty = content is None or content is False or (isinstance(content, str | tuple | Mapping) and not content)
+        if not (empty and _has_default(attribute)):
+            body[attribute.name] = _plain(content)
     return body
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return dict(cast("Mapping[str, Any]", value))
+        return {name: _plain(item) for name, item in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, tuple):
         return list(cast("tuple[Any, ...]", value))
     return to_dict(value) if is_dataclass(value) else value
@@ -83,11 +84,11 @@ class ObjectWithRepeatedKeys(dict[str, Any]):
 
 def object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build a dict that remembers duplicate keys, for `parse_json(object_pairs_hook=…)`."""
-    found = ObjectWithRepeatedKeys(pairs)
-    if len(found) < len(pairs):
+    result = ObjectWithRepeatedKeys(pairs)
+    if len(result) < len(pairs):
         seen: set[str] = set()
-        found.names = tuple(name for name, _ in pairs if name in seen or seen.add(name))
-    return found
+        result.names = tuple(name for name, _ in pairs if name in seen or seen.add(name))
+    return result
 
 
 class JsonObject:
@@ -165,10 +166,12 @@ class JsonObject:
         if kind is Link:
             return read_link(inner)
         if kind is Proposition:
-            return read(Proposition, inner, incomplete=())
+            return read(Proposition, inner, incomplete=(), row={})
         if is_dataclass(kind):
             return read(cast(type, kind), inner)
-        return {key: number for key, item in inner.data.items() if (number := inner._number(key, item)) is not None}
+        item_kind = get_args(kind)[1]
+        items = {key: inner._read_value(key, item, item_kind) for key, item in inner.data.items()}
+        return {key: item for key, item in items.items() if item is not None}
 
     def _number(self, name: str, value: object) -> float | None:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -190,8 +193,8 @@ def _shown(value: object) -> str:
     return shown if len(shown) <= 40 else shown[:37] + "…"
 
 
-def _has_default(one: "Field[Any]") -> bool:
-    return one.default is not MISSING or one.default_factory is not MISSING
+def _has_default(attribute: "Field[Any]") -> bool:
+    return attribute.default is not MISSING or attribute.default_factory is not MISSING
 
 
 @cache
@@ -206,59 +209,59 @@ def _not_none(hint: Any) -> Any:
     return parts[0] if len(parts) == 1 else hint
 
 
-def read(kind: type[T], given: JsonObject, **known: Any) -> T | None:
+def read(kind: type[T], reader: JsonObject, **known: Any) -> T | None:
     """Read an object as a dataclass; None if it is not valid, with the reasons added to the problems.
 
     Fields that are already `known` may occur in the object and are ignored.
     """
-    problems = len(given.problems)
+    problems = len(reader.problems)
     values: dict[str, Any] = {}
-    for one in fields(cast(Any, kind)):
-        if one.name in known:
-            given.take(one.name)
+    for attribute in fields(cast(Any, kind)):
+        if attribute.name in known:
+            reader.take(attribute.name)
             continue
-        value = given.get(one.name, _field_types(kind)[one.name], required=not _has_default(one))
+        value = reader.get(attribute.name, _field_types(kind)[attribute.name], required=not _has_default(attribute))
         if value is not None:
-            values[one.name] = value
-    given.finish()
-    return kind(**known, **values) if len(given.problems) == problems else None
+            values[attribute.name] = value
+    reader.finish()
+    return kind(**known, **values) if len(reader.problems) == problems else None
 
 
-def read_link(given: JsonObject) -> Link | None:
+def read_link(reader: JsonObject) -> Link | None:
     """Read a link from its object; None if it is not valid."""
-    kind = given.get("kind", str, required=True)
+    kind = reader.get("kind", str, required=True)
     try:
-        return read(link_class(kind), given) if kind else None
+        return read(link_class(kind), reader) if kind else None
     except InputError as error:
-        given.wrong("kind", error.problem, error.hint or "")
+        reader.wrong("kind", error.problem, error.hint or "")
         return None
 
 
-def read_edit(given: JsonObject) -> Edit | None:
+def read_edit(reader: JsonObject) -> Edit | None:
     """Read an edit from its object; None if it is not valid."""
-    name = given.get("edit", str, required=True)
+    name = reader.get("edit", str, required=True)
     if name is None:
         return None
     if name not in EDIT_KINDS:
-        given.wrong("edit", f"{name!r} is not an edit", f"the edits are {', '.join(EDIT_KINDS)}")
+        reader.wrong("edit", f"{name!r} is not an edit", f"the edits are {', '.join(EDIT_KINDS)}")
         return None
-    return read(EDIT_KINDS[name], given)
+    return read(EDIT_KINDS[name], reader)
 
 
 def read_scenario(name: str, data: object, problems: list[TreeProblem]) -> Scenario:
     """Read a scenario from its object; `set` is applied first, then `edits`."""
     within = f"scenarios.{name}"
-    given = JsonObject(data, problems, within=within)
-    found: list[Edit | None] = [SetP(id=id, p=p) for id, p in (given.get("set", Mapping[str, float]) or {}).items()]
-    listed = given.take("edits")
+    reader = JsonObject(data, problems, within=within)
+    edits: list[Edit | None] = [SetP(id=id, p=p) for id, p in (reader.get("set", Mapping[str, float]) or {}).items()]
+    listed = reader.take("edits")
     if listed is not None and not isinstance(listed, list):
-        given.wrong("edits", "expected a list of edits")
+        reader.wrong("edits", "expected a list of edits")
         listed = None
-    for place, one in enumerate(cast("list[object]", listed or []), start=1):
-        found.append(read_edit(JsonObject(one, problems, within=f"{within}.edits.{place}")))
-    text = given.get("text", str) or ""
-    given.finish()
-    return Scenario(name=name, edits=tuple(edit for edit in found if edit is not None), text=text)
+    for place, edit in enumerate(cast("list[object]", listed or []), start=1):
+        edits.append(read_edit(JsonObject(edit, problems, within=f"{within}.edits.{place}")))
+    text = reader.get("text", str) or ""
+    reader.finish()
+    return Scenario(name=name, edits=tuple(edit for edit in edits if edit is not None), text=text)
 
 
 SCHEMA = "foretell/tree/1"
@@ -301,10 +304,10 @@ def check_file(path: str | Path) -> list[TreeProblem]:
     """Return all errors and warnings about a tree file."""
     try:
         file = _parsed(Path(path))
-        found = tree_problems(file.tree)
-        if any(not problem.warning for problem in found):
-            return found
-        unfit = [replace(one, hint=ONLY_FOR_EXPORT, warning=True) for one in links_without_bayes_net(file.tree)]
+        problems = tree_problems(file.tree)
+        if any(not problem.warning for problem in problems):
+            return problems
+        unfit = [replace(problem, hint=ONLY_FOR_EXPORT, warning=True) for problem in links_without_bayes_net(file.tree)]
         return [*evaluate(file.tree).warnings, *unfit]
     except InvalidTree as error:
         return list(error.problems)
@@ -338,7 +341,7 @@ def tree_to_dict(tree: Tree, scenarios: Mapping[str, Scenario] | None = None) ->
         body["notes"] = list(tree.notes)
     if tree.origin is not None:
         body["origin"] = to_dict(tree.origin)
-    # A claim stands under its id.
+    # The key of a claim is its id.
     body["nodes"] = {id: {k: v for k, v in to_dict(node).items() if k != "id"} for id, node in tree.nodes.items()}
     if scenarios:
         body["scenarios"] = {name: scenario_to_dict(scenario) for name, scenario in scenarios.items()}
@@ -352,24 +355,24 @@ def tree_from_text(text: str) -> TreeFile:
 
 def tree_from_dict(data: object) -> TreeFile:
     """Read a tree from parsed JSON. Only the format is checked; `evaluate` checks the rest."""
-    found: list[TreeProblem] = []
-    given = JsonObject(data, found)
-    schema = given.get("schema", str)
+    problems: list[TreeProblem] = []
+    reader = JsonObject(data, problems)
+    schema = reader.get("schema", str)
     if schema not in (None, SCHEMA):
-        given.wrong("schema", f"{schema!r} is not {SCHEMA!r}", "written by another version?")
+        reader.wrong("schema", f"{schema!r} is not {SCHEMA!r}", "written by another version?")
     values: dict[str, Any] = {
-        "root": given.get("root", str, required=True),
-        "nodes": _nodes(given),
-        "as_of": _as_of(given),
-        "notes": given.get("notes", tuple[str, ...]),
-        "intercept_limit": given.get("intercept_limit", float),
-        "missing": given.get("missing", float),
-        "origin": given.get("origin", TreeOrigin),
+        "root": reader.get("root", str, required=True),
+        "nodes": _nodes(reader),
+        "as_of": _as_of(reader),
+        "notes": reader.get("notes", tuple[str, ...]),
+        "intercept_limit": reader.get("intercept_limit", float),
+        "missing": reader.get("missing", float),
+        "origin": reader.get("origin", TreeOrigin),
     }
-    listed = given.inner("scenarios")
-    scenarios = {name: read_scenario(name, body, found) for name, body in listed.data.items()} if listed else {}
-    given.finish()
-    raise_errors(found)
+    listed = reader.inner("scenarios")
+    scenarios = {name: read_scenario(name, body, problems) for name, body in listed.data.items()} if listed else {}
+    reader.finish()
+    raise_errors(problems)
     return TreeFile(tree=Tree(**{k: v for k, v in values.items() if v is not None}), scenarios=scenarios)
 
 
@@ -381,33 +384,33 @@ def edits_from_json(data: object) -> list[Edit]:
     """
     problems: list[TreeProblem] = []
     scenario = read_scenario("edits", {"edits": data}, problems)
-    raise_errors([replace(one, field=one.field.removeprefix("scenarios.edits.")) for one in problems])
+    raise_errors([replace(problem, field=problem.field.removeprefix("scenarios.edits.")) for problem in problems])
     return list(scenario.edits)
 
 
-def _nodes(given: JsonObject) -> dict[str, Proposition]:
-    listed = given.inner("nodes")
+def _nodes(reader: JsonObject) -> dict[str, Proposition]:
+    listed = reader.inner("nodes")
     if listed is None:
-        given.wrong("nodes", "is missing")
+        reader.wrong("nodes", "is missing")
         return {}
     nodes: dict[str, Proposition] = {}
     for id, body in listed.data.items():
-        # What is computed (`incomplete`) is accepted and computed anew.
-        node = read(Proposition, JsonObject(body, given.problems, node=id), id=id, incomplete=())
+        # `incomplete` and `row` are accepted, but computed again.
+        node = read(Proposition, JsonObject(body, reader.problems, node=id), id=id, incomplete=(), row={})
         if node is not None:
             nodes[id] = node
     return nodes
 
 
-def _as_of(given: JsonObject) -> AsOf | None:
-    """Read `as_of`: a moment with its mode, or a day."""
-    value = given.take("as_of")
+def _as_of(reader: JsonObject) -> AsOf | None:
+    """Read `as_of`: a time with its mode, or a day."""
+    value = reader.take("as_of")
     if value is None:
         return None
     try:
         if isinstance(value, str):
             return AsOf.day(value) if len(value) == 10 else AsOf(at=instant(value))
-        inner = JsonObject(value, given.problems, within="as_of")
+        inner = JsonObject(value, reader.problems, within="as_of")
         at, mode = inner.get("at", str, required=True), inner.get("mode", str) or "backtest"
         inner.finish()
         if mode not in ("live", "backtest"):
@@ -415,13 +418,13 @@ def _as_of(given: JsonObject) -> AsOf | None:
             return None
         return AsOf(at=instant(at), mode=mode) if at else None
     except ValueError as error:
-        given.wrong("as_of", str(error))
+        reader.wrong("as_of", str(error))
         return None
 
 
 def _parsed(path: Path) -> TreeFile:
     try:
-        return tree_from_text(path.read_text(encoding="utf-8"))
+        return tree_from_text(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         hint = "foretell tree list shows the trees of this machine" if isinstance(error, FileNotFoundError) else None
         raise InputError(error.strerror or "cannot be read", path=path, hint=hint) from None

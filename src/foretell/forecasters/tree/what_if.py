@@ -10,6 +10,8 @@ from foretell.forecasters.tree.arithmetic.circuit import ROUNDING, Circuit, reru
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
 from foretell.forecasters.tree.arithmetic.evaluation import (
     EvaluationCache,
+    Results,
+    cache_of,
     evaluated,
     stale_claims,
     with_cache,
@@ -31,51 +33,51 @@ def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
     is not valid. A tree that was not computed yet (read or changed by other means) is computed first.
     """
     tree = tree if tree.cache is not None else evaluated(tree)
-    known = tree.cache
+    known = cache_of(tree)
     assert known is not None
     editing = EditSession(tree)
     tree = editing.apply(edits)
     plan = layout(tree) if editing.rebuilt else known.plan
     start = {id for id in editing.changed_numbers if id in tree.nodes}
-    words = {id for id in editing.changed_texts if id in tree.nodes}
-    above = _upward(tree, plan, start | words, lambda node: node.pinned is None)
+    reworded = {id for id in editing.changed_texts if id in tree.nodes}
+    above = _upward(tree, plan, start | reworded, lambda node: node.pinned is None)
     tree = _with_stale(tree, above - editing.judged)
     affected = {*start, *_upward(tree, plan, start, lambda node: not has_own_value(node))}
     order = sorted(affected | above, key=plan.rank.__getitem__)
     inputs = _new_inputs(tree, known.circuit, start, editing) if known.circuit is not None else None
     if known.circuit is not None and inputs is not None:
         values = rerun(known.circuit, known.values, inputs)
-        numbers = {id: values[known.circuit.claims[id]] for id in affected}
-        return with_cache(with_numbers(tree, order, numbers), replace(known, values=values))
+        results = Results.of(known.circuit, values, affected)
+        return with_cache(with_numbers(tree, order, results), replace(known, values=values))
     circuit = compile_tree(tree, only=affected, plan=plan)
     values = circuit.run()
-    raise_errors([one for one in result_problems(tree, circuit, values) if one.node in editing.relinked])
-    numbers = {id: values[place] for id, place in circuit.claims.items()}
-    return with_cache(with_numbers(tree, order, numbers), EvaluationCache(plan))
+    problems = result_problems(tree, circuit, values)
+    raise_errors([problem for problem in problems if problem.node in editing.relinked])
+    return with_cache(with_numbers(tree, order, Results.of(circuit, values)), EvaluationCache(plan))
 
 
 def _new_inputs(tree: Tree, circuit: Circuit, start: Collection[str], editing: EditSession) -> dict[str, float] | None:
     """Express the edits as new inputs of the compiled tree; None if they change its operations."""
     inputs = dict(editing.assumed)
     for id in start:
-        given, was_given = has_own_value(tree.nodes[id]), id in circuit.input_places
-        if given != was_given or id in editing.relinked:
+        is_input, was_input = has_own_value(tree.nodes[id]), id in circuit.input_places
+        if is_input != was_input or id in editing.relinked:
             return None
-        if given:
+        if is_input:
             inputs[id] = own_value(tree.nodes[id], tree.missing)
     return None if editing.rebuilt or not inputs.keys() <= circuit.input_places.keys() else inputs
 
 
 def _upward(tree: Tree, plan: TreeLayout, start: Collection[str], passes: Callable[[Proposition], bool]) -> set[str]:
     """Return the ancestors of `start`, following only claims that propagate a change."""
-    found: set[str] = set()
+    upward: set[str] = set()
     stack = list(start)
     while stack:
         for parent in plan.up[stack.pop()]:
-            if parent not in found and passes(tree.nodes[parent]):
-                found.add(parent)
+            if parent not in upward and passes(tree.nodes[parent]):
+                upward.add(parent)
                 stack.append(parent)
-    return found
+    return upward
 
 
 def _with_stale(tree: Tree, above: Collection[str]) -> Tree:
@@ -90,14 +92,14 @@ def _with_stale(tree: Tree, above: Collection[str]) -> Tree:
 
 def clamped_claims(tree: Tree) -> list[str]:
     """Return the linear claims whose sum leaves [0, 1] at the current values, so that they are clamped."""
-    found: list[str] = []
+    clamped: list[str] = []
     for id, node in tree.nodes.items():
         form = node.linear_form
         if form is not None and node.pinned is None:
             total = form.intercept + sum(w * _number(tree, child) for child, w in form.weights.items())
             if not -ROUNDING <= total <= 1 + ROUNDING:
-                found.append(id)
-    return found
+                clamped.append(id)
+    return clamped
 
 
 def _number(tree: Tree, id: str) -> float:
@@ -133,7 +135,7 @@ class ClaimChange:
 
 def claim_changes(before: Tree, after: Tree) -> list[ClaimChange]:
     """Return every claim that differs between two trees, in the order of the second; removed claims last."""
-    found: list[ClaimChange] = []
+    changes: list[ClaimChange] = []
     for id in [*after.nodes, *(id for id in before.nodes if id not in after.nodes)]:
         old, new = before.nodes.get(id), after.nodes.get(id)
         if old is new or old == new:
@@ -142,8 +144,8 @@ def claim_changes(before: Tree, after: Tree) -> list[ClaimChange]:
         assert shown is not None
         other = tuple(name for name in FIELDS if old and new and field_of(old, name) != field_of(new, name))
         p = (old.p if old else None, new.p if new else None)
-        found.append(ClaimChange(id=id, claim=shown.claim, before=p[0], after=p[1], fields=other))
-    return found
+        changes.append(ClaimChange(id=id, claim=shown.claim, before=p[0], after=p[1], fields=other))
+    return changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +156,8 @@ class WhatIfResult:
     tree: Tree
     p: float
     """The root's probability."""
+    row: Mapping[str, float]
+    """The probability of each option, if the root answers several."""
     changes: tuple[ClaimChange, ...]
     stale: tuple[str, ...]
     """Claims judged before the change: those judged as a whole, and those whose link it made stale."""
@@ -168,6 +172,7 @@ def apply_scenario(tree: Tree, scenario: Scenario) -> WhatIfResult:
         name=scenario.name,
         tree=new,
         p=_number(new, new.root),
+        row=new.nodes[new.root].row,
         changes=tuple(claim_changes(tree, new)),
         stale=tuple(id for id in stale_claims(new) if _judged(new, id) or id not in before),
         held=tuple(clamped_claims(new)),
@@ -190,7 +195,7 @@ def what_if(tree: Tree, p: Mapping[str, float], *, name: str = "what if") -> Wha
     return apply_scenario(tree, Scenario(name=name, edits=tuple(SetP(id=id, p=value) for id, value in p.items())))
 
 
-# Building a tree by hand, step by step; each step gives a new tree.
+# Ids of claims that are added by hand.
 
 
 def next_ids(tree: Tree, parent: str, count: int) -> list[str]:

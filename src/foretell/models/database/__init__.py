@@ -42,7 +42,7 @@ def open_database(
     try:
         if place != MEMORY:
             Path(place).parent.mkdir(parents=True, exist_ok=True)
-            _tell_of_empty(Path(place))
+            _warn_if_empty(Path(place))
         return SqliteDatabase(place, timeout=timeout, durable=durable)
     except OSError as error:
         raise storage_error(error, place) or error from None
@@ -53,11 +53,11 @@ def open_database(
         raise problem or InputError(f"this is not a {what}: {error}", path=place) from None
 
 
-def _tell_of_empty(path: Path) -> None:
-    """Report an empty file: either another process is creating it right now, or it has lost its contents."""
+def _warn_if_empty(path: Path) -> None:
+    """Log a warning if a file is empty and not new: it has lost its contents."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return
-    if not found.st_size and time.time() - found.st_mtime > YOUNG:
-        log.warning("%s was empty and is begun anew; foretell doctor says what is missing", path)
+    if not status.st_size and time.time() - status.st_mtime > YOUNG:
+        log.warning("%s was empty and is created again; foretell doctor shows what is missing", path)

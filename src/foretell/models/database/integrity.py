@@ -1,10 +1,13 @@
-"""Checks SQLite files: damaged pages and indexes, unreadable text, and which version wrote them."""
+"""Checks SQLite files: damaged pages and indexes, unreadable text, checksums, and which version wrote them."""
 
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from foretell.models.database.interface import SqlRow
 from foretell.models.database.sqlite import open_read_only
 
 MOST_PROBLEMS = 5
@@ -39,13 +42,13 @@ def rebuild_indexes(path: Path) -> None:
 
 def renamed_columns(path: Path, scripts: Iterable[str]) -> tuple[str, ...]:
     """Return the tables whose columns have other names than in these migrations. Newer columns come last."""
-    with closing(open_read_only(path)) as con, closing(sqlite3.connect(":memory:")) as made:
+    with closing(open_read_only(path)) as con, closing(sqlite3.connect(":memory:")) as expected:
         con.text_factory = text_or_bytes
         for script in scripts:
-            made.executescript(script)
-        names = {name: [_columns(other, name) for other in (con, made)] for name in _tables(made)}
+            expected.executescript(script)
+        names = {name: [_columns(other, name) for other in (con, expected)] for name in _tables(expected)}
     return tuple(
-        f"{name}: its columns are called otherwise"
+        f"{name}: its columns have other names"
         for name, (here, known) in names.items()
         if any(column != other for column, other in zip(here, known, strict=False))
     )
@@ -92,10 +95,16 @@ def schema_versions(path: Path) -> dict[str, int]:
     return versions
 
 
+def newest_value(path: Path, table: str, column: str) -> Any:
+    """Return the largest value of a column; None if the table is empty."""
+    with closing(open_read_only(path)) as con:
+        return con.execute(f'SELECT max("{column}") FROM "{table}"').fetchone()[0]
+
+
 def _tables(con: sqlite3.Connection) -> list[str]:
     """Return the ordinary tables, without SQLite's own and those of search indexes."""
     rows = con.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND sql IS NOT NULL").fetchall()
-    # In a damaged file a name or a statement may be no text.
+    # In a damaged file a name or a statement may not be text.
     rows = [(name, str(sql).lower()) for name, sql in rows if isinstance(name, str)]
     virtual = [name for name, sql in rows if sql.startswith("create virtual")]
     skipped = ("sqlite_", *(f"{name}_" for name in virtual))
@@ -106,3 +115,54 @@ def _columns(con: sqlite3.Connection, table: str, *kinds: str) -> list[str]:
     """Return the columns of a table, or only those of these types."""
     rows = con.execute(f'PRAGMA table_info("{table}")')
     return [row[1] for row in rows if not kinds or str(row[2]).upper() in kinds]
+
+
+@dataclass(kw_only=True)
+class StoredCheck:
+    """Which rows of a table match their checksums."""
+
+    wrong: list[SqlRow] = field(default_factory=list[SqlRow])
+    """Rows that were changed after they were stored."""
+    unverified: int = 0
+    """Rows without a checksum."""
+    total: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedTable:
+    """A table with a checksum in the last column of every row."""
+
+    file: str
+    name: str
+    columns: tuple[str, ...]
+    fault: Callable[[SqlRow], str]
+    """What is wrong with a row; empty if nothing is."""
+    rows: str
+    """What its rows are called."""
+    described: Callable[[SqlRow], str]
+    """Returns the description of a row."""
+
+    @property
+    def query(self) -> str:
+        """Reads every row."""
+        return f"SELECT {', '.join(self.columns)} FROM {self.name}"
+
+    def check(self, rows: Iterable[SqlRow]) -> StoredCheck:
+        """Compare rows with their checksums."""
+        check = StoredCheck()
+        for row in rows:
+            check.total += 1
+            check.unverified += row[-1] is None
+            if self.fault(row):
+                check.wrong.append(row)
+        return check
+
+    def check_file(self, path: Path) -> StoredCheck:
+        """Check all rows of a sound file, which may be older than checksums."""
+        with closing(open_read_only(path)) as con:
+            con.text_factory = text_or_bytes
+            known = [row[1] for row in con.execute(f"PRAGMA table_info({self.name})")]
+            if "checksum" in known:
+                return self.check(con.execute(self.query))
+            count = con.execute(f"SELECT count(*) FROM {self.name}").fetchone()[0] if known else 0
+            return StoredCheck(unverified=count, total=count)

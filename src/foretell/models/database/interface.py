@@ -1,10 +1,10 @@
-"""The database interface of run store, journal and rate limits, with SQLite and PostgreSQL behind it."""
+"""The database interface of run store, journal and rate limits, implemented for SQLite and PostgreSQL."""
 
 import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 from foretell.questions.errors import InputError
 
@@ -13,6 +13,15 @@ P = ParamSpec("P")
 SqlRow = tuple[Any, ...]
 SqlValues = Sequence[Any]
 WRITE_VERSION = "insert into version values (?, ?) on conflict (part) do update set number = excluded.number"
+
+
+def like_pattern(text: str) -> str:
+    """Return the pattern that matches exactly this text in `like ? escape '!'`.
+
+    >>> like_pattern("50%_!")
+    '50!%!_!!'
+    """
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
 class Statements(Protocol):
@@ -31,23 +40,23 @@ class Statements(Protocol):
         ...
 
     def now(self) -> float:
-        """Seconds on a clock shared by all users of this database, counted from an arbitrary moment."""
+        """Seconds on a clock shared by all users of this database, counted from an arbitrary time."""
         ...
 
 
 class Liveness(Protocol):
-    """Shows other processes that this one is alive. The sign disappears with the process, however it ends."""
+    """Shows other processes that this one is alive. The sign disappears when the process ends for any reason."""
 
     id: int
     """Unique among all processes, ever."""
 
     @property
     def term(self) -> int:
-        """A number that changes when other processes may have considered us dead and taken over our work."""
+        """A number that changes when others may have considered this process dead and taken over its work."""
         ...
 
     def holds(self, term: int) -> bool:
-        """Whether no other process can have considered us dead since that number was read."""
+        """Whether no other process can have considered this one dead since that number was read."""
         ...
 
     def alive(self, id: int) -> bool:
@@ -59,7 +68,7 @@ class Liveness(Protocol):
         ...
 
     def asleep(self, ids: Iterable[int]) -> set[int]:
-        """Those considered dead only because they were silent: requests they sent may still be in flight."""
+        """Those considered dead only because they gave no sign. Their requests may still be in flight."""
         ...
 
     def close(self) -> None:
@@ -77,6 +86,8 @@ class Database(Statements, ABC):
     """Whether other machines may have it open."""
     read_only = False
     """Whether it is stored where this process cannot write."""
+    row_lock = ""
+    """Appended to a query, keeps its rows from being changed until the end of the transaction."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -112,7 +123,7 @@ class Database(Statements, ABC):
             return
 
         def bring_up(statements: Statements) -> None:
-            # Asked again under the lock: another process may have been quicker.
+            # Checked again under the lock, because another process may have been quicker.
             for script in scripts[self._version(statements, part) :]:
                 for statement in filter(str.strip, script.split(";")):
                     statements.write(self._table_description(statement))
@@ -131,6 +142,24 @@ class Database(Statements, ABC):
         """Translate a script's statement into this database's dialect."""
         return statement
 
+    # Expressions for which the two dialects have no common words.
+
+    @abstractmethod
+    def json_field(self, column: str, field: str, kind: Literal["text", "number", "flag"] = "text") -> str:
+        """Return an expression for a field of the JSON objects in a column."""
+
+    @abstractmethod
+    def concatenated(self, expression: str, order: str) -> str:
+        """Return an expression that joins numbers of all rows with commas, in the order of a column."""
+
+    @abstractmethod
+    def concatenated_bytes(self, column: str, order: str) -> str:
+        """Return an expression that joins the blobs of all rows, in the order of a column."""
+
+    def change_mark(self) -> tuple[int, ...] | None:
+        """Return a value that changes with every write by any process; None if that is not known."""
+        return None
+
     @abstractmethod
     def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
         """Run `work` in one transaction. With `alone`, no other process is in a transaction of that name."""
@@ -138,7 +167,7 @@ class Database(Statements, ABC):
     def joined(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
         """Like `together`, but as a part of the transaction that `grouped` has open, if there is one.
 
-        It saves a savepoint. Use it for work that writes nothing before it raises.
+        It needs no savepoint. Use it for work that writes nothing before it raises.
         """
         return self.together(work, alone=alone)
 
@@ -158,8 +187,8 @@ class Database(Statements, ABC):
         """
         return self.aside(work)
 
-    def kept(self, work: Callable[[], T], *, others: int = 0) -> Awaitable[T]:
-        """Like `grouped`, for paid replies: done even if nobody waits any more, and on disk when it returns."""
+    def grouped_durably(self, work: Callable[[], T], *, others: int = 0) -> Awaitable[T]:
+        """Like `grouped`, for paid replies. It runs even if the waiter is cancelled and is on disk when it returns."""
 
         async def settled() -> T:
             result = await asyncio.shield(asyncio.ensure_future(self.grouped(work, others=others)))
@@ -170,10 +199,10 @@ class Database(Statements, ABC):
 
     @abstractmethod
     def later(self, work: Callable[[], object]) -> None:
-        """Run `work` soon, without anybody waiting for it."""
+        """Run `work` soon, without waiting for it."""
 
     def check_room(self) -> None:
-        """Raise `NoRoom` if the disk has no room for what is about to be requested. Servers watch their own disks."""
+        """Raise `NoRoom` if the disk has no room for new replies. Does nothing for a server."""
 
     async def room(self) -> None:
         """Wait until there is room."""
@@ -184,4 +213,4 @@ class Database(Statements, ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Finish what was started and close the database."""
+        """Finish started work and close the database."""

@@ -5,39 +5,31 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from foretell.models.database.interface import SqlRow
+from foretell.models.database.interface import Database, SqlRow
 from foretell.questions.clock_jump import steady_seconds
 from foretell.questions.errors import storage_error
-
-if TYPE_CHECKING:
-    from foretell.models.database.postgres import Connection, PostgresDatabase
-
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+from foretell.questions.file_lock import LockHeld, lock_open_file, remove_locked_file
 
 
 class FileLiveness:
     """Locks a small file next to the database for as long as this process has it open.
 
-    It needs no clock and no heartbeat: a process that can lock the file of another knows that the other has ended, and
-    deletes it. Without file locks, or for a database in memory, no other process is ever seen alive.
+    It needs no clock and no heartbeat. A process that can lock the file of another knows that the other has ended, and
+    deletes the file. For a database in memory, no other process counts as alive.
     """
 
     def __init__(self, database: str, *, read_only: bool = False) -> None:
-        """A process that can only read shows no sign of life but still sees those of others."""
+        """With `read_only`, this process creates no lock file but can still check those of others."""
         self._database = database
         self._mode = os.O_RDONLY if read_only else os.O_RDWR
         self.id = _new_id()
         self._file: int | None = None
-        if fcntl is not None and database != ":memory:" and not read_only:
+        if database != ":memory:" and not read_only:
             while (locked := self._hold()) is None:
                 self.id = _new_id()
             self._file = locked
@@ -46,7 +38,7 @@ class FileLiveness:
     term = 0
 
     def holds(self, term: int) -> bool:
-        """A file stays locked as long as its process exists, so nobody takes over from a stopped process."""
+        """Return True: a file stays locked as long as its process exists, even if it is stopped."""
         return term == self.term
 
     def alive(self, id: int) -> bool:
@@ -58,15 +50,13 @@ class FileLiveness:
         return {id for id in ids if not self.alive(id)}
 
     def asleep(self, ids: Iterable[int]) -> set[int]:
-        """Nothing: a process counts as alive as long as it exists."""
+        """Return an empty set: a process counts as alive as long as it exists."""
         return set()
 
     def close(self) -> None:
         """Remove the lock file."""
         if self._file is not None:
-            with suppress(FileNotFoundError):
-                os.unlink(self._path(self.id))
-            os.close(self._file)
+            remove_locked_file(self._file, self._path(self.id))
             self._file = None
 
     def _path(self, id: int) -> Path:
@@ -74,14 +64,12 @@ class FileLiveness:
 
     def _hold(self) -> int | None:
         """The locked file, or None if another process deleted it before it was locked."""
-        if fcntl is None:
-            return None
         path = self._path(self.id)
         try:
             file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_EXCL, 0o600)
         except OSError as error:
             raise storage_error(error, path) or error from None
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock_open_file(file)
         with suppress(FileNotFoundError):
             if os.path.samestat(os.stat(path), os.fstat(file)):
                 return file
@@ -89,23 +77,20 @@ class FileLiveness:
         return None
 
     def _locked(self, path: Path) -> bool:
-        if fcntl is None:
-            return False
         try:
             file = os.open(path, self._mode)
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        else:
-            with suppress(FileNotFoundError):
-                if self._mode == os.O_RDWR:
-                    os.unlink(path)
-            return False
-        finally:
+            lock_open_file(file, wait=False)
+        except (LockHeld, OSError):
             os.close(file)
+            return True
+        if self._mode == os.O_RDWR:
+            remove_locked_file(file, path)
+        else:
+            os.close(file)
+        return False
 
     def _sweep(self) -> None:
         """Delete files left behind by killed processes."""
@@ -119,7 +104,7 @@ def _new_id() -> int:
     return secrets.randbits(62) + 1
 
 
-# Over many machines.
+# Liveness across machines.
 
 HEARTBEAT = 1.0
 """Seconds between checks of who is alive, and before a lost session is reopened."""
@@ -140,7 +125,7 @@ LIVENESS_TABLES = (
     """,
     "alter table life add column seen timestamptz not null default clock_timestamp();",
 )
-# The lock of 64 bits stands in two columns of 32.
+# A 64-bit lock number is stored in two 32-bit columns.
 _HELD = """
 select (classid::bigint << 32) | objid::bigint as id from pg_locks
 where locktype = 'advisory' and objsubid = 1 and granted
@@ -166,14 +151,24 @@ log = logging.getLogger(__name__)
 class SessionLiveness:
     """Holds a lock in a database session, in a thread that reconnects when the session breaks.
 
-    Every live process gives a sign each second and records in a table which others have no lock or give no sign; after
-    `GRACE` seconds of that, a process counts as dead. Only the server's clock is used, and nobody dies while the server
-    is away. A process knows from its own clock whether others may have considered it dead: when its last sign is older
-    than `LEASE`.
+    Every live process gives a sign each second and records in a table which others have no lock or give no sign. After
+    `GRACE` seconds of that, a process counts as dead. Only the server's clock is used, and no process counts as dead
+    because the server is unavailable. A process knows from its own clock that others may have considered it dead if its
+    last sign is older than `LEASE`.
     """
 
-    def __init__(self, database: "PostgresDatabase") -> None:
+    def __init__(
+        self, database: Database, connect: Callable[[int], Any], connection_errors: tuple[type[Exception], ...]
+    ) -> None:
+        """Register this process and wait until it holds its lock.
+
+        Args:
+            database: Where processes are registered.
+            connect: Opens a session within a number of seconds.
+            connection_errors: What a broken session raises.
+        """
         database.migrate("life", LIVENESS_TABLES)
+        self._connect, self._connection_errors = connect, connection_errors
         self.id = _new_id()
         self._name = f"{socket.gethostname()}:{os.getpid()}"
         self._role = ""
@@ -189,69 +184,67 @@ class SessionLiveness:
 
     @property
     def term(self) -> int:
-        """Changes when we return after a silence in which others may have taken over our work."""
+        """A number that changes after a gap in the signs during which others may have taken over."""
         return self._term
 
     def holds(self, term: int) -> bool:
-        """Whether we were never silent for too long since that number was read."""
+        """Whether there was no such gap since that number was read."""
         return term == self._term and steady_seconds() - self._signed < LEASE
 
     def _sign_given(self, at: float) -> None:
-        """Record a sign with the moment before it was sent, because the server starts counting later."""
+        """Record a sign with the time before it was sent, because the server starts counting later."""
         if at - self._signed >= LEASE:
             self._term += 1
         self._signed = at
 
     def alive(self, id: int) -> bool:
-        """Whether that process holds its lock or lost it only a moment ago."""
+        """Whether that process holds its lock or lost it less than `GRACE` seconds ago."""
         return id == self.id or bool(self._database.read(f"select 1 from life where id = ? and {_ALIVE}", (id,)))
 
     def gone(self, ids: Iterable[int]) -> set[int]:
         """Those of the given processes that are dead."""
-        asked = set(ids)
-        return asked - self.living().keys() if asked else asked
+        wanted = set(ids)
+        return wanted - self.living().keys() if wanted else wanted
 
     def asleep(self, ids: Iterable[int]) -> set[int]:
-        """Those that are stopped: a session with their lock is still open."""
-        asked = set(ids)
-        return asked & {id for (id,) in self._database.read(_HELD)} if asked else asked
+        """Those that are stopped while a session with their lock is still open."""
+        wanted = set(ids)
+        return wanted & {id for (id,) in self._database.read(_HELD)} if wanted else wanted
 
     def living(self, role: str | None = None) -> dict[int, str]:
         """All live processes, or those with a role, with their machine and process id."""
         rows = self._database.read(f"select id, name, role from life where {_ALIVE}")
-        found = [*rows, (self.id, self._name, self._role)]
-        return {id: name for id, name, has in found if role in (None, has)}
+        processes = [*rows, (self.id, self._name, self._role)]
+        return {id: name for id, name, has in processes if role in (None, has)}
 
     def play(self, role: str) -> None:
-        """Announce our role to the others."""
+        """Record the role of this process."""
         self._role = role
         self._database.write("update life set role = ? where id = ?", (role, self.id))
 
     def close(self) -> None:
-        """Sign off, so that nobody has to wait for the grace period."""
+        """Sign off, so that others need not wait for the grace period."""
         self._stop.set()
         self._thread.join()
 
     def _live(self) -> None:
-        from foretell.models.database.postgres import CONNECTION_ERRORS
-
         while not self._stop.is_set():
             try:
-                with self._database.connect(LOCK_CONNECT_TIMEOUT) as con:
+                with self._connect(LOCK_CONNECT_TIMEOUT) as con:
                     if self._hold(con):
                         self._look_around(con)
-            except CONNECTION_ERRORS as error:
+            except self._connection_errors as error:
                 if self._here:
                     log.warning("the sign of life was lost: %s", " ".join(str(error).split()))
                 self._here = False
             self._stop.wait(HEARTBEAT / 4)
         self._held.set()
 
-    def _hold(self, con: "Connection") -> bool:
+    def _hold(self, con: Any) -> bool:
         """Try to take the lock; False while the server still keeps the broken session."""
         at = steady_seconds()
-        found: SqlRow | None = con.execute("select pg_try_advisory_lock(%s)", (self.id,)).fetchone()
-        if found is None or not found[0]:
+        row: SqlRow | None = con.execute("select pg_try_advisory_lock(%s)", (self.id,)).fetchone()
+        if row is None or not row[0]:
             return False
         con.execute(_REGISTER, (self.id, self._name, self._role))
         self._sign_given(at)
@@ -259,15 +252,15 @@ class SessionLiveness:
         self._here = True
         return True
 
-    def _look_around(self, con: "Connection") -> None:
+    def _look_around(self, con: Any) -> None:
         while True:
-            # At once: commands that end within a second must notice dead processes too, or nobody ever would.
+            # Immediately, so that commands that end within a second notice dead processes too.
             con.execute(_UPDATE_GONE, (STALE,))
             con.execute(_FORGET, (FORGET_AFTER,))
             if self._stop.wait(HEARTBEAT):
                 break
             at = steady_seconds()
-            if not con.execute(_SIGN, (self.id,)).rowcount:  # We were forgotten.
+            if not con.execute(_SIGN, (self.id,)).rowcount:  # The row of this process was deleted.
                 con.execute(_REGISTER, (self.id, self._name, self._role))
             self._sign_given(at)
         con.execute("delete from life where id = %s", (self.id,))

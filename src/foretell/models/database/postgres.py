@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -21,17 +21,17 @@ from foretell.questions.errors import InputError
 
 Connection = psycopg.Connection[SqlRow]
 CONNECTION_ERRORS = (psycopg.OperationalError, psycopg.InterfaceError)
-"""The server is gone, starting, or aborted a conflict: the same statement can be tried again."""
+"""Errors after which the same statement can be retried: lost connection, starting server, conflict."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 CONNECT_TIMEOUT = 5
 """Seconds allowed for connecting."""
 STARTUP_TIMEOUT = 15.0
-"""Seconds for a server to come up when we start."""
+"""Seconds to wait for a starting server."""
 STARTING_UP = ("refused", "starting up", "shutting down", "recovery", "timeout expired")
 WARN_EVERY = 10.0
-"""Seconds between warnings about a server that is away."""
+"""Seconds between warnings about an unavailable server."""
 SCHEMA = "foretell"
-# A machine that lost its power says nothing: the server must find out by itself, in 20 seconds at most.
+# A machine that lost power closes no connection. Keepalives let the server notice within 20 seconds.
 _SERVER_SIDE = " ".join(
     f"-c {name}={value}"
     for name, value in {
@@ -40,7 +40,7 @@ _SERVER_SIDE = " ".join(
         "tcp_keepalives_interval": 5,
         "tcp_keepalives_count": 3,
         "tcp_user_timeout": 20_000,
-        # A process that is stopped in the midst of a transaction must not hold up the others for long.
+        # A process that is stopped during a transaction must not block the others for long.
         "idle_in_transaction_session_timeout": 10_000,
     }.items()
 )
@@ -69,12 +69,13 @@ class DatabaseClosed(Exception):
 
 
 class PostgresDatabase(Database):
-    """Runs statements in threads and retries those that fail because the server is away.
+    """Runs statements in threads and retries those that fail because the server is unavailable.
 
-    Any statement may therefore be executed twice; the second time must do no harm.
+    A statement may therefore be executed twice, so it must be idempotent.
     """
 
     shared = True
+    row_lock = " for share"
 
     def __init__(self, url: str, sessions: int = 6) -> None:
         super().__init__(url_without_password(url))
@@ -99,10 +100,10 @@ class PostgresDatabase(Database):
         return psycopg.connect(self._url, **_CONNECT, options=self._options, connect_timeout=patience)
 
     def _new_life(self) -> SessionLiveness:
-        return SessionLiveness(self)
+        return SessionLiveness(self, self.connect, CONNECTION_ERRORS)
 
     def migrate(self, part: str, scripts: Sequence[str]) -> None:
-        """Every part has its version in a table; a lock lets processes migrate one after the other."""
+        """Migrate under a lock, one process after the other. Every part has its version in a table."""
         if not self.read("select to_regclass('version')")[0][0]:
             self.together(_make_version_table, alone="migrate")
         super().migrate(part, scripts)
@@ -116,6 +117,19 @@ class PostgresDatabase(Database):
 
     def _table_description(self, statement: str) -> str:
         return in_postgres(statement)
+
+    def json_field(self, column: str, field: str, kind: Literal["text", "number", "flag"] = "text") -> str:
+        """The text of a field is converted to its type."""
+        conversion = {"text": "", "number": "::float", "flag": "::boolean"}[kind]
+        return f"({column}::json ->> '{field}'){conversion}"
+
+    def concatenated(self, expression: str, order: str) -> str:
+        """Join texts."""
+        return f"string_agg(({expression})::text, ',' order by {order})"
+
+    def concatenated_bytes(self, column: str, order: str) -> str:
+        """Join byte strings."""
+        return f"string_agg({column}, ''::bytea order by {order})"
 
     def read(self, sql: str, values: SqlValues = ()) -> list[SqlRow]:
         """All rows of a query."""
@@ -152,7 +166,7 @@ class PostgresDatabase(Database):
     async def aside(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it in a thread."""
         loop = asyncio.get_running_loop()
-        # Shielded: a waiter that is cancelled must not keep a reply from being written down.
+        # Shielded, because a cancelled waiter must not prevent a reply from being stored.
         return await asyncio.shield(loop.run_in_executor(self._threads, lambda: work(*args, **kwargs)))
 
     def later(self, work: Callable[[], object]) -> None:
@@ -164,7 +178,7 @@ class PostgresDatabase(Database):
         """Nothing to do: a commit has already waited for the disk."""
 
     def close(self) -> None:
-        """Finish what was started, if the server is there, and end all sessions."""
+        """Finish started work if the server is available, and end all sessions."""
         if self._life is not None:
             self._life.close()
         self._closing.set()
@@ -183,13 +197,13 @@ class PostgresDatabase(Database):
                     raise DatabaseClosed(f"{self.place} is closed") from error
                 if time.monotonic() - self._warned >= WARN_EVERY:
                     self._warned = time.monotonic()
-                    log.warning("the database is away, trying again: %s", " ".join(str(error).split()))
+                    log.warning("the database is unavailable, retrying: %s", " ".join(str(error).split()))
                 self._closing.wait(pause * random.uniform(0.5, 1.0))
                 pause = min(LONGEST_PAUSE, 2 * pause)
 
     @contextmanager
     def _session(self) -> Generator[Connection]:
-        """A session nobody else uses; returned to the pool only if it is in order."""
+        """Yield a session for exclusive use. It returns to the pool only if it is intact."""
         try:
             con = self._idle.pop()
         except IndexError:

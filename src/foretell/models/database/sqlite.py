@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 from foretell.models.database.interface import (
     WRITE_VERSION,
@@ -30,7 +30,7 @@ from foretell.questions.errors import FULL_HINT, DiskFull, NoRoom, StorageError,
 
 log = logging.getLogger(__name__)
 
-# Getting what was written onto the disk without holding up the loop, once for everybody who waits.
+# Flushing to disk without blocking the event loop, once for all waiters.
 
 
 class DiskFlush:
@@ -41,7 +41,7 @@ class DiskFlush:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDONLY)
+        self._file = os.open(path, os.O_RDWR)  # Windows flushes only what may be written.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal-flush")
         self._running: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
         self._next: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
@@ -51,7 +51,7 @@ class DiskFlush:
         loop = asyncio.get_running_loop()
         if loop not in self._next:
             self._next[loop] = loop.create_task(self._after(loop))
-        # Shielded: one waiter that is cancelled must not take the others' flush with it.
+        # Shielded, because a cancelled waiter must not cancel the flush for the others.
         await asyncio.shield(self._next[loop])
 
     async def _after(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -67,7 +67,7 @@ class DiskFlush:
         os.close(self._file)
 
 
-# Opening an SQLite file that several processes may open, and make, at the same moment.
+# Opening an SQLite file that several processes may open or create at the same time.
 
 WAL_TIMEOUT = 30.0
 WAL_RETRY_PAUSE = 0.01
@@ -76,7 +76,7 @@ WAL_RETRY_PAUSE = 0.01
 def use_wal(db: sqlite3.Connection) -> None:
     """Switch to write-ahead logging: readers do not wait for a writer, and a commit is one write.
 
-    SQLite fails at once if another process is switching the same new file; this function waits.
+    SQLite fails immediately if another process is switching the same new file. This function waits.
     """
     until = time.monotonic() + WAL_TIMEOUT
     while True:
@@ -112,7 +112,7 @@ def open_read_only(path: str | Path) -> sqlite3.Connection:
 
 
 def _attempt(work: Callable[[], T]) -> tuple[T | None, Exception | None]:
-    """Run one statement of a group: if it fails, only it is undone, not its whole transaction."""
+    """Run one statement of a group. If it fails, only this statement is undone, not the whole transaction."""
     try:
         return work(), None
     except StorageError:  # It may have undone the whole transaction.
@@ -122,13 +122,13 @@ def _attempt(work: Callable[[], T]) -> tuple[T | None, Exception | None]:
 
 
 _Grouped = tuple["asyncio.Future[Any]", Callable[[], Any], bool]
-"""The future of the waiter, the work, and whether to do it even if nobody waits any more."""
+"""The future of the waiter, the work, and whether to run it even if the waiter was cancelled."""
 _Ended = tuple["asyncio.Future[Any]", Any, Exception | None]
 
 
 def _tell(ended: "list[_Ended]") -> None:
     for done, value, error in ended:
-        if done.done():  # Nobody waits any more.
+        if done.done():  # The waiter was cancelled.
             continue
         if error is None:
             done.set_result(value)
@@ -142,7 +142,7 @@ PARTS_WITH_OWN_FILE = ("store", "journal")
 RESERVED_BYTES = 8_000_000
 """Nothing is requested while the disk has less room than this, so that replies in flight can be stored."""
 AMPLE_BYTES, AMPLE_SECONDS = 50 * RESERVED_BYTES, 0.25
-"""With this much room, the disk is checked only after a while: it cannot fill up so quickly."""
+"""With this much room, the disk is checked again only after `AMPLE_SECONDS`."""
 FULL_PATIENCE = 300.0
 """Seconds to wait for a full disk, with paid replies held in memory."""
 FULL_PAUSE = 0.5
@@ -150,7 +150,7 @@ FULL_NOTICE = 60.0
 """Seconds between warnings about a full disk."""
 
 STREAM_ROWS = 1000
-"""Rows of a stream that are read at once."""
+"""Number of rows of a stream that are read together."""
 GROUP_SECONDS, GROUP_SECONDS_EACH = 0.03, 6e-5
 """Longest pause between two transactions, and the share of each call in flight: one transaction per call costs more."""
 
@@ -170,16 +170,16 @@ class SqliteDatabase(Database):
         self._flushes: set[asyncio.Task[None]] = set()
         self._last_group = 0.0
         self._groups: dict[asyncio.AbstractEventLoop, list[_Grouped]] = {}
-        # Beside a log that was left behind, SQLite opens what it cannot write to without a word: so it is asked here.
+        # Checked here because SQLite opens a read-only file next to a leftover log without an error.
         self.read_only = self.place != MEMORY and Path(path).is_file() and not _can_write(Path(path))
         if self.read_only:
             self._con = open_read_only(path)
         else:
-            # DBOS and others may run the loop in a thread of their own: the lock, not SQLite, keeps threads apart.
+            # DBOS and others may run the event loop in another thread, so a lock serializes access.
             self._con = sqlite3.connect(path, isolation_level=None, timeout=timeout, check_same_thread=False)
             try:
                 use_wal(self._con)
-                # A commit writes at once, which a killed process survives; `settled` waits for the disk, off the loop.
+                # A commit survives a killed process. `settled` waits for the disk without blocking the event loop.
                 self._con.execute("PRAGMA synchronous = NORMAL")
                 self._con.execute("PRAGMA wal_autocheckpoint = 4000")
             except sqlite3.DatabaseError:
@@ -227,6 +227,22 @@ class SqliteDatabase(Database):
         statements.write("create table if not exists version (part text primary key, number integer not null)")
         statements.write(WRITE_VERSION, (part, number))
 
+    def json_field(self, column: str, field: str, kind: Literal["text", "number", "flag"] = "text") -> str:
+        """Its values have the types that they have in JSON."""
+        return f"json_extract({column}, '$.{field}')"
+
+    def concatenated(self, expression: str, order: str) -> str:
+        """Rows are read in the order of the table's key, which `order` must be."""
+        return f"group_concat({expression})"
+
+    def concatenated_bytes(self, column: str, order: str) -> str:
+        """SQLite joins blobs byte by byte as if they were text."""
+        return f"cast(group_concat({column}, '') as blob)"
+
+    def change_mark(self) -> tuple[int, ...]:
+        """Count the writes by other processes and by this one."""
+        return (*self.read("PRAGMA data_version")[0], *self.read("select total_changes()")[0])
+
     def read(self, sql: str, values: SqlValues = ()) -> list[SqlRow]:
         """All rows of a query."""
         with self._lock:
@@ -244,7 +260,7 @@ class SqliteDatabase(Database):
                 raise self._problem(error) from None
 
     def _problem(self, error: sqlite3.DatabaseError) -> Exception:
-        """The error as one line a user can act on, or the error itself."""
+        """Return a StorageError with a hint for the user, or the error itself."""
         return storage_error(error, self.place) or error
 
     def write_many(self, sql: str, rows: Sequence[SqlValues]) -> None:
@@ -259,7 +275,7 @@ class SqliteDatabase(Database):
                 raise self._problem(error) from None
 
     def now(self) -> float:
-        """Seconds since the machine was started: a clock that nobody can set, which is enough on one machine."""
+        """Seconds since the machine was started. This clock cannot be set."""
         return steady_seconds()
 
     def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
@@ -268,7 +284,7 @@ class SqliteDatabase(Database):
             with self._lock:
                 if self._con.in_transaction:
                     return self._part(work)
-                with self._con:  # Commits, or undoes all of it.
+                with self._con:  # Commits or rolls back.
                     self._con.execute("BEGIN IMMEDIATE")
                     return work(self)
         except sqlite3.DatabaseError as error:
@@ -280,12 +296,12 @@ class SqliteDatabase(Database):
             return work(self) if self._con.in_transaction else self.together(work, alone=alone)
 
     def _part(self, work: Callable[[Statements], T]) -> T:
-        """Run `work` in a savepoint of the current transaction: all of it or nothing."""
+        """Run `work` in a savepoint of the current transaction."""
         self._con.execute("SAVEPOINT part")
         try:
             return work(self)
         except BaseException:
-            if self._con.in_transaction:  # A full disk undoes the whole of it.
+            if self._con.in_transaction:  # A full disk rolls back the whole transaction.
                 self._con.execute("ROLLBACK TO part")
             raise
         finally:
@@ -317,27 +333,27 @@ class SqliteDatabase(Database):
                 waited = True
                 await asyncio.sleep(FULL_PAUSE)
             else:
-                # Reading succeeds on a full disk too, so only work that had to wait shows that there is room again.
+                # Reads succeed on a full disk too, so only work that had to wait shows that there is room again.
                 if waited:
                     self._full_since = None
                 return result
 
     def check_room(self) -> None:
-        """Ask the disk for its free space."""
+        """Check the free space of the disk."""
         now = time.monotonic()
         if self.place == MEMORY or now < self._ample_until:
             return
-        left = shutil.disk_usage(Path(self.place).parent).free
-        if left < RESERVED_BYTES:
-            raise NoRoom(f"the disk is full but for {left // 1000:,} kB", path=self.place, hint=FULL_HINT)
-        self._ample_until = now + AMPLE_SECONDS if left >= AMPLE_BYTES else 0.0
+        free = shutil.disk_usage(Path(self.place).parent).free
+        if free < RESERVED_BYTES:
+            raise NoRoom(f"the disk is full: only {free // 1000:,} kB are left", path=self.place, hint=FULL_HINT)
+        self._ample_until = now + AMPLE_SECONDS if free >= AMPLE_BYTES else 0.0
 
     async def room(self) -> None:
-        """Check for room now and then while waiting for a full disk."""
+        """Wait until a full disk has room."""
         await self.aside(self.check_room)
 
     def _wait_or_raise(self, problem: DiskFull) -> None:
-        """Raise the problem if the disk has been full for too long; until then, log it now and then."""
+        """Raise the problem if the disk has been full for too long. Until then, log it at intervals."""
         now = time.monotonic()
         if self._full_since is None:
             self._full_since, self._full_told = now, now - FULL_NOTICE
@@ -348,10 +364,10 @@ class SqliteDatabase(Database):
             log.warning("%s; waiting up to %.0f s, nothing is lost", problem, FULL_PATIENCE - (now - self._full_since))
 
     def grouped(self, work: Callable[[], T], *, others: int = 0) -> Awaitable[T]:
-        """Run it at the end of this turn of the event loop: one transaction for many costs little more than for one."""
+        """Run it at the end of this iteration of the event loop, in one transaction with others."""
         return self._group(work, False, others)
 
-    def kept(self, work: Callable[[], T], *, others: int = 0) -> "asyncio.Future[T]":
+    def grouped_durably(self, work: Callable[[], T], *, others: int = 0) -> "asyncio.Future[T]":
         """Run it in the same transaction, followed by one flush to disk for all."""
         return self._group(work, True, others)
 
@@ -367,7 +383,7 @@ class SqliteDatabase(Database):
 
     def _carry_out(self, loop: asyncio.AbstractEventLoop) -> None:
         self._last_group = time.monotonic()
-        group = [one for one in self._groups.pop(loop) if one[2] or not one[0].cancelled()]
+        group = [entry for entry in self._groups.pop(loop) if entry[2] or not entry[0].cancelled()]
         try:
             ends = self.together(lambda _: [_attempt(work) for _, work, _ in group]) if group else []
             self._full_since = None
@@ -377,7 +393,7 @@ class SqliteDatabase(Database):
             except DiskFull:
                 ends = [(None, error)] * len(group)
             else:
-                # Held here until there is room; what comes meanwhile joins it.
+                # Keep the group until there is room. New work is added to it.
                 if not self._groups.setdefault(loop, []):
                     loop.call_later(FULL_PAUSE, self._carry_out, loop)
                 self._groups[loop][:0] = group
@@ -385,23 +401,23 @@ class SqliteDatabase(Database):
         except Exception as error:
             ends = [(None, error)] * len(group)
         ended = [(done, *end) for (done, _, keep), end in zip(group, ends, strict=True) if not keep]
-        kept = [(done, *end) for (done, _, keep), end in zip(group, ends, strict=True) if keep]
+        paid = [(done, *end) for (done, _, keep), end in zip(group, ends, strict=True) if keep]
         _tell(ended)
-        if kept and self._on_disk:
-            self._flushes.add(flush := loop.create_task(self._tell_when_settled(kept)))
+        if paid and self._on_disk:
+            self._flushes.add(flush := loop.create_task(self._tell_when_settled(paid)))
             flush.add_done_callback(self._flushes.discard)
         else:
-            _tell(kept)
+            _tell(paid)
 
-    async def _tell_when_settled(self, kept: "list[_Ended]") -> None:
+    async def _tell_when_settled(self, paid: "list[_Ended]") -> None:
         try:
             await self._flush.settled()
         except Exception as error:
-            kept = [(done, None, error) for done, *_ in kept]
-        _tell(kept)
+            paid = [(done, None, error) for done, *_ in paid]
+        _tell(paid)
 
     def later(self, work: Callable[[], object]) -> None:
-        """Do it at once. If it cannot be written, earlier entries already tell what it stands for."""
+        """Run it immediately. A failure is ignored, because earlier entries hold the same information."""
         with suppress(StorageError):
             work()
 
@@ -412,14 +428,14 @@ class SqliteDatabase(Database):
 
     def close(self) -> None:
         """Close the file after writing paid replies whose event loop ended before they were written."""
-        left = [work for group in self._groups.values() for _, work, keep in group if keep]
-        if left:
-            self.together(lambda _: [_attempt(work) for work in left])
+        unfinished = [work for group in self._groups.values() for _, work, keep in group if keep]
+        if unfinished:
+            self.together(lambda _: [_attempt(work) for work in unfinished])
         if "_flush" in self.__dict__:
             self._flush.close()
         if self._life is not None:
             self._life.close()
-        with self._lock:  # A statement that another thread has under way would read freed memory.
+        with self._lock:  # A running statement in another thread would read freed memory.
             self._con.close()
         if self._copied is not None:
             self._copied.cleanup()

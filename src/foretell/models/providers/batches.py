@@ -17,7 +17,7 @@ from foretell.models.canonical import content_key, quick_json, request_key
 from foretell.models.journal import Journal, JournalEntry, JournalRequest
 from foretell.models.ledger import batch_key
 from foretell.models.model import BatchDeferred, ModelBusy, ModelError, ReplyLost, ReplyTooLong, Request
-from foretell.models.providers.wire import ERROR_STATUS, HttpFailure, Json, count, odd_json
+from foretell.models.providers.api_format import ERROR_STATUS, HttpFailure, Json, count, odd_json
 from foretell.models.waiting import WaitingReply
 from foretell.outgoing.retry import RetryRule
 
@@ -29,7 +29,7 @@ MOST_REQUESTS = 1_000
 MOST_BYTES = 15 * 2**20
 """Maximum size of one batch. Google accepts 20 MB per request, the others more."""
 FIRST_WAIT, LONGEST_WAIT = 30.0, 600.0
-"""Seconds before a batch is submitted again for which the provider had no room. They double with every refusal."""
+"""Seconds before a refused batch is submitted again. They double with every refusal."""
 REFUSALS_BEFORE_HALVING = 3
 """A batch that is refused this often although no other is running is too large, and is submitted in halves."""
 JSON_TYPE = "application/json"
@@ -48,7 +48,7 @@ class BatchItem:
     status: int = 200
     body: bytes = b""
     expired: bool = False
-    """Whether the provider did not get to it in time. It is not billed then."""
+    """Whether the provider did not process it in time. It is not billed then."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,20 +91,20 @@ def _loaded(body: bytes) -> Json:
     except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):
-        raise ReplyLost("the provider's answer about a batch is no JSON object")
+        raise ReplyLost("the provider's response about a batch is not a JSON object")
     return cast("Json", parsed)
 
 
 def _lines(body: bytes) -> list[Json]:
     """The objects of a JSON Lines file. A line that is not an object counts as a missing reply."""
-    found: list[Json] = []
+    lines: list[Json] = []
     for line in body.split(b"\n"):
         if line.strip():
             try:
-                found.append(_loaded(line))
+                lines.append(_loaded(line))
             except ReplyLost:
                 continue
-    return found
+    return lines
 
 
 def _object(value: Any) -> Json:
@@ -142,8 +142,8 @@ class OpenAIBatches:
                 content_type=f"multipart/form-data; boundary={boundary}",
             )
         )
-        made = {"input_file_id": file["id"], "endpoint": "/v1/responses", "completion_window": "24h"}
-        return str(_loaded(await send("/batches", quick_json(made)))["id"])
+        batch = {"input_file_id": file["id"], "endpoint": "/v1/responses", "completion_window": "24h"}
+        return str(_loaded(await send("/batches", quick_json(batch)))["id"])
 
     async def results(self, send: SendBatch, id: str) -> BatchResults | None:
         """Read the output and error files."""
@@ -154,17 +154,17 @@ class OpenAIBatches:
             error = _object(errors[0] if errors else None)
             code = str(error.get("code") or "")
             text = str(error.get("message") or "the batch was refused")
-            # So many tokens may wait at the provider: there is room when another batch has ended.
+            # The provider limits the enqueued tokens. There is room again when another batch has ended.
             busy = code in ("token_limit_exceeded", "rate_limit_exceeded") or "enqueued token limit" in text.lower()
             return BatchResults(items={}, rest=_failed(text, status=429 if busy else 400, code=code))
         if status not in ("completed", "expired", "cancelled"):
             return None
-        found: dict[str, BatchItem] = {}
+        batch_items: dict[str, BatchItem] = {}
         for name in ("output_file_id", "error_file_id"):
             if batch.get(name):
                 for line in _lines(await send(f"/files/{quote(str(batch[name]), safe='')}/content")):
-                    found[str(line.get("custom_id"))] = self._item(line)
-        return BatchResults(items=found, rest={"cancelled": CANCELLED, "expired": EXPIRED}.get(str(status)))
+                    batch_items[str(line.get("custom_id"))] = self._item(line)
+        return BatchResults(items=batch_items, rest={"cancelled": CANCELLED, "expired": EXPIRED}.get(str(status)))
 
     def _item(self, line: Json) -> BatchItem:
         answer, error = _object(line.get("response")), _object(line.get("error"))
@@ -217,8 +217,8 @@ class GeminiBatches:
         """Submit all requests in one call to the model."""
         requests = [{"request": body, "metadata": {"key": key}} for key, body in bodies.items()]
         batch = {"displayName": "foretell", "inputConfig": {"requests": {"requests": requests}}}
-        made = await send(f"/v1beta/models/{name}:batchGenerateContent", quick_json({"batch": batch}))
-        return str(_loaded(made)["name"])
+        response = await send(f"/v1beta/models/{name}:batchGenerateContent", quick_json({"batch": batch}))
+        return str(_loaded(response)["name"])
 
     async def results(self, send: SendBatch, id: str) -> BatchResults | None:
         """Read the results from the operation once it is done."""
@@ -232,14 +232,14 @@ class GeminiBatches:
         answers: Any = _object(operation.get("response")).get("inlinedResponses")
         inline: Any = answers.get("inlinedResponses") if isinstance(answers, dict) else answers
         lines: list[Any] = cast("list[Any]", inline) if isinstance(inline, list) else []
-        found = {str(_object(_object(line).get("metadata")).get("key")): self._item(_object(line)) for line in lines}
-        return BatchResults(items=found, rest=rest)
+        items = {str(_object(_object(line).get("metadata")).get("key")): self._item(_object(line)) for line in lines}
+        return BatchResults(items=items, rest=rest)
 
     def _item(self, line: Json) -> BatchItem:
         if line.get("response") is not None:
             return BatchItem(body=quick_json(line["response"]))
         error = _object(line.get("error"))
-        # Codes of gRPC: 4 deadline, 8 exhausted, 13 internal, 14 unavailable; the rest is a fault of the request.
+        # gRPC codes: 4 deadline, 8 exhausted, 13 internal, 14 unavailable. All others are errors in the request.
         status = {4: 504, 8: 429, 13: 500, 14: 503}.get(count(error, "code") or 3, 400)
         return BatchItem(status=status, body=quick_json({"error": {**error, "code": status}}))
 
@@ -258,14 +258,14 @@ class SubmittedBatches:
         return await self._journal.database.aside(self._find, key)
 
     def _find(self, key: str) -> str:
-        found = self._journal.find(self._entry(key).key)
-        if found is None:
+        batch_id = self._journal.find(self._entry(key).key)
+        if batch_id is None:
             return ""
-        # Nothing is sent again: what was written down as another send is the same one.
+        # Nothing is sent again, so the send that was just recorded is withdrawn.
         self._journal.database.write(
             "UPDATE sent SET sends = sends - 1 WHERE key = ? AND sends > 1", (bytes.fromhex(key),)
         )
-        return found.decode()
+        return batch_id.decode()
 
     async def add(self, keys: Sequence[str], id: str) -> None:
         """Record the requests of a submitted batch."""
@@ -275,7 +275,7 @@ class SubmittedBatches:
             for key in keys:
                 self._journal.keep(self._entry(key), JournalEntry(body=id.encode()))
 
-        await database.kept(write)
+        await database.grouped_durably(write)
 
     async def posting(self, keys: Sequence[str]) -> None:
         """Record that a batch with these requests is being submitted: from now on they may be billed."""
@@ -301,12 +301,12 @@ class _Gathering:
     size: int
     submitted: "asyncio.Future[str]"
     callers: Counter[str] = field(default_factory=Counter[str])
-    """How many wait for each request."""
+    """Number of callers that wait for each request."""
     closed: bool = False
     """Whether it is being submitted, so that nothing can be taken out of it."""
 
     def leave(self, key: str) -> None:
-        """A caller waits no longer. What nobody waits for is not submitted, since it would be paid for nothing."""
+        """Remove a caller. A request without callers is not submitted."""
         self.callers[key] -= 1
         if not self.closed and not self.callers[key]:
             self.bodies.pop(key, None)
@@ -314,7 +314,7 @@ class _Gathering:
 
 @dataclass(kw_only=True)
 class _Room:
-    """How much room a provider has for batches of a model, as far as its refusals tell."""
+    """How much room a provider has for batches of a model, judged by its refusals."""
 
     refusals: int = 0
     """Refusals since a batch was answered."""
@@ -323,7 +323,7 @@ class _Room:
     most: int | None = None
     """Maximum number of requests in one batch; None for the usual number."""
     deferred: set[str] = field(default_factory=set[str])
-    """Batches that are counted already: each of their requests reports the refusal."""
+    """Batches already counted, because each of their requests reports the refusal."""
 
 
 class BatchQueue:
@@ -349,8 +349,8 @@ class BatchQueue:
     async def ask(self, request: Request, name: str, body: Json, send: SendBatch) -> BatchItem:
         """How the request ended, in the form of a normal response.
 
-        Raises `BatchDeferred` if the provider had no room for it or did not get to it in time. Who asks again joins
-        the next batch, which is submitted after a pause.
+        Raises `BatchDeferred` if the provider had no room for it or did not process it in time. A caller that asks
+        again joins the next batch, which is submitted after a pause.
         """
         key = request_key(request)
         with WaitingReply():
@@ -361,13 +361,13 @@ class BatchQueue:
         if self._submitted and (item is None or item.expired or item.status != 200):
             await self._submitted.forget(key)
         if item is None:
-            raise ReplyLost(f"{request.model}: the batch {id} holds no reply to it")
+            raise ReplyLost(f"{request.model}: the batch {id} holds no reply to this request")
         if item.expired:
             self._defer(name, id)
-            raise BatchDeferred(f"{request.model}: the batch {id} expired before it was answered; it is not billed")
+            raise BatchDeferred(f"{request.model}: the batch {id} expired before this request was answered; no charge")
         if item.status in NO_ROOM:
             failure = HttpFailure(status=item.status, headers={}, body=odd_json(item.body)).error(request, "")
-            if isinstance(failure, ModelBusy):  # Else there is no credit, for example, and waiting does not help.
+            if isinstance(failure, ModelBusy):  # Otherwise waiting does not help, for example without credit.
                 self._defer(name, id, size=self._sizes.get(id, 0))
                 raise BatchDeferred(str(failure))
         if item.status == 200:
@@ -377,13 +377,13 @@ class BatchQueue:
         return item
 
     def _defer(self, name: str, id: str, *, size: int = 0, wait: float | None = None) -> None:
-        """Submit nothing for a while because a batch was refused, and less at once if it must have been too large."""
+        """Pause submissions after a refusal. Submit smaller batches if the refused one must have been too large."""
         room = self._rooms[name]
         if id in room.deferred:
             return
         room.deferred.update([id] if id else [])
         now = asyncio.get_running_loop().time()
-        if now >= room.opens:  # Batches that were refused together have one pause.
+        if now >= room.opens:  # Batches that were refused together share one pause.
             room.refusals += 1
             pause = FIRST_WAIT * 2 ** min(room.refusals - 1, 20)
             room.opens = now + min(LONGEST_WAIT, max(pause, wait or 0.0))
@@ -396,7 +396,7 @@ class BatchQueue:
         most = self._rooms[name].most or MOST_REQUESTS
         open_ = self._gathering.get(name)
         if open_ is not None and (len(open_.bodies) >= most or open_.size + size > MOST_BYTES):
-            self._gathering.pop(name)  # It is full, and on its way; the next one is begun.
+            self._gathering.pop(name)  # The batch is full and is being submitted; start the next one.
             open_ = None
         if open_ is None:
             future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -436,11 +436,11 @@ class BatchQueue:
             batch.submitted.set_result(id)
         except BaseException as error:
             if isinstance(error, KeyError):
-                error = ReplyLost(f"{name}: the provider's answer names no batch")
+                error = ReplyLost(f"{name}: the provider's response contains no batch id")
             if not batch.submitted.done():
                 if isinstance(error, Exception):
                     batch.submitted.set_exception(error)
-                    batch.submitted.exception()  # Nobody may be waiting any more.
+                    batch.submitted.exception()  # Mark it as retrieved: there may be no caller left.
                 else:
                     batch.submitted.cancel()
             if not isinstance(error, Exception):
@@ -451,28 +451,28 @@ class BatchQueue:
             await asyncio.sleep(pause)
 
     async def _submit(self, name: str, batch: _Gathering) -> str:
-        """Submit a batch, and record before it may be billed that it is being submitted."""
-        submitted, keys, told = self._submitted, list(batch.bodies), False
+        """Submit a batch, after recording in the journal that it may be billed."""
+        submitted, keys, recorded = self._submitted, list(batch.bodies), False
 
         async def send(path: str, data: bytes | None = None, *, content_type: str = JSON_TYPE) -> bytes:
-            nonlocal told
-            # A file that is uploaded costs nothing yet.
-            if submitted is not None and data is not None and content_type == JSON_TYPE and not told:
-                told = True
+            nonlocal recorded
+            # Uploading a file is free.
+            if submitted is not None and data is not None and content_type == JSON_TYPE and not recorded:
+                recorded = True
                 await submitted.posting(keys)
             return await batch.send(path, data, content_type=content_type)
 
         try:
             return await self._form.submit(send, name, batch.bodies)
         except ModelError as error:
-            if submitted is not None and told and not isinstance(error, ReplyLost):
+            if submitted is not None and recorded and not isinstance(error, ReplyLost):
                 await submitted.not_posted(keys)
             if isinstance(error, BatchDeferred):
                 self._defer(name, "", size=len(batch.bodies), wait=error.wait)
             raise
 
     async def _ended(self, id: str, send: SendBatch) -> BatchResults:
-        """The results, fetched once for all who wait and dropped when nobody waits any more."""
+        """The results, fetched once for all callers and dropped when no caller is left."""
         if id not in self._results:
             self._results[id] = asyncio.ensure_future(self._poll(id, send))
         self._waiting[id] += 1
@@ -488,10 +488,10 @@ class BatchQueue:
         polls = RetryRule(first_pause=FIRST_POLL, longest_pause=LONGEST_POLL)
         for attempt in itertools.count(1):
             try:
-                found = await self._form.results(send, id)
+                poll = await self._form.results(send, id)
             except ModelBusy:
-                found = None  # The batch goes on whether or not we can look at it.
-            if found is not None:
-                return found
+                poll = None  # The batch continues even if its state cannot be read.
+            if poll is not None:
+                return poll
             await asyncio.sleep(polls.doubled(attempt))
-        raise AssertionError("a batch ends some time")
+        raise AssertionError("unreachable")

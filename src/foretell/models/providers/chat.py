@@ -18,7 +18,7 @@ from foretell.models.model import (
     ToolResult,
     UserMessage,
 )
-from foretell.models.providers.wire import (
+from foretell.models.providers.api_format import (
     Json,
     UsageReader,
     arguments_text,
@@ -47,11 +47,11 @@ REASONING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning")
 """Fields in which servers return reasoning. It must go back in the same field, or the next turn may be refused."""
 KEPT_FIELDS = (*REASONING_FIELDS, "extra_content", "thought_signature")
 DOLLARS_PER_TICK = 1e-10
-"""xAI counts money in ticks."""
+"""xAI states amounts in ticks."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChatWire:
+class ChatApi:
     """One dialect of the format. The defaults are what most servers understand."""
 
     effort: Literal["reasoning_effort", "reasoning", "thinking"] = "reasoning_effort"
@@ -61,7 +61,7 @@ class ChatWire:
     cache_marks: tuple[str, ...] = ()
     """Prefixes of model names that cache a prompt only up to an explicit mark."""
     require_parameters: bool = False
-    """Whether the router must be told to respect tools and schemas instead of silently dropping them."""
+    """Whether to ask the router to respect tools and schemas instead of silently dropping them."""
     seed: str = "seed"
     """Name of the seed parameter."""
     stream: bool = False
@@ -78,7 +78,7 @@ class ChatWire:
     def body(self, request: Request, name: str, facts: ModelFacts) -> Json:
         """JSON body of a request."""
         marked = name.startswith(self.cache_marks) if self.cache_marks else False
-        # Never the last message: with a mark there, some servers behind OpenRouter bill the prompt twice.
+        # Never mark the last message: some servers behind OpenRouter would bill the prompt twice.
         last = len(request.messages) - 1
         messages = [_message(message, marked and place < last) for place, message in enumerate(request.messages)]
         body: Json = {"model": name, "messages": messages}
@@ -130,18 +130,18 @@ class ChatWire:
     def reply(self, body: Json, request: Request) -> Reply:
         """Read a reply from the response body."""
         if not body.get("choices") and isinstance(body.get("usage"), dict):
-            # Nothing was said, and it was counted: so it was paid for.
+            # An empty reply with token counts was billed.
             body = {**body, "choices": [{"message": {}, "finish_reason": "error"}]}
         choice = body["choices"][0]
         message: Json = choice["message"]
         raw_calls: list[Json] = [call for call in message.get("tool_calls") or () if call.get("function")]
-        if message.get("function_call") and not raw_calls:  # The older form, of one call.
+        if message.get("function_call") and not raw_calls:  # The older format, with one call.
             raw_calls = [{"function": message["function_call"]}]
         ids = call_ids([call.get("id") for call in raw_calls], request)
         functions: list[Json] = [call["function"] for call in raw_calls]
         calls = tuple(
-            ToolCall(id=id, name=str(made.get("name") or ""), arguments=arguments_text(made.get("arguments")))
-            for id, made in zip(ids, functions, strict=True)
+            ToolCall(id=id, name=str(function.get("name") or ""), arguments=arguments_text(function.get("arguments")))
+            for id, function in zip(ids, functions, strict=True)
         )
         text, inline = _content(message.get("content"))
         refusal = message.get("refusal") or ""
@@ -160,21 +160,21 @@ class ChatWire:
             detail="" if finish == plain else reason,
         )
         number = UsageReader(usage)
-        read, written = number("prompt_tokens"), number("completion_tokens")
+        input_tokens, output_tokens = number("prompt_tokens"), number("completion_tokens")
         reasoning = number("completion_tokens_details", "reasoning_tokens")
         # xAI and Google leave the thoughts out of the output and put them into the total.
-        if read and (total := number("total_tokens")) is not None:
-            said = written or 0
-            written = max(said, total - read)
-            reasoning = reasoning or written - said
+        if input_tokens and (total := number("total_tokens")) is not None:
+            visible = output_tokens or 0
+            output_tokens = max(visible, total - input_tokens)
+            reasoning = reasoning or output_tokens - visible
         cached = number("prompt_tokens_details", "cached_tokens")
         if cached is None:
             cached = number("prompt_cache_hit_tokens") or number("cached_tokens")
         return counted(
             request,
             reply,
-            read=read,
-            written=written,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
             cached=cached,
             stored=number("prompt_tokens_details", "cache_write_tokens"),
             reasoning=reasoning,
@@ -192,7 +192,7 @@ class ChatWire:
             body |= {k: v for k, v in event.items() if k not in ("choices", "object") and v is not None}
             for choice in event.get("choices") or ():
                 finish = choice.get("finish_reason") or finish
-                if choice.get("usage"):  # As Moonshot writes it.
+                if choice.get("usage"):  # Moonshot puts it here.
                     body["usage"] = choice["usage"]
                 _add_delta(message, calls, choice.get("delta") or {})
         if calls:
@@ -200,19 +200,19 @@ class ChatWire:
         if not (message.keys() - {"role"}) and finish is None and "error" not in body:
             raise ValueError("the stream holds no reply")
         if finish is None:
-            finish = "length"  # The connection ended first: what is there was cut off, and was counted up to there.
+            finish = "length"  # The connection ended early, so the reply is incomplete.
             _drop_output(body)
         elif "error" in body:
-            del body["error"]  # It came after the ending, and undoes nothing that was said and paid for.
+            del body["error"]  # It came after the end of a complete reply.
         return {**body, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
 
 def _drop_output(body: Json) -> None:
-    """Remove the count of an output that went on after it."""
+    """Remove the output count of a stream that ended early."""
     usage: Any = body.get("usage")
     if isinstance(usage, dict):
-        kept = cast("Json", usage).items()
-        body["usage"] = {name: value for name, value in kept if name not in ("completion_tokens", "total_tokens")}
+        items = cast("Json", usage).items()
+        body["usage"] = {name: value for name, value in items if name not in ("completion_tokens", "total_tokens")}
 
 
 def _add_delta(message: Json, calls: list[Json], delta: Json) -> None:
@@ -228,7 +228,9 @@ def _add_call(calls: list[Json], part: Json) -> None:
     """Append a fragment to the call it belongs to. Some servers omit the index or give all calls the same one."""
     function: Json = part.get("function") or {}
     id, name, index = part.get("id"), function.get("name") or "", part.get("index")
-    call = next((one for one in reversed(calls) if index is None or one["index"] == index), None)
+    call = next(
+        (call_so_far for call_so_far in reversed(calls) if index is None or call_so_far["index"] == index), None
+    )
     if call is not None:
         another = bool(id) and id != call["id"]
         begins = another and bool(name and call["function"]["name"])
@@ -238,8 +240,10 @@ def _add_call(calls: list[Json], part: Json) -> None:
         calls.append(call)
     call["id"] = call["id"] or id
     call["function"]["name"] += name if name != call["function"]["name"] else ""  # Some repeat it in every piece.
-    given = function.get("arguments")
-    call["function"]["arguments"] += given if isinstance(given, str) else json.dumps(given) if given is not None else ""
+    arguments = function.get("arguments")
+    call["function"]["arguments"] += (
+        arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments is not None else ""
+    )
     if part.get("extra_content"):
         call["extra_content"] = part["extra_content"]
 
@@ -301,7 +305,7 @@ def _assistant(message: AssistantMessage) -> Json:
         | ({"extra_content": extras[call.id]} if call.id in extras else {})
         for call in message.calls
     ]
-    # Some servers refuse an empty text beside calls, others a missing one: null is what OpenAI itself writes.
+    # Some servers refuse an empty text next to calls, others a missing one. OpenAI itself writes null.
     content: Any = message.text or (None if calls else "")
     turn: Json = {"role": "assistant", "content": content, **fields}
     return turn | ({"tool_calls": calls} if calls else {})
@@ -311,18 +315,18 @@ def _content(content: Any) -> tuple[str, str]:
     """The text and the reasoning of a message; some servers send a list of parts of both."""
     if not isinstance(content, list):
         return _text(content), ""
-    said: list[str] = []
+    texts: list[str] = []
     thought: list[str] = []
     for part in cast("list[Any]", content):
         if isinstance(part, str):
-            said.append(part)
+            texts.append(part)
         elif isinstance(part, dict):
             inner = cast("Json", part).get("thinking")
             if inner is not None:
                 thought.append(_content(inner)[0])
             else:
-                said.append(_text(cast("Json", part).get("text")) or _text(cast("Json", part).get("refusal")))
-    return "".join(said), "".join(thought)
+                texts.append(_text(cast("Json", part).get("text")) or _text(cast("Json", part).get("refusal")))
+    return "".join(texts), "".join(thought)
 
 
 def _thinking(message: Json) -> str:
@@ -345,7 +349,7 @@ def _is_summary(message: Json) -> bool:
 def _sealed(message: Json, calls: list[Json], ids: list[str]) -> str:
     fields = {name: message[name] for name in KEPT_FIELDS if message.get(name)}
     if "reasoning_details" in fields:
-        # The text of `reasoning` stands in the details too: sent twice it is paid for twice.
+        # The details contain the text of `reasoning` too. Sending it twice would be billed twice.
         fields.pop("reasoning", None)
     if "reasoning_content" not in fields and calls and isinstance(message.get("reasoning_content"), str):
         fields["reasoning_content"] = ""
@@ -358,7 +362,7 @@ def _sealed(message: Json, calls: list[Json], ids: list[str]) -> str:
 def stated_dollars(usage: Any) -> float | None:
     """The amount that the provider says it charged: OpenRouter and Perplexity in dollars, xAI in ticks.
 
-    Zero is not an amount: whether a model is free is for the price list to say.
+    Zero is ignored, because the price list decides whether a model is free.
 
     >>> stated_dollars({"cost": 0.02}), stated_dollars({"cost": {"request_cost": 0.005, "total_cost": 0.0061}})
     (0.02, 0.0061)
@@ -370,12 +374,12 @@ def stated_dollars(usage: Any) -> float | None:
     usage = cast("Json", usage)
     stated: Any = usage.get("cost")
     if isinstance(stated, dict):
-        whole = cast("Json", stated)
-        return _amount(whole.get("total_cost")) if whole.get("currency") in (None, "USD") else None
+        charges = cast("Json", stated)
+        return _amount(charges.get("total_cost")) if charges.get("currency") in (None, "USD") else None
     if stated is not None:
         details: Any = usage.get("cost_details")
         behind: Any = cast("Json", details).get("upstream_inference_cost") if isinstance(details, dict) else None
-        # With a key of one's own for the provider behind, that provider sends the bill.
+        # With the user's own key for the upstream provider, that provider bills the call.
         parts = (_amount(stated), _amount(behind) if usage.get("is_byok") else None)
         return sum(part for part in parts if part is not None) or None
     ticks = count(usage, "cost_in_usd_ticks")

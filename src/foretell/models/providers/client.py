@@ -1,4 +1,4 @@
-"""One client for all wires: sends requests, reads replies, and drops settings that a model refuses."""
+"""One client for all API formats: sends requests, reads replies, and drops settings that a model refuses."""
 
 import asyncio
 import json
@@ -24,6 +24,17 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.names import ModelName
+from foretell.models.providers.api_format import (
+    ApiFormat,
+    HttpFailure,
+    Json,
+    counted,
+    odd_json,
+    redact_key,
+    server_events,
+    tidied,
+    whole_characters,
+)
 from foretell.models.providers.batches import (
     JSON_TYPE,
     LONGEST_RESULTS,
@@ -31,17 +42,6 @@ from foretell.models.providers.batches import (
     BatchFormat,
     BatchQueue,
     SubmittedBatches,
-)
-from foretell.models.providers.wire import (
-    HttpFailure,
-    Json,
-    Wire,
-    counted,
-    odd_json,
-    redact_key,
-    server_events,
-    tidied,
-    whole_characters,
 )
 from foretell.models.waiting import WaitingReply, check_sending, sending_for_all
 from foretell.outgoing.client import (
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 LONGEST_BODY = 16 * 2**20
 """Maximum bytes of one reply. More is a fault of the server; it is neither parsed nor stored."""
 MOST_URLS = 100
-"""Number of cached URLs: the address of a batch is used for a while and then never again."""
+"""Number of cached URLs. Limited, because the URL of a batch is only used for a while."""
 STEPS_DOWN = 5
 """How many settings one request may lose before its refusal is final."""
 LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
@@ -68,12 +68,12 @@ LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError)
 """Exceptions that mean a reply does not have the expected shape."""
 HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
-"""How JSON writes one half of a surrogate pair."""
+"""A lone surrogate as written in JSON."""
 LEFT_OUT: Mapping[str, str] = {"stream": "stream_options", "routing": "provider", "include": "include"}
-"""Fields that a wire adds on its own and that are dropped if the server refuses them."""
+"""Fields that a format adds on its own and that are dropped if the server refuses them."""
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
 DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"
-"""Added to the prompt of models that cannot be held to a schema."""
+"""Added to the prompt of models that do not support schemas."""
 
 
 class HttpAnswer(NamedTuple):
@@ -95,7 +95,7 @@ class HttpModel:
 
     def __init__(
         self,
-        wire: Wire,
+        api_format: ApiFormat,
         address: str,
         key: str = "",
         *,
@@ -104,14 +104,14 @@ class HttpModel:
         journal: Journal | None = None,
     ) -> None:
         """With `batches`, requests in the batch tier are submitted together and recorded in the journal."""
-        self._wire = wire
+        self._format = api_format
         self._batches = batches
         self._submitted = SubmittedBatches(journal) if journal else None
         self._queues: dict[asyncio.AbstractEventLoop, BatchQueue] = {}
         self._address = address.rstrip("/")
         self._key = key
         self._connections = Connections(
-            headers={**wire.headers(key), **(headers or {}), "Content-Type": JSON_TYPE},
+            headers={**api_format.headers(key), **(headers or {}), "Content-Type": JSON_TYPE},
             idle_seconds=_idle_seconds(address),
             check=check_sending,
         )
@@ -120,7 +120,7 @@ class HttpModel:
         self._dropped: dict[str, frozenset[str]] = {}
 
     def __repr__(self) -> str:
-        return f"HttpModel({type(self._wire).__name__}, {self._address})"
+        return f"HttpModel({type(self._format).__name__}, {self._address})"
 
     async def complete(self, request: Request) -> Reply:
         """Send one request and return its reply. A refused setting is dropped, now and for later requests."""
@@ -160,16 +160,16 @@ class HttpModel:
         if sent.settings.tier == "batch":
             sent = _without(sent, frozenset({"tier"}))
             if self._batches is not None:
-                return await self._ask_in_batch(self._batches, request, name, self._wire.body(sent, name, facts))
-        body = self._wire.body(sent, name, facts)
+                return await self._ask_in_batch(self._batches, request, name, self._format.body(sent, name, facts))
+        body = self._format.body(sent, name, facts)
         for setting, name_there in LEFT_OUT.items():
             if setting in dropped:
                 body.pop(name_there, None)
         if "max_tokens" in dropped and "max_tokens" in body:
             body["max_completion_tokens"] = body.pop("max_tokens")
-        path = self._wire.path(name, stream=bool(body.get("stream")))
+        path = self._format.path(name, stream=bool(body.get("stream")))
         reply = self._read(await self._send(request, path, quick_json(body)), request)
-        # A tier that had to be left out is not paid for at its price.
+        # A tier that was left out is not billed.
         return replace(reply, tier="standard") if sent.settings.tier != request.settings.tier else reply
 
     async def _ask_in_batch(self, form: BatchFormat, request: Request, name: str, body: Json) -> Reply:
@@ -184,9 +184,9 @@ class HttpModel:
             raise failure
 
         queue = self._queues.setdefault(asyncio.get_running_loop(), BatchQueue(form, self._submitted))
-        written = {field: value for field, value in body.items() if field not in ("stream", "stream_options")}
+        batch_body = {field: value for field, value in body.items() if field not in ("stream", "stream_options")}
         try:
-            item = await queue.ask(request, name, written, send)
+            item = await queue.ask(request, name, batch_body, send)
         except BatchDeferred as error:
             raise BatchDeferred(redact_key(str(error), self._key), wait=error.wait) from None
         reply = self._read(HttpAnswer(status=item.status, headers={}, body=item.body), request)
@@ -209,16 +209,16 @@ class HttpModel:
             with WaitingReply() as waiting:
                 async with self._connections.send(sent) as answer:
 
-                    def heard(part: bytes) -> None:
+                    def count_tokens(part: bytes) -> None:
                         waiting.heard(part.count(b"data:"))
 
                     try:
-                        # A stream comes without its length.
-                        body = await answer.read(most, heard if answer.length is None else None)
+                        # A stream has no content length.
+                        body = await answer.read(most, count_tokens if answer.length is None else None)
                     except AnswerTooLarge as error:
                         if answer.status < 300:
                             raise
-                        body = error.beginning[:LONGEST_TEXT]  # A page about an error: its beginning will do.
+                        body = error.beginning[:LONGEST_TEXT]  # The beginning of an error page is enough.
                     return HttpAnswer(status=answer.status, headers=answer.headers, body=body)
         except AnswerTooLarge:
             problem = f"the reply is larger than {most // 2**20} MiB and was left unread"
@@ -245,7 +245,7 @@ class HttpModel:
         failure = HttpFailure(status=answer.status, headers=answer.headers, body=parsed).error(request, self._key)
         begun = answer.body.count(b"data:") > 1 or (isinstance(parsed, dict) and isinstance(parsed.get("usage"), dict))
         if answer.good and isinstance(failure, ModelBusy) and begun:
-            # What came before the error, or was counted beside it, may be billed.
+            # Output before the error, or tokens counted next to it, may be billed.
             return ReplyLost(str(failure), wait=failure.wait)
         return failure
 
@@ -261,15 +261,15 @@ class HttpModel:
                 return failed
             raise self._failure(answer, request, parsed)
         if not isinstance(parsed, dict):
-            raise ReplyLost(f"{request.model}: the reply is no JSON or was cut off")
+            raise ReplyLost(f"{request.model}: the reply is not complete JSON")
         try:
             with suppress(*UNREADABLE):
-                return self._wire.reply(parsed, request)
-            return self._wire.reply(tidied(parsed), request)
+                return self._format.reply(parsed, request)
+            return self._format.reply(tidied(parsed), request)
         except RecursionError:
             return _malformed(request, answer.body[:LONGEST_TEXT].decode("utf-8", "replace"))
         except UNREADABLE:
-            raise ReplyLost(f"{request.model}: the reply holds no answer that can be read") from None
+            raise ReplyLost(f"{request.model}: the reply contains no readable answer") from None
 
     def _parsed(self, answer: HttpAnswer) -> Any:
         parsed = self._as_written(answer)
@@ -277,30 +277,30 @@ class HttpModel:
 
     def _as_written(self, answer: HttpAnswer) -> Any:
         kind = answer.headers.get("content-type", "")
-        # A stream whose server does not say so, and a reply that is called a stream, are known by how they begin.
+        # Streams are recognized by their beginning, because some servers send the wrong content type.
         if "text/event-stream" not in kind or answer.body[:100].lstrip().startswith((b"{", b"[")):
             parsed = odd_json(answer.body, kind)
             if parsed is not None:
                 return self._from_list(parsed) if isinstance(parsed, list) else parsed
         events = list(server_events(answer.body.decode("utf-8", "replace")))
         with suppress(*UNREADABLE):
-            return self._wire.joined(events)
+            return self._format.joined(events)
         with suppress(*UNREADABLE):
-            return self._wire.joined(tidied(events))
+            return self._format.joined(tidied(events))
         return None
 
     def _from_list(self, items: list[Any]) -> Any:
         """The object in a list: Google returns errors like this, and streams that were collected on the way."""
         objects: list[Json] = [item for item in items if isinstance(item, dict)]
         with suppress(*UNREADABLE):
-            return next((item for item in objects if item.get("error")), None) or self._wire.joined(objects)
+            return next((item for item in objects if item.get("error")), None) or self._format.joined(objects)
         return None
 
     def _step_down(self, request: Request, name: str, refused: SettingRefused) -> bool:
         """Remember a setting that a model refuses; False if there is nothing left to drop."""
         facts, setting = self.facts(name), refused.setting
         if setting == "max_tokens" and "max_completion_tokens" not in str(refused):
-            # The longest reply it allows stands in its words, as a rule; a limit is never left out, money hangs on it.
+            # The message usually states the longest reply allowed. The limit caps the cost, so it is never left out.
             sent = min(request.max_tokens or 0, facts.max_output or LONGEST_OUTPUT)
             words = str(refused).partition(" HTTP ")[2][3:]
             numbers = [
@@ -310,7 +310,7 @@ class HttpModel:
             self._learned[name] = replace(facts, max_output=fewer)
             return fewer >= LEAST_OUTPUT
         if setting == "tool_choice" and facts.force != "no":
-            # Where any tool would do, "required" is what was refused.
+            # If any tool was allowed, "required" was refused.
             fewer = "required" if request.force != "*" and facts.force == "named" else "no"
             self._learned[name] = replace(facts, force=fewer)
         elif setting == "schema" and facts.schema in LESS_SCHEMA:
@@ -324,8 +324,8 @@ class HttpModel:
 
 def _idle_seconds(address: str) -> float:
     """Seconds after which an idle connection is not used again."""
-    # Servers of one's own (llama.cpp, uvicorn) close it after five. A request that crosses with that is lost, and
-    # nobody can tell whether it was answered.
+    # Local servers (llama.cpp, uvicorn) close it after five seconds. A request sent at that time is lost, and it is
+    # unknown whether it was answered.
     return 60.0 if address.startswith("https:") else 4.0
 
 
@@ -340,12 +340,12 @@ def _is_error(body: Json) -> bool:
 
 
 def _malformed(request: Request, text: str, detail: str = "") -> Reply:
-    """A paid reply that cannot be parsed: its text is returned to the caller."""
+    """Return a paid reply that cannot be parsed, with its text."""
     return counted(request, Reply(text=text, finish="malformed", detail=detail))
 
 
 def _failed_call(body: Any, request: Request) -> Reply | None:
-    """The text that Groq shows when it refuses its model's malformed call: an answer, only not a call."""
+    """Return the text that Groq includes when it refuses its model's malformed call, as a reply."""
     error = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict) or error.get("code") != "tool_use_failed":
         return None

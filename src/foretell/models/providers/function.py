@@ -1,11 +1,13 @@
 """A plain Python function as a model: for models that foretell does not know, for experiments and for tests.
 
-The function is given what it asks for by its first parameter: the prompt as text (a parameter annotated `str`, or
-called `prompt` or `text`), the whole `Request` (annotated so, or called `request`), or else the messages. It may be
-`async`. It returns text, a dictionary (JSON, or the arguments of the tool that the request demands) or a `Reply`.
-An object with a method `complete`, which takes the `Request`, works the same way.
-It is journalled, limited and budgeted like any other model, and costs nothing unless it has an attribute `price`; one
-with a price returns a `Reply` with the tokens it used, or is charged the most that the call can cost.
+The first parameter decides what the function receives: the prompt as text (annotated `str`, or named `prompt` or
+`text`), the whole `Request` (annotated so, or named `request`), or otherwise the messages. The text ends with the form
+of the answer, so that it can be passed on to any language model. The function may be `async`. It returns text, a
+dictionary (JSON, or the arguments of a tool) or a `Reply`. An object with a method `complete`, which takes the
+`Request`, works the same way.
+
+The model is journalled, limited and budgeted like any other. It is free unless it has an attribute `price`. A model
+with a price should return a `Reply` with the tokens it used, or it is charged the most that the call can cost.
 """
 
 import asyncio
@@ -18,15 +20,21 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any, cast
 
-from foretell.models.model import Model, ModelError, Provider, ProviderClient, Reply, Request, ToolCall
-from foretell.models.prices import TokenPrice
-from foretell.models.providers.wire import counted
+from foretell.models.model import Model, ModelError, Reply, Request, ToolCall
+from foretell.models.provider import Provider, ProviderClient
+from foretell.models.providers.api_format import counted
+from foretell.models.structured_output import UnusableReply, read_object
+from foretell.models.token_price import TokenPrice
 from foretell.plugins import takes_arguments
 from foretell.questions.errors import InputError
 
 ModelFunction = Callable[[Any], Any]
 FUNCTIONS: dict[str, ModelFunction | Model] = {}
-"""Functions of this process by the name after `python:`. Names in files lead only here, never to an import."""
+"""Functions of this process by the name after `python:`. Names in files are looked up here and never imported."""
+TOOL = "tool"
+"""The field of an answer that names the tool to call."""
+OTHER_FORMS = (TOOL, "name", "action", "actions")
+"""Fields of a dictionary that is more than the arguments of a tool; the forecaster reads it."""
 _NAME_ATTRIBUTE = "__foretell_model__"
 
 
@@ -40,7 +48,7 @@ def model_name(model: "str | ModelFunction | Model", name: str | None = None) ->
         return model
     if not callable(model) and not hasattr(model, "complete"):
         raise InputError(f"{model!r} is not a model", hint="give provider:name, or a function of the prompt")
-    _client(model)  # Raises now what would fail every trial.
+    _client(model)  # Raises now instead of in every trial.
     own = name or getattr(model, _NAME_ATTRIBUTE, None) or _own_name(model)
     FUNCTIONS[own] = model
     if name is None and isinstance(model, FunctionType):
@@ -58,11 +66,11 @@ def _own_name(model: Any) -> str:
 
 
 class FunctionModel:
-    """Calls a function, or the `complete` of an object; in threads, several at a time, unless it is `async`."""
+    """Calls a function, or the method `complete` of an object. Unless it is `async`, it runs in threads."""
 
     def __init__(self, function: ModelFunction, *, wants: str = "", close: Callable[[], Any] | None = None) -> None:
         self._function = function
-        self._wants = wants or _wanted(function)
+        self._wants = wants or _wanted_argument(function)
         self._close = close
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - whether the call of an object is async
@@ -70,13 +78,15 @@ class FunctionModel:
 
     async def complete(self, request: Request) -> Reply:
         """The function's return value as a reply; its exceptions count as failures of the model."""
-        given: Any = request.messages
+        argument: Any = request.messages
         if self._wants == "text":
-            given = "\n\n".join(message.text for message in request.messages)
+            argument = "\n\n".join(
+                filter(None, (*(message.text for message in request.messages), _answer_form(request)))
+            )
         elif self._wants == "request":
-            given = request
+            argument = request
         try:
-            result = self._function(given) if self._is_async else await asyncio.to_thread(self._function, given)
+            result = self._function(argument) if self._is_async else await asyncio.to_thread(self._function, argument)
             if inspect.isawaitable(result):
                 result = await result
         except (ModelError, InputError):
@@ -92,7 +102,7 @@ class FunctionModel:
             await closed
 
 
-def _wanted(function: ModelFunction) -> str:
+def _wanted_argument(function: ModelFunction) -> str:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -107,13 +117,13 @@ def _wanted(function: ModelFunction) -> str:
 
 
 def _reply(result: Any, request: Request) -> Reply:
-    said = _said(result, request)
-    tokens = said.tokens
+    reply = _result_as_reply(result, request)
+    tokens = reply.tokens
     return counted(
         request,
-        said,
-        read=tokens.input or None,
-        written=tokens.output or None,
+        reply,
+        input_tokens=tokens.input or None,
+        output_tokens=tokens.output or None,
         cached=tokens.cached,
         stored=tokens.stored,
         reasoning=tokens.reasoning,
@@ -121,19 +131,50 @@ def _reply(result: Any, request: Request) -> Reply:
     )
 
 
-def _said(result: Any, request: Request) -> Reply:
+def _result_as_reply(result: Any, request: Request) -> Reply:
     if isinstance(result, Reply):
         return replace(result)  # The function may return the same one again.
-    if isinstance(result, str):
-        return Reply(text=result, model=request.model)
-    if not isinstance(result, Mapping):
+    if not isinstance(result, str | Mapping):
         raise ModelError(f"{request.model} returned {type(result).__name__}, not text, a dictionary or a Reply")
-    arguments = json.dumps(dict(cast("Mapping[str, Any]", result)), ensure_ascii=False)
-    tool = request.tools[0].name if request.force == "*" and len(request.tools) == 1 else request.force
-    if tool in (None, "*"):
-        return Reply(text=arguments, model=request.model)
-    call = ToolCall(id=f"call_{len(request.messages)}", name=str(tool), arguments=arguments)
+    fields = _object_in(result) if isinstance(result, str) else dict(cast("Mapping[str, Any]", result))
+    tool = _tool_in(fields, request, named=isinstance(result, str))
+    if tool is None:
+        text = result if isinstance(result, str) else json.dumps(fields, ensure_ascii=False)
+        return Reply(text=text, model=request.model)
+    arguments = json.dumps({name: value for name, value in fields.items() if name != TOOL}, ensure_ascii=False)
+    call = ToolCall(id=f"call_{len(request.messages)}", name=tool, arguments=arguments)
     return Reply(calls=(call,), finish="tool", model=request.model)
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    try:
+        return read_object(text)
+    except UnusableReply:
+        return {}
+
+
+def _tool_in(fields: Mapping[str, Any], request: Request, *, named: bool) -> str | None:
+    """Return the tool that an answer calls: the one it names, else the demanded one, else the last, which answers.
+
+    With `named`, only one that it names.
+    """
+    if fields.get(TOOL) in [tool.name for tool in request.tools]:
+        return fields[TOOL]
+    if named or not request.tools or any(name in fields for name in OTHER_FORMS):
+        return None
+    return request.tools[-1].name if request.force in (None, "*") else request.force
+
+
+def _answer_form(request: Request) -> str:
+    """Return the form of the answer as text, for a function that sees neither tools nor schema; "" if it is free."""
+    if request.schema is not None:
+        return f"Answer with one JSON object of this schema:\n{json.dumps(request.schema, ensure_ascii=False)}"
+    if not request.tools:
+        return ""
+    offered = [tool for tool in request.tools if request.force in (None, "*", tool.name)]
+    schemas = [f"{tool.name}: {tool.description} {json.dumps(tool.parameters, ensure_ascii=False)}" for tool in offered]
+    head = f"Call a tool with one JSON object: its name as `{TOOL}`, and its arguments. The schemas of the arguments:"
+    return "\n".join((head, *schemas))
 
 
 def _client(model: "ModelFunction | Model") -> ProviderClient:
@@ -156,7 +197,7 @@ def function_provider(name: str, plugin: "ModelFunction | Mapping[str, Any] | Mo
 
     def chosen(model: str) -> "ModelFunction | Model":
         if model not in models:
-            hint = f"there are {', '.join(f'{name}:{one}' for one in models)}"
+            hint = f"there are {', '.join(f'{name}:{model_id}' for model_id in models)}"
             raise InputError(f"there is no model {name}:{model}", hint=hint)
         return models[model]
 

@@ -16,7 +16,7 @@ from foretell.models.model import (
     ToolResult,
     UserMessage,
 )
-from foretell.models.providers.wire import (
+from foretell.models.providers.api_format import (
     SKIP_SIGNATURE,
     Json,
     UsageReader,
@@ -56,8 +56,8 @@ BUDGETS: Mapping[str, int] = {"none": 0, "minimal": 512, "low": 2_048, "medium":
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeminiWire:
-    """The wire of the Gemini API."""
+class GeminiApi:
+    """The format of the Gemini API."""
 
     def path(self, name: str, *, stream: bool) -> str:
         """Path below the provider's address."""
@@ -111,14 +111,14 @@ class GeminiWire:
         candidates: list[Json] = body.get("candidates") or []
         if not candidates and not blocked and not usage:
             raise ValueError("the reply holds no candidates")
-        # What was counted was paid for, also where nothing came of it.
+        # Counted tokens are billed, even without a candidate.
         candidate: Json = candidates[0] if candidates else {"finishReason": blocked or "NO_CANDIDATES"}
         parts: list[Json] = (candidate.get("content") or {}).get("parts") or []
-        made = [part["functionCall"] for part in parts if part.get("functionCall")]
-        ids = call_ids([call.get("id") for call in made], request)
+        function_calls = [part["functionCall"] for part in parts if part.get("functionCall")]
+        ids = call_ids([call.get("id") for call in function_calls], request)
         calls = tuple(
             ToolCall(id=id, name=str(call.get("name") or ""), arguments=arguments_text(call.get("args")))
-            for id, call in zip(ids, made, strict=True)
+            for id, call in zip(ids, function_calls, strict=True)
         )
         reason = str(candidate.get("finishReason") or "STOP")
         finish = "refusal" if blocked and not candidates else FINISH.get(reason, "malformed")
@@ -134,18 +134,20 @@ class GeminiWire:
             tier=answered_tier(usage.get("serviceTier") if isinstance(usage, dict) else None, request),
         )
         number = UsageReader(usage)
-        said, thought = number("candidatesTokenCount"), number("thoughtsTokenCount")
+        answer_tokens, thought_tokens = number("candidatesTokenCount"), number("thoughtsTokenCount")
         prompt, tools = number("promptTokenCount"), number("toolUsePromptTokenCount")
         total = number("totalTokenCount")
-        if said is None and total is not None and prompt is not None:
-            said = max(0, total - prompt - (tools or 0) - (thought or 0))
+        if answer_tokens is None and total is not None and prompt is not None:
+            answer_tokens = max(0, total - prompt - (tools or 0) - (thought_tokens or 0))
+        counts = [tokens for tokens in (answer_tokens, thought_tokens) if tokens is not None]
+        output = sum(counts) if counts else None
         return counted(
             request,
             reply,
-            read=None if prompt is None else prompt + (tools or 0),
-            written=None if said is None and thought is None else (said or 0) + (thought or 0),
+            input_tokens=None if prompt is None else prompt + (tools or 0),
+            output_tokens=output,
             cached=number("cachedContentTokenCount"),
-            reasoning=thought,
+            reasoning=thought_tokens,
             odd=number.odd,
             summary=True,
         )
@@ -159,19 +161,19 @@ class GeminiWire:
         for event in map(_in_camel_case, events):
             body |= event
             usage |= event.get("usageMetadata") or {}
-            for one in (event.get("candidates") or ())[:1]:
-                candidate |= {k: v for k, v in one.items() if k != "content"}
-                for part in (one.get("content") or {}).get("parts") or ():
+            for piece in (event.get("candidates") or ())[:1]:
+                candidate |= {k: v for k, v in piece.items() if k != "content"}
+                for part in (piece.get("content") or {}).get("parts") or ():
                     _join_part(parts, part)
         if not body:
             raise ValueError("the stream holds no reply")
         if usage:
             body["usageMetadata"] = usage
         if candidate.get("finishReason"):
-            body.pop("error", None)  # It came after the ending, and undoes nothing that was said and paid for.
+            body.pop("error", None)  # It came after the end of a complete reply.
         if candidate or parts:
             if not candidate.get("finishReason"):
-                # The connection ended first: what is there was cut off, and was counted up to there.
+                # The connection ended early, so the reply is incomplete.
                 candidate["finishReason"] = "MAX_TOKENS"
                 body["usageMetadata"] = {name: value for name, value in usage.items() if name not in OUTPUT_COUNTS}
             body["candidates"] = [{**candidate, "content": {"role": "model", "parts": parts}}]
@@ -187,12 +189,12 @@ def _in_camel_case(value: Any) -> Any:
     Fields that are null are dropped: in a stream they must not replace an earlier value.
     """
     if isinstance(value, list):
-        return [_in_camel_case(one) for one in cast("list[Any]", value)]
+        return [_in_camel_case(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    said = ((k, v) for k, v in cast("Json", value).items() if v is not None)
-    named = {UNDERSCORE.sub(lambda m: m[1].upper(), k): v for k, v in said}
-    return {k: v if k == "args" else _in_camel_case(v) for k, v in named.items()}
+    fields = ((k, v) for k, v in cast("Json", value).items() if v is not None)
+    renamed = {UNDERSCORE.sub(lambda m: m[1].upper(), k): v for k, v in fields}
+    return {k: v if k == "args" else _in_camel_case(v) for k, v in renamed.items()}
 
 
 UNDERSCORE = re.compile(r"(?<=[a-z])_([a-z])")
@@ -208,7 +210,7 @@ def _join_part(parts: list[Json], part: Json) -> None:
     """Join consecutive text parts of the same kind and append other parts. A signature may come with empty text."""
     last = parts[-1] if parts else {}
     same = "thoughtSignature" not in last and bool(last.get("thought")) == bool(part.get("thought"))
-    plain = all("text" in one and not one.keys() & OTHER_PARTS for one in (last, part))
+    plain = all("text" in candidate and not candidate.keys() & OTHER_PARTS for candidate in (last, part))
     if plain and same:
         parts[-1] = {**last, **part, "text": last["text"] + part["text"]}
     else:
@@ -239,7 +241,7 @@ def _contents(request: Request, *, signing: bool) -> list[Json]:
             case UserMessage():
                 add_turn(contents, "user", "parts", [{"text": message.text}])
             case ToolResult():
-                # Ids that we made up ourselves mean nothing to Google; names and order do.
+                # Google matches results by name and order and does not know generated ids.
                 own = message.call_id.startswith("call_")
                 answer = {"name": message.name, "response": {"result": message.text}}
                 add_turn(
@@ -256,14 +258,16 @@ def _assistant(message: AssistantMessage, *, signing: bool) -> list[Json]:
     calls = list(message.calls)
     parts: list[Json] = []
     for part in sealed or []:
-        made: Json | None = part.get("functionCall")
-        if made is None:
+        function_call: Json | None = part.get("functionCall")
+        if function_call is None:
             parts.append(part)
             continue
-        match = next((c for c in calls if c.name == made.get("name") and made.get("id") in (None, c.id)), None)
+        match = next(
+            (c for c in calls if c.name == function_call.get("name") and function_call.get("id") in (None, c.id)), None
+        )
         if match is not None:
             calls.remove(match)
-            parts.append({**part, "functionCall": {**made, "args": arguments_object(match)}})
+            parts.append({**part, "functionCall": {**function_call, "args": arguments_object(match)}})
     if message.text and not any("text" in part and not part.get("thought") for part in parts):
         parts.insert(0, {"text": message.text})
     for call in calls:

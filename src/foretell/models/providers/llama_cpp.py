@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from foretell.models.model import Provider, Reply, Request
-from foretell.models.providers.chat import ChatWire
+from foretell.models.model import Reply, Request
+from foretell.models.provider import Provider
+from foretell.models.providers.chat import ChatApi
 from foretell.models.providers.client import HttpModel
 from foretell.questions.errors import InputError, MissingExtra
 
@@ -17,7 +18,7 @@ CONTEXT_TOKENS = 16_384
 """Context size in tokens for all parallel conversations together."""
 PARALLEL_CONVERSATIONS = 2
 DEFAULT_REPLY_TOKENS = 1500
-"""Reply limit if the request sets none: a small model held to a schema may fill its strings for minutes."""
+"""Reply limit if the request sets none, because a small model with a schema may generate for minutes."""
 
 
 class LlamaCppModel:
@@ -39,9 +40,9 @@ class LlamaCppModel:
         async with self._loading:
             if self._chat is None:
                 self._server = await asyncio.to_thread(self._load)
-                # It may close a connection after a streamed reply, just when the next request is on its way.
+                # The server may close a connection after a streamed reply, while the next request is being sent.
                 closing, place = {"Connection": "close"}, f"{self._server.listening_address}/v1"
-                self._chat = HttpModel(ChatWire(stream=True), place, headers=closing)
+                self._chat = HttpModel(ChatApi(stream=True), place, headers=closing)
         if request.settings.max_tokens is None:
             request = replace(request, settings=replace(request.settings, max_tokens=DEFAULT_REPLY_TOKENS))
         return await self._chat.complete(request)
@@ -54,17 +55,17 @@ class LlamaCppModel:
 
     def _load(self) -> Any:
         llama: Any = import_module("xllamacpp")
-        wanted = llama.CommonParams()
-        wanted.model.path = str(self._path)
-        wanted.n_ctx = self._context
-        wanted.n_parallel = PARALLEL_CONVERSATIONS
-        # Threads wait for each other at every layer: one that has to share its core holds all of them up.
+        params = llama.CommonParams()
+        params.model.path = str(self._path)
+        params.n_ctx = self._context
+        params.n_parallel = PARALLEL_CONVERSATIONS
+        # Threads wait for each other at every layer, so one that shares its core slows down all of them.
         threads = max(1, (os.cpu_count() or 1) - 1)
-        wanted.cpuparams.n_threads = wanted.cpuparams_batch.n_threads = threads
-        wanted.verbosity = -1
-        wanted.warmup = False
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params.verbosity = -1
+        params.warmup = False
         try:
-            return llama.Server(wanted)
+            return llama.Server(params)
         except (RuntimeError, ValueError) as error:
             raise InputError(f"llama.cpp cannot load this model: {error}", path=self._path) from None
 

@@ -17,7 +17,7 @@ from foretell.models.model import (
     ToolResult,
     UserMessage,
 )
-from foretell.models.providers.wire import (
+from foretell.models.providers.api_format import (
     Json,
     UsageReader,
     add_turn,
@@ -36,7 +36,7 @@ VERSION = "2023-06-01"
 MAX_TOKENS = 16_000
 """Anthropic requires an output limit on every request."""
 STREAM_ABOVE = 21_333
-"""Replies above this many tokens are streamed: they may take over ten minutes, too long for a silent connection."""
+"""Replies above this many tokens are streamed, because an idle connection may be closed after ten minutes."""
 BUDGETS: Mapping[str, int] = {
     "minimal": 1_024,
     "low": 2_048,
@@ -62,8 +62,8 @@ MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessagesWire:
-    """The wire of Anthropic and of servers with the same format."""
+class MessagesApi:
+    """The format of Anthropic and compatible servers."""
 
     def path(self, name: str, *, stream: bool) -> str:
         """Path below the provider's address."""
@@ -89,7 +89,7 @@ class MessagesWire:
                 {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
                 for tool in request.tools
             ]
-            # A talk with tools grows and is read again at every step; a single question would pay to write the cache.
+            # A conversation with tools is read again at every step. A single request is not worth a cache write.
             _mark_last(messages)
         if request.force is not None:
             if facts.force == "no" or (thinking.get("type") == "enabled" and not facts.while_thinking):
@@ -112,11 +112,11 @@ class MessagesWire:
     def reply(self, body: Json, request: Request) -> Reply:
         """Read a reply from the response body."""
         blocks: list[Json] = body["content"] or []
-        made = [block for block in blocks if block.get("type") == "tool_use"]
-        ids = call_ids([block.get("id") for block in made], request)
+        tool_blocks = [block for block in blocks if block.get("type") == "tool_use"]
+        ids = call_ids([block.get("id") for block in tool_blocks], request)
         calls = tuple(
             ToolCall(id=id, name=str(block["name"]), arguments=arguments_text(block.get("input")))
-            for id, block in zip(ids, made, strict=True)
+            for id, block in zip(ids, tool_blocks, strict=True)
         )
         stop = str(body.get("stop_reason") or "")
         details = body.get("stop_details")
@@ -136,9 +136,9 @@ class MessagesWire:
         return counted(
             request,
             reply,
-            # The input is counted without what came from the cache or went into it.
-            read=None if fresh is None else fresh + (cached or 0) + (stored or 0),
-            written=number("output_tokens"),
+            # The input count excludes tokens read from the cache or written to it.
+            input_tokens=None if fresh is None else fresh + (cached or 0) + (stored or 0),
+            output_tokens=number("output_tokens"),
             cached=cached,
             stored=stored,
             reasoning=number("output_tokens_details", "thinking_tokens"),
@@ -172,10 +172,10 @@ class MessagesWire:
         if not body:
             raise ValueError("the stream holds no reply")
         for place, text in inputs.items():
-            # What is no JSON, such as a call that was cut off, comes back as the model wrote it.
+            # Invalid JSON, such as a call that was cut off, is kept as text.
             blocks[place]["input"] = json_object(text) if json_object(text) is not None else text
         if body.get("stop_reason") is None:
-            # The connection ended first: what is there was cut off. The first event counts only the first token.
+            # The connection ended early, so the reply is incomplete. The first event counts only the first token.
             uncounted = {} if counted_to_the_end else {"output_tokens": None}
             body |= {"stop_reason": "max_tokens", "usage": {**(body.get("usage") or {}), **uncounted}}
         return {**body, "content": [blocks[place] for place in sorted(blocks)]}
@@ -229,7 +229,7 @@ def _thinking(request: Request, facts: ModelFacts) -> tuple[Json, int]:
 
 
 def _may_think(request: Request) -> bool:
-    """Older models need their thinking back with the calls they made; a reconstructed turn has none."""
+    """Whether the model may think. Older models require the thinking of earlier calls, which may be missing."""
     turns = [message for message in request.messages if isinstance(message, AssistantMessage) and message.calls]
     return all(any(block.get("type") in THOUGHTS for block in unseal("messages", turn) or ()) for turn in turns)
 
@@ -267,7 +267,7 @@ def plain_schema(schema: Any) -> Any:
     plain: Json = {}
     for key, part in schema.items():
         if key in ("properties", "$defs") and isinstance(part, Mapping):
-            plain[key] = {name: plain_schema(one) for name, one in part.items()}
+            plain[key] = {name: plain_schema(property_schema) for name, property_schema in part.items()}
         elif key not in LIMITS:
             plain[key] = plain_schema(part)
     if plain.get("type") == "object":
@@ -276,7 +276,7 @@ def plain_schema(schema: Any) -> Any:
 
 
 def _turns(request: Request) -> list[Json]:
-    """The conversation as turns: user messages and tool results are merged until the model speaks."""
+    """The conversation as turns. Consecutive user messages and tool results are merged."""
     turns: list[Json] = []
     for message in request.messages:
         match message:
@@ -313,21 +313,21 @@ def _assistant(message: AssistantMessage) -> list[Json]:
     """The blocks in their original order, with the calls in their current form."""
     calls = {call.id: call for call in message.calls}
     blocks: list[Json] = []
-    seen: set[str] = set()
+    seen_ids: set[str] = set()
     for block in unseal("messages", message) or []:
         if block.get("type") == "text" and not str(block.get("text") or "").strip():
-            continue  # Anthropic writes such blocks and does not take them back.
+            continue  # Anthropic sends such blocks but does not accept them.
         if block.get("type") != "tool_use":
             blocks.append(block)
         elif block.get("id") in calls:
             blocks.append({**block, "input": arguments_object(calls[block["id"]])})
-            seen.add(block["id"])
+            seen_ids.add(block["id"])
     if message.text.strip() and not any(block.get("type") == "text" for block in blocks):
         blocks.append({"type": "text", "text": message.text})
     blocks += [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_object(call)}
         for call in message.calls
-        if call.id not in seen
+        if call.id not in seen_ids
     ]
     while blocks and blocks[-1].get("type") in THOUGHTS:  # A turn may not end in a thought.
         blocks.pop()

@@ -24,9 +24,7 @@ from foretell.models.model import (
     ToolResult,
     UserMessage,
 )
-from foretell.models.providers.chat import is_strict, stated_dollars
-from foretell.models.providers.client import HttpModel
-from foretell.models.providers.wire import (
+from foretell.models.providers.api_format import (
     Json,
     UsageReader,
     answered_tier,
@@ -39,6 +37,8 @@ from foretell.models.providers.wire import (
     seal,
     unseal,
 )
+from foretell.models.providers.chat import is_strict, stated_dollars
+from foretell.models.providers.client import HttpModel
 
 UNFINISHED = ("queued", "in_progress")
 ENDINGS: Mapping[str, FinishReason] = {
@@ -49,11 +49,11 @@ ENDINGS: Mapping[str, FinishReason] = {
 }
 CALLS = ("function_call", "mcp_call")
 LEAST_OUTPUT = 16
-"""OpenAI refuses a smaller limit."""
+"""OpenAI's smallest output limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResponsesWire:
+class ResponsesApi:
     """One dialect of the format."""
 
     forced: Literal["allowed_tools", "function"] = "allowed_tools"
@@ -101,7 +101,7 @@ class ResponsesWire:
             body["text"] = {"format": form}
         seed = request.settings.seed
         if self.cache_key and (request.tools or seed is not None):
-            # The format takes no seed; it sends the trials of a question to caches of their own.
+            # The format has no seed parameter. The seed only gives each trial of a question its own cache.
             opening = json.dumps([instructions, items[:1], [tool.name for tool in request.tools], seed]).encode()
             body["prompt_cache_key"] = sha256(opening).hexdigest()[:32]
         return body | _settings(request, facts)
@@ -109,19 +109,19 @@ class ResponsesWire:
     def _choice(self, force: str, facts: ModelFacts) -> Any:
         if force == "*" or facts.force == "required":
             return "required"
-        one = {"type": "function", "name": force}
-        return one if self.forced == "function" else {"type": "allowed_tools", "mode": "required", "tools": [one]}
+        choice = {"type": "function", "name": force}
+        return choice if self.forced == "function" else {"type": "allowed_tools", "mode": "required", "tools": [choice]}
 
     def reply(self, body: Json, request: Request) -> Reply:
-        """Read a reply from the response body, even an incomplete one: its text has been paid for."""
+        """Read a reply from the response body. Incomplete replies are accepted, because they are billed."""
         if body.get("status") in UNFINISHED or (body.get("status") == "failed" and not body.get("output")):
             raise ValueError("the reply is not finished")
         items: list[Json] = body["output"] or []
-        made = [item for item in items if item.get("type") in CALLS]
-        ids = call_ids([item.get("call_id") or item.get("id") for item in made], request)
+        call_items = [item for item in items if item.get("type") in CALLS]
+        ids = call_ids([item.get("call_id") or item.get("id") for item in call_items], request)
         calls = tuple(
             ToolCall(id=id, name=str(item.get("name") or ""), arguments=arguments_text(item.get("arguments")))
-            for id, item in zip(ids, made, strict=True)
+            for id, item in zip(ids, call_items, strict=True)
         )
         parts = [part for item in items if item.get("type") == "message" for part in _parts(item.get("content"))]
         refusal = "".join(str(part.get("refusal") or "") for part in parts if part.get("type") == "refusal")
@@ -140,7 +140,7 @@ class ResponsesWire:
             finish=finish,
             model=str(body.get("model") or ""),
             thinking=_thinking(items),
-            sealed=seal("responses", [_kept(item) for item in items]) if _worth_keeping(items) else "",
+            sealed=seal("responses", [_as_input(item) for item in items]) if _worth_keeping(items) else "",
             detail=reason or ("" if status == "completed" else status),
             tier=answered_tier(body.get("service_tier"), request),
             dollars=stated_dollars(usage),
@@ -149,8 +149,8 @@ class ResponsesWire:
         return counted(
             request,
             reply,
-            read=number("input_tokens"),
-            written=number("output_tokens"),
+            input_tokens=number("input_tokens"),
+            output_tokens=number("output_tokens"),
             cached=number("input_tokens_details", "cached_tokens"),
             stored=number("input_tokens_details", "cache_write_tokens"),
             reasoning=number("output_tokens_details", "reasoning_tokens"),
@@ -159,7 +159,7 @@ class ResponsesWire:
         )
 
     def joined(self, events: Iterable[Json]) -> Json:
-        """Assemble the response body of a stream: the last event contains it; until then, the completed items."""
+        """Assemble the response body of a stream, from its last event or from the completed items."""
         body: Json = {}
         items: dict[int, Json] = {}
         for event in events:
@@ -177,7 +177,7 @@ class ResponsesWire:
         if not body.get("output") and items:
             body = {**body, "output": [items[place] for place in sorted(items)]}
         if body.get("status") in UNFINISHED:
-            # The connection ended first: what is there may be used, and was cut off.
+            # The connection ended early, so the reply is incomplete.
             cut_off = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "usage": None}
             body = {**body, **cut_off}
         return body
@@ -238,19 +238,19 @@ def _items(message: Message) -> list[Json]:
 
 
 def _assistant(message: AssistantMessage) -> list[Json]:
-    """The items as received, with the calls in their current form; a removed call takes its reasoning with it."""
+    """The items as received, with the calls in their current form. The reasoning of a removed call is removed too."""
     calls = {call.id: call for call in message.calls}
     items: list[Json] = []
-    seen: set[str] = set()
+    seen_ids: set[str] = set()
     sealed: list[Json] = unseal("responses", message) or []
     for item in sealed:
         if item.get("type") == "reasoning" and not (item.get("encrypted_content") or item.get("content")):
-            continue  # Nothing of it is stored at the provider, and its id alone is refused.
+            continue  # The provider stores no items, and refuses an item that has only an id.
         if item.get("type") not in CALLS:
             items.append(item)
         elif (id := item.get("call_id") or item.get("id")) in calls:
             items.append({**item, "arguments": calls[id].arguments})
-            seen.add(str(id))
+            seen_ids.add(str(id))
         else:
             while items and items[-1].get("type") == "reasoning":
                 items.pop()
@@ -258,7 +258,7 @@ def _assistant(message: AssistantMessage) -> list[Json]:
         items.pop()
     if message.text and not any(item.get("type") == "message" for item in items):
         items.append({"role": "assistant", "content": message.text})
-    missing = [call for call in message.calls if call.id not in seen]
+    missing = [call for call in message.calls if call.id not in seen_ids]
     return items + [
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
         for call in missing
@@ -269,18 +269,18 @@ NEVER_SENT = ("created_by", "status")
 """Fields of calls and reasoning that only replies have or that mean nothing in a request."""
 
 
-def _kept(item: Json) -> Json:
+def _as_input(item: Json) -> Json:
     """An item in the form in which it is sent back."""
     kind = item.get("type")
     if kind not in ("reasoning", "function_call", "message"):
         return item
     dropped = () if kind == "message" else NEVER_SENT
-    kept = {name: value for name, value in item.items() if value is not None and name not in dropped}
+    cleaned = {name: value for name, value in item.items() if value is not None and name not in dropped}
     if kind == "reasoning":
-        kept.setdefault("summary", [])
-        if not kept.get("content"):
-            kept.pop("content", None)
-    return kept
+        cleaned.setdefault("summary", [])
+        if not cleaned.get("content"):
+            cleaned.pop("content", None)
+    return cleaned
 
 
 def _worth_keeping(items: list[Json]) -> bool:
@@ -300,7 +300,7 @@ def _thinking(items: list[Json]) -> str:
     return "\n\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
 
 
-# Models that do research on their own: the provider calls our tools over MCP, in the background, until it is done.
+# Research models: the provider calls our tools over MCP in the background.
 
 MCP_LABEL = "foretell"
 POLL_SECONDS = 2.0
@@ -324,14 +324,14 @@ class McpEndpoint(Protocol):
 class ResearchingModel(HttpModel):
     """OpenAI models. A request whose tools are served over MCP starts a research; others are sent as usual.
 
-    The address of the tools and their token are looked up at the moment of sending, so that neither is stored in the
-    journal. The reply contains the provider's calls in their order.
+    The address of the tools and their token are looked up when the request is sent, so that neither is stored in the
+    journal. The reply contains the provider's calls in order.
     """
 
     def __init__(
         self, address: str, key: str, served: Callable[[Request], McpEndpoint | None], *, poll: float = POLL_SECONDS
     ) -> None:
-        super().__init__(ResponsesWire(), address, key)
+        super().__init__(ResponsesApi(), address, key)
         self._served = served
         self._poll = poll
 
@@ -339,7 +339,7 @@ class ResearchingModel(HttpModel):
         endpoint = self._served(request)
         if endpoint is None:
             return await super()._ask(request, name)
-        body = self._wire.body(replace(request, tools=(), force=None), name, self.facts(name))
+        body = self._format.body(replace(request, tools=(), force=None), name, self.facts(name))
         tools = {
             "type": "mcp",
             "server_label": MCP_LABEL,
@@ -348,9 +348,9 @@ class ResearchingModel(HttpModel):
             "require_approval": "never",
             "allowed_tools": [tool.name for tool in request.tools],
         }
-        # What goes on in the background can be fetched for long only where the provider stores it.
+        # The result of a background request can only be fetched if the provider stores it.
         body |= {"tools": [tools], "background": True, "store": True}
-        url = self._address + self._wire.path(name, stream=False)
+        url = self._address + self._format.path(name, stream=False)
         answer = await self._send(request, url, json.dumps(body).encode())
         state = self._parsed(answer)
         while answer.status == 200 and isinstance(state, dict) and state.get("status") in UNFINISHED:

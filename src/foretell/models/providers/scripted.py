@@ -1,4 +1,4 @@
-"""A model with prepared replies, for tests, demonstrations and dry runs. No network, no randomness."""
+"""A model with prepared replies, for tests, demonstrations and dry runs. It is deterministic and offline."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foretell.models.model import ModelBusy, ModelError, ModelRefused, Provider, Reply, Request, TokenCount, ToolCall
+from foretell.models.model import ModelBusy, ModelError, ModelRefused, Reply, Request, TokenCount, ToolCall
+from foretell.models.provider import Provider
 from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError
 
@@ -56,7 +57,7 @@ class ScriptedModel:
         return Reply(text=line, model=request.model) if isinstance(line, str) else line
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     def _next(self, request: Request) -> ScriptLine:
         if self._function is not None:
@@ -72,25 +73,25 @@ class ScriptedModel:
 
 def _line(text: str, path: str | Path, row: int) -> ScriptLine | ScriptCue:
     try:
-        found: dict[str, Any] = parse_json(text)
-        when = found.pop("when", None)
-        say = _script_line(found)
+        fields: dict[str, Any] = parse_json(text)
+        when = fields.pop("when", None)
+        say = _script_line(fields)
     except (InputError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"not a line of a script: {error}", path=path, row=row) from None
     return say if when is None else ScriptCue(when=str(when), say=say)
 
 
-def _script_line(found: dict[str, Any]) -> ScriptLine:
-    if "error" in found:
-        return _ERRORS[found["error"]](str(found.get("text", "a scripted failure")))
+def _script_line(fields: dict[str, Any]) -> ScriptLine:
+    if "error" in fields:
+        return _ERRORS[fields["error"]](str(fields.get("text", "a scripted failure")))
     calls: list[ToolCall] = []
-    for place, call in enumerate(found.pop("calls", ())):
-        given = call.get("arguments", {})
-        arguments = given if isinstance(given, str) else json.dumps(given)
+    for place, call in enumerate(fields.pop("calls", ())):
+        raw = call.get("arguments", {})
+        arguments = raw if isinstance(raw, str) else json.dumps(raw)
         calls.append(ToolCall(id=f"call_{place}", name=call["name"], arguments=arguments))
-    tokens = TokenCount(**found.pop("tokens", {}))
-    finish = found.pop("finish", "tool" if calls else "stop")
-    return Reply(calls=tuple(calls), tokens=tokens, finish=finish, **found)
+    tokens = TokenCount(**fields.pop("tokens", {}))
+    finish = fields.pop("finish", "tool" if calls else "stop")
+    return Reply(calls=tuple(calls), tokens=tokens, finish=finish, **fields)
 
 
 SCRIPT_FILE = Provider(

@@ -1,14 +1,14 @@
 """Hosted services and compatible servers, one entry each."""
 
-from foretell.models.model import Provider, ProviderConfig
-from foretell.models.prices import FREE_OF_CHARGE
+from foretell.models.provider import Provider, ProviderConfig
+from foretell.models.providers.api_format import ApiFormat
 from foretell.models.providers.batches import AnthropicBatches, BatchFormat, GeminiBatches, OpenAIBatches
-from foretell.models.providers.chat import ChatWire
+from foretell.models.providers.chat import ChatApi
 from foretell.models.providers.client import HttpModel
-from foretell.models.providers.gemini import GeminiWire
-from foretell.models.providers.messages import MessagesWire
-from foretell.models.providers.responses import ResponsesWire
-from foretell.models.providers.wire import Wire
+from foretell.models.providers.gemini import GeminiApi
+from foretell.models.providers.messages import MessagesApi
+from foretell.models.providers.responses import ResponsesApi
+from foretell.models.token_price import FREE_OF_CHARGE
 
 TIERS = ("flex", "priority", "batch")
 VENDOR_IDS = {
@@ -26,7 +26,7 @@ VENDOR_IDS = {
 
 def http_service(  # noqa: PLR0913 - what services differ in
     name: str,
-    wire: Wire,
+    api_format: ApiFormat,
     address: str,
     *key_variables: str,
     price_id: str = "",
@@ -34,10 +34,12 @@ def http_service(  # noqa: PLR0913 - what services differ in
     tiers: tuple[str, ...] = (),
     batches: BatchFormat | None = None,
 ) -> Provider:
-    """A hosted service: all that a package needs to add one."""
+    """Return a provider for a hosted service. Packages use it to add one."""
 
     def open_client(config: ProviderConfig) -> HttpModel:
-        return HttpModel(wire, config.address, config.key, headers=headers, batches=batches, journal=config.journal)
+        return HttpModel(
+            api_format, config.address, config.key, headers=headers, batches=batches, journal=config.journal
+        )
 
     return Provider(
         open=open_client,
@@ -51,14 +53,14 @@ def http_service(  # noqa: PLR0913 - what services differ in
 
 def _behind_openrouter(name: str) -> list[tuple[str, str]]:
     vendor, _, model = name.partition("/")
-    if vendor == "perplexity":  # The fee for each request stands only in the vendor's entry.
+    if vendor == "perplexity":  # Only the vendor's entry has the fee per request.
         return [("perplexity", model)]
     return [("openrouter", name)] + ([(VENDOR_IDS[vendor], model)] if vendor in VENDOR_IDS else [])
 
 
 OPENAI = http_service(
     "openai",
-    ResponsesWire(),
+    ResponsesApi(),
     "https://api.openai.com/v1",
     "OPENAI_API_KEY",
     tiers=(*TIERS, "ultrafast"),
@@ -66,7 +68,7 @@ OPENAI = http_service(
 )
 ANTHROPIC = http_service(
     "anthropic",
-    MessagesWire(),
+    MessagesApi(),
     "https://api.anthropic.com",
     "ANTHROPIC_API_KEY",
     tiers=("batch",),
@@ -74,7 +76,7 @@ ANTHROPIC = http_service(
 )
 GOOGLE = http_service(
     "google",
-    GeminiWire(),
+    GeminiApi(),
     "https://generativelanguage.googleapis.com",
     "GOOGLE_API_KEY",
     "GEMINI_API_KEY",
@@ -82,20 +84,20 @@ GOOGLE = http_service(
     batches=GeminiBatches(),
 )
 XAI = http_service(
-    "xai", ResponsesWire(forced="function", cache_key=False), "https://api.x.ai/v1", "XAI_API_KEY", price_id="x-ai"
+    "xai", ResponsesApi(forced="function", cache_key=False), "https://api.x.ai/v1", "XAI_API_KEY", price_id="x-ai"
 )
 DEEPSEEK = http_service(
     "deepseek",
-    ResponsesWire(forced="function", cache_key=False, encrypted=False),
+    ResponsesApi(forced="function", cache_key=False, encrypted=False),
     "https://api.deepseek.com",
     "DEEPSEEK_API_KEY",
 )
-MISTRAL = http_service("mistral", ChatWire(seed="random_seed"), "https://api.mistral.ai/v1", "MISTRAL_API_KEY")
-GROQ = http_service("groq", ChatWire(), "https://api.groq.com/openai/v1", "GROQ_API_KEY")
-MOONSHOT = http_service("moonshot", ChatWire(), "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", price_id="moonshotai")
+MISTRAL = http_service("mistral", ChatApi(seed="random_seed"), "https://api.mistral.ai/v1", "MISTRAL_API_KEY")
+GROQ = http_service("groq", ChatApi(), "https://api.groq.com/openai/v1", "GROQ_API_KEY")
+MOONSHOT = http_service("moonshot", ChatApi(), "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", price_id="moonshotai")
 OPENROUTER = Provider(
     open=lambda config: HttpModel(
-        ChatWire(effort="reasoning", cache_marks=("anthropic/",), require_parameters=True),
+        ChatApi(effort="reasoning", cache_marks=("anthropic/",), require_parameters=True),
         config.address,
         config.key,
         headers={"X-Title": "foretell"},
@@ -107,9 +109,9 @@ OPENROUTER = Provider(
     price=lambda name: FREE_OF_CHARGE if name.endswith(":free") else None,
 )
 COMPATIBLE_SERVER = Provider(
-    open=lambda config: HttpModel(ChatWire(stream=True), config.address, config.key),
+    open=lambda config: HttpModel(ChatApi(stream=True), config.address, config.key),
     form="compat:NAME@http://HOST:PORT/v1",
-    # Sent where it is set; most servers need none.
+    # Sent if it is set. Most servers need no key.
     key_variables=("COMPAT_API_KEY",),
     key_required=False,
     named_with_address=True,

@@ -10,12 +10,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, mo
 from pydantic.json_schema import SkipJsonSchema
 
 from foretell.models.model import Model, ReasoningEffort
+from foretell.plugins import NO_CHOICE
 from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity
 from foretell.request import OperationRequest, environment_values, flags, setting
 
-NO_CHOICE = "none"
-"""Value for no model or no search engine, even if an environment variable names one."""
 ShortText = Annotated[str, Field(min_length=1, max_length=500)]
 ModelChoice = Annotated[str, Field(max_length=300)] | SkipJsonSchema[Callable[..., Any]] | SkipJsonSchema[Model]
 """A model as `provider:name`, or in Python a function."""
@@ -24,7 +23,7 @@ ENGINE_NAMES = "foretell.runs.services:SEARCH_ENGINES"
 
 CONFIG: Any = setting(
     None,
-    "A run's settings file (YAML) to start from; what it says about questions and mode is not used.",
+    "A run's settings file (YAML) to start from; its questions and mode are not used.",
     metavar="FILE",
 )
 SET: Any = setting(
@@ -47,7 +46,7 @@ class ForecastingRequest(OperationRequest):
         "effort": "sampling.effort",
         "budget": "budget.run",
     }
-    """Field → the setting that it stands for."""
+    """Field → the setting that it sets."""
     model: ModelChoice | None = setting(None, "Model, as provider:name; none uses no model.", env="FORETELL_MODEL")
     search: tuple[ShortText, ...] = setting(
         (), "Search engine; may be repeated. none uses no search.", env="FORETELL_SEARCH", max_length=10,
@@ -75,8 +74,21 @@ class ForecastingRequest(OperationRequest):
     def _no_search(cls, search: tuple[str, ...]) -> tuple[str, ...]:
         return () if NO_CHOICE in search else search
 
+    @property
+    def no_model(self) -> bool:
+        """Whether the user chose no model: by the option, or in the settings file if no option names one."""
+        usual = environment_values(type(self)).get("model")
+        if "model" in self.model_fields_set and (usual is None or self.model != usual):
+            return self.model is None
+        return _stated(self._config(), "models.agent") == NO_CHOICE
+
+    def _config(self) -> dict[str, Any]:
+        from foretell.runs.spec import read_config
+
+        return {} if self.config is None else read_config(self.config)
+
     @model_validator(mode="after")
-    def _said_once(self) -> Any:
+    def _set_once(self) -> Any:
         for name, key in self.SETTING_KEYS.items():
             if key in self.set and self._is_set(name):
                 flag = flags(name, type(self).model_fields[name])[-1]
@@ -87,26 +99,33 @@ class ForecastingRequest(OperationRequest):
         """Return the settings of the run: those of the file, changed by the options, changed by `set`.
 
         Args:
-            base: What holds where nobody says otherwise.
+            base: Default settings.
         """
-        from foretell.runs.spec import read_changes, read_config, with_settings
+        from foretell.runs.spec import read_changes, with_settings
 
-        config = {} if self.config is None else read_config(self.config)
+        config = self._config()
         data = {**(base or {}), **config}
         environment = environment_values(type(self))
         chosen: dict[str, Any] = {}
         for name, key in self.SETTING_KEYS.items():
             value = getattr(self, name)
-            # The environment names what to use where the file says nothing.
-            section, _, part = key.partition(".")
-            stated = config.get(section) if not part else (config.get(section) or {}).get(part)
+            # The environment sets defaults for what the file leaves out.
+            stated = _stated(config, key)
             if value not in (None, (), "") and not (stated and environment.get(name) == value):
                 chosen[key] = _plain_setting(value)
+            elif name == "model" and stated and self.no_model:
+                chosen[key] = None
         return with_settings(with_settings(data, chosen), read_changes(self.set))
 
 
+def _stated(config: Mapping[str, Any], key: str) -> Any:
+    """Return the value of a setting in a file; None if it is not there."""
+    section, _, part = key.partition(".")
+    return config.get(section) if not part else (config.get(section) or {}).get(part)
+
+
 def _plain_setting(value: Any) -> Any:
-    """A value as a settings file has it; a model that is a Python function goes by its name."""
+    """Return a value as in a settings file; a model that is a Python function is given by its name."""
     if isinstance(value, tuple):
         return list(cast("tuple[Any, ...]", value))
     if callable(value) or hasattr(value, "complete"):
@@ -117,7 +136,7 @@ def _plain_setting(value: Any) -> Any:
 
 
 class ResearchRequest(ForecastingRequest):
-    """Fields shared by asking a question and growing a tree: dates and rules beside the settings."""
+    """Fields shared by asking a question and growing a tree: dates and rules in addition to the settings."""
 
     closes: str | None = setting(
         None, "When the answer will be known.", metavar="DATE", max_length=40, title="Answer known by"
@@ -135,12 +154,12 @@ class ResearchRequest(ForecastingRequest):
 
     @field_validator("closes", "as_of")
     @classmethod
-    def _moment(cls, written: str | None) -> str | None:
+    def _valid_time(cls, text: str | None) -> str | None:
         from foretell.questions.as_of import instant
 
-        if written:
-            instant(written)
-        return written or None
+        if text:
+            instant(text)
+        return text or None
 
     @model_validator(mode="after")
     def _in_order(self) -> Any:
@@ -223,17 +242,17 @@ class AskRequest(ResearchRequest):
 
     @field_validator("options")
     @classmethod
-    def _distinct(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(given)) < len(given):
+    def _distinct(cls, options: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(options)) < len(options):
             raise ValueError("an outcome is named twice")
-        return given
+        return options
 
     @model_validator(mode="after")
     def _one_kind_of_answer(self) -> Any:
         if self.options and self.price is not None:
             raise InputError("is for a question with the answer yes or no", column="--price", hint="leave it out")
         if len(self.options) == 1 and self.exclusivity == "exactly one":
-            raise ValueError("one of how many? name at least two outcomes, or ask a question with the answer yes or no")
+            raise ValueError("name at least two outcomes, or ask a question with the answer yes or no")
         if self.range is not None and (self.options or self.price is not None):
             raise ValueError("a number has neither options nor a price")
         return self

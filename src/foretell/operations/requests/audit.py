@@ -15,9 +15,9 @@ class AuditRequest(OperationRequest):
     """How much of RUN's score could be leakage?
 
     A second model reads what the run was shown and what was withheld, and the report counts what the leakage filter got
-    wrong. It also searches the agent's reasoning for events after the cutoff that no source told it. Given a run
-    without tools and one without a filter, it says how much of the score undetected leaks can be worth at most. Each
-    text is paid for once: the same audit again costs nothing.
+    wrong. It also searches the agent's reasoning for events after the cutoff that are in no source. Given a run
+    without tools and one without a filter, it estimates how much of the score undetected leaks can be worth at most.
+    Each text is paid for once: repeating an audit costs nothing.
 
     With --filter instead of RUN, models are tested as the filter on thousands of synthetic texts, leaks and clean ones.
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from foretell.data.datasets.question_set import LateText, SetFilter, SetStatus
+from foretell.data.datasets.question_set import LeakyQuestions, SetFilter, SetStatus
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, setting
 
@@ -32,17 +32,17 @@ class QuestionSetFields(OperationRequest):
     )
     closes_before: str | None = setting(None, "Only questions that close by this day.", metavar="DATE", max_length=40)
     category: str = setting("", "Only this category or market tag.", max_length=200)
-    late_text: LateText = setting(
-        "quarantine",
-        "Questions whose own text was written after their date: leave them out (quarantine), ask them as they are "
-        "(keep), or remove those passages (cut).",
+    leaky_questions: LeakyQuestions = setting(
+        "exclude",
+        "Questions whose own text was written after their date: leave them out (exclude), ask them as they are "
+        "(keep), or remove those passages (redact).",
     )
 
     def wanted(self) -> SetFilter:
-        """The same as a value; a wrong one raises an `InputError` that names it."""
-        given = {one.name: getattr(self, one.name) for one in fields(SetFilter) if hasattr(self, one.name)}
+        """Return the fields as a filter. Raises InputError that names a wrong value."""
+        values = {field.name: getattr(self, field.name) for field in fields(SetFilter) if hasattr(self, field.name)}
         try:
-            return SetFilter(**given)
+            return SetFilter(**values)
         except ValueError as error:
             raise InputError(str(error), column="--closes-after") from None
 
@@ -88,7 +88,7 @@ class BacktestRequest(OperationRequest):
     set: Mapping[str, Any] = setting(
         {},
         "Which part of the set to use, named as in a settings file: questions.rounds=DATE, questions.category=NAME, "
-        "questions.closes_after=DATE, questions.late_text=cut; may be repeated.",
+        "questions.closes_after=DATE, questions.leaky_questions=redact; may be repeated.",
         metavar="KEY=VALUE",
     )
 
@@ -99,7 +99,7 @@ class BacktestRequest(OperationRequest):
         changes = read_changes(self.set)
         for name in changes:
             if not name.startswith("questions.") or name in ("questions.dataset", "questions.digest"):
-                hint = "a backtest asks no model: only questions.KEY can be set"
+                hint = "a backtest uses no model: only questions.KEY can be set"
                 raise InputError("has no effect on a backtest", column=name, hint=hint)
         if "questions.limit" in changes and self.limit is not None:
             raise InputError("questions.limit is the same as --limit", column="--set", hint="use one of them")
@@ -117,24 +117,24 @@ class QuestionSetRequest(OperationRequest):
         {},
         "Only some questions, by a key of a run's settings: questions.rounds=DATE, questions.closes_after=DATE, "
         "questions.closes_before=DATE, questions.category=NAME, questions.status=open|closed|resolved, "
-        "questions.minimum_volume=N, questions.late_text=keep|cut; may be repeated.",
+        "questions.minimum_volume=N, questions.leaky_questions=keep|redact; may be repeated.",
         metavar="KEY=VALUE",
     )
 
     def wanted(self) -> SetFilter:
         """Return which questions of the set to use.
 
-        Raises InputError if a setting is unknown, has a wrong value or does not say which questions to use.
+        Raises InputError if a setting is unknown, has a wrong value or does not select questions.
         """
         from foretell.runs.spec import read_changes, spec_from_mapping
 
-        keys, changes = [one.name for one in fields(SetFilter)], read_changes(self.set)
+        keys, changes = [field.name for field in fields(SetFilter)], read_changes(self.set)
         for name in changes:
             section, _, key = name.rpartition(".")
             if section != "questions" or key not in keys:
                 near = get_close_matches(key, keys, n=1) if section in ("", "questions") else []
                 hint = f"did you mean questions.{near[0]}?" if near else f"known: questions.{', questions.'.join(keys)}"
-                raise InputError("does not say which questions to use", column=f"--set {name}", hint=hint)
+                raise InputError("does not select questions", column=f"--set {name}", hint=hint)
         if self.limit is not None and "questions.limit" in changes:
             raise InputError("questions.limit is the same as --limit", column="--set", hint="use one of them")
         chosen = {name.removeprefix("questions."): value for name, value in changes.items() if value is not None}
@@ -186,7 +186,7 @@ class DataListRequest(OperationRequest):
 
 
 class SampleSettings(OperationRequest):
-    """How a sample of a round is drawn."""
+    """How a sample of each round is drawn."""
 
     per_source: int | None = setting(20, "Questions per data-set source.", ge=1)
     markets: int | None = setting(None, "Maximum number of market questions (default: all).", ge=0)
@@ -211,10 +211,10 @@ class PricesSettings(OperationRequest):
 class DataBuildRequest(OperationRequest):
     """Build a question set: a folder with questions.jsonl (to run) and outcomes.csv (to score against).
 
-    KIND says what the questions are made from.
+    KIND is the source of the questions.
 
-    sample: a fixed-seed sample of the resolved questions of a pulled round, as the BLF study drew its test sets. SOURCE
-    is the due date of the round; --resolved-by is needed. Settings: per_source=20, markets=N, seed=42.
+    sample: a fixed-seed sample of the resolved questions of pulled rounds, as the BLF study drew its test sets. SOURCE
+    is the due date of a round; --resolved-by is needed. Settings, for each round: per_source=20, markets=N, seed=42.
 
     claims: statements that a publication later confirmed or refuted, asked the day before. SOURCE is a file with one
     JSON object per line: claim, label, published. Settings: split=validation|test.
@@ -225,7 +225,7 @@ class DataBuildRequest(OperationRequest):
     value), a folder of them, or a series by its name, such as yahoo/AAPL. Discarded tasks are listed in discarded.csv.
     Settings: task=long-short|higher-lower, series=ID,ID, horizon=365, history=250.
 
-      foretell data build sample 2025-10-26 --resolved-by 2026-01-05 --out sample
+      foretell data build sample 2025-10-26 2025-11-09 --resolved-by 2026-04-10 --out sample
 
       foretell data build prices yahoo/AAPL yahoo/MSFT --cutoff 2024-06-01 --set horizon=30 --out tasks
     """
@@ -256,7 +256,7 @@ class DataBuildRequest(OperationRequest):
             raise InputError("is needed: the day on which the questions are asked", column="--cutoff")
         if self.kind == "sample" and self.resolved_by is None:
             raise InputError("is needed: the day up to which outcomes count", column="--resolved-by")
-        if self.kind != "prices" and len(self.sources) > 1:
+        if self.kind in ("claims", "options") and len(self.sources) > 1:
             raise InputError(
                 f"{self.kind} are built from one source", column="SOURCE", hint=f"leave out {self.sources[1]}"
             )

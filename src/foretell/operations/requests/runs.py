@@ -13,8 +13,6 @@ from foretell.request import OperationRequest, setting
 
 RunPlace = Literal["auto", "here", "workers", "both"]
 RunOrder = Literal["date", "score", "cost", "name"]
-EVERY_REASON = "any"
-"""Value of `only_failed` for everything that failed."""
 WHERE: Any = setting(
     "auto",
     "Who does the work: this process (here), the workers of the shared database (workers), both, or workers if a "
@@ -31,7 +29,7 @@ class RunRequest(OperationRequest):
 
     With --set, a stored RUN is changed first, such as --set budget.run=20: it keeps its questions, name, note and tags,
     saved replies that fit the new settings are reused, and earlier answers are archived. --again starts a new run
-    instead, with the next free seed, so models are asked anew: compare the two to see how much of a score is chance.
+    instead, with the next free seed, so models are asked again: compare the two to see how much of a score is chance.
 
     With FORETELL_DATABASE_URL set, the work is shared with every `foretell worker`, and this command shows progress.
 
@@ -48,7 +46,7 @@ class RunRequest(OperationRequest):
     )
     again: bool = setting(False, "Start a new run with the settings of RUN and the next free seed.")
     pilot: int | None = setting(
-        None, "Only ask the first N questions once, and say whether the run would work and what it would cost.",
+        None, "Only ask the first N questions once, and report whether the run would work and what it would cost.",
         metavar="N", ge=1,
     )  # fmt: skip
     plan: bool = setting(False, "Only show what there is to do, what it would cost and how long it would take.")
@@ -56,18 +54,18 @@ class RunRequest(OperationRequest):
     extend: bool = setting(False, "Add new questions to the existing run of SPEC, instead of starting another.")
     only_failed: str | None = setting(
         None, "Only retry what failed in RUN; with REASON, only what failed for that reason.", metavar="[REASON]",
-        alone=EVERY_REASON, min_length=1, max_length=5000,
+        alone="any", min_length=1, max_length=5000,
     )  # fmt: skip
     where: RunPlace = WHERE
     set: Mapping[str, Any] = SET
 
     @field_validator("spec", mode="before")
     @classmethod
-    def _spec_value(cls, given: Any) -> Any:
-        if isinstance(given, str) and "\x00" in given:
-            raise ValueError("the name of a file holds no null character")
-        to_json: Any = getattr(given, "to_json", None)
-        return given if to_json is None else json.loads(to_json())
+    def _spec_value(cls, value: Any) -> Any:
+        if isinstance(value, str) and "\x00" in value:
+            raise ValueError("the name of a file cannot contain a null character")
+        to_json: Any = getattr(value, "to_json", None)
+        return value if to_json is None else json.loads(to_json())
 
     @model_validator(mode="after")
     def _one_way_to_start(self) -> Any:
@@ -82,10 +80,10 @@ class RunRequest(OperationRequest):
     @property
     def stored(self) -> str | None:
         """The name of a stored run; None for a settings file or a mapping."""
-        written = self.spec
-        if isinstance(written, dict) or written.suffix in (".yaml", ".yml", ".json") or written.is_file():
+        spec = self.spec
+        if isinstance(spec, dict) or spec.suffix in (".yaml", ".yml", ".json") or spec.is_file():
             return None
-        return str(written)
+        return str(spec)
 
 
 STARTS = {"again": "--again", "pilot": "--pilot", "extend": "--extend", "only_failed": "--only-failed"}
@@ -150,12 +148,14 @@ class RunsEditRequest(OperationRequest):
     archive: bool | None = setting(
         None, "Hide the run from lists; --archive=no shows it again.", alone="yes", metavar="[no]"
     )
+    restore: bool = setting(False, "Bring the run back that was deleted.")
 
 
 class RunsDeleteRequest(OperationRequest):
     """Delete RUNS with their answers, steps and scores. Needs `--yes`.
 
-    Paid model replies are kept, so starting the same run again costs nothing. The record of submissions is kept too.
+    They stay in a bin for 30 days: runs list --find state:deleted, runs edit RUN --restore. Paid model replies and the
+    record of submissions are always kept.
     """
 
     runs: tuple[ShortText, ...] = setting(
@@ -165,7 +165,7 @@ class RunsDeleteRequest(OperationRequest):
 
 
 class RunsStopRequest(OperationRequest):
-    """Stop RUN early and use what there is.
+    """Stop RUN early and keep its answers so far.
 
     Trials in progress answer with their current estimate, marked as stopped early. Trials without an estimate stay
     open; `foretell run RUN` continues them. Works from any terminal, whichever process is running it.

@@ -15,7 +15,7 @@ METRIC_NAMES = "foretell.metrics.metric:METRICS"
 
 
 def _columns(value: Any) -> Any:
-    """Names given one by one or separated by commas, as a tuple.
+    """Return names, given one by one or separated by commas, as a tuple.
 
     >>> _columns("source, horizon"), _columns(("source,horizon", "kind"))
     (('source', 'horizon'), ('source', 'horizon', 'kind'))
@@ -68,7 +68,7 @@ class ScoreRequest(MeasureRequest):
     """Score forecasts against their outcomes.
 
     Give stored runs by name or id, and tables as files: CSV, Parquet, JSONL, or an Inspect log. Columns are recognised
-    by their usual names, and the answer says how they were understood; docs/settings.md describes them. Every number
+    by their usual names, and a note says how they were read; docs/settings.md describes them. Every number
     comes with an interval from a bootstrap that resamples whole clusters, and with the share of targets that were
     answered. If the forecasts have a column dollars (stored runs know theirs), the page shows score against cost.
 
@@ -96,7 +96,7 @@ class ScoreRequest(MeasureRequest):
     weights: Literal["equal", "question"] = setting(
         "equal", "Without a weight column: count every target once (equal), or every question once (question)."
     )
-    combine: CombineTrials = setting("mean", "How several trials of one forecaster become one forecast.")
+    combine: CombineTrials = setting("mean", "How trials of one forecaster are combined into one forecast.")
     gamma: float = setting(
         0.0, "Risk aversion of the bettor in return, net and sharpe, 0 to 1.", ge=0, le=1, group="statistics"
     )
@@ -157,8 +157,8 @@ class CompareRequest(MeasureRequest):
     or runs alone, all pairs are compared, with McNemar's test of who is right where others are wrong. P-values are
     corrected for the number of comparisons.
 
-    With --detect, the answer is how many questions you need to detect an improvement of so many points of the Brier
-    index. Its spread comes from the two forecasters, or from --sd.
+    With --detect, it computes how many questions you need to detect an improvement of some points of the Brier index.
+    Its spread comes from the two forecasters, or from --sd.
 
       foretell compare mine base -f forecasts.csv -o outcomes.csv --by source --out page.html
 
@@ -216,7 +216,7 @@ class ThresholdSettings(OperationRequest):
     validation: str = setting("validation", "The rows on which the threshold is chosen.")
     test: str = setting("test", "The rows on which it is judged.")
     criterion: Literal["accuracy", "balanced", "f1"] = setting("accuracy", "What to maximise.")
-    combine: Literal["mean", "logit-mean"] = setting("mean", "How several trials become one forecast.")
+    combine: Literal["mean", "logit-mean"] = setting("mean", "How trials are combined into one forecast.")
     draws: int = setting(2000, "Number of bootstrap draws.", ge=100)
     seed: int = setting(0, "Seed of the bootstrap.")
 

@@ -18,7 +18,7 @@ class DemoRequest(OperationRequest):
     examples: scripted replies, made-up news, a simulated market. The results are saved apart from your own data;
     --open shows them in your browser. With a folder, --out writes the tables of the backtest.
 
-    --arena plays a larger month of an arena instead. A simulated exchange lists made-up events with the prices of
+    --arena simulates a larger month of an arena instead. A simulated exchange lists made-up events with the prices of
     imperfect traders; scripted models and forecasters without a model take part. The true probabilities of a simulated
     world are known: one row of the leaderboard shows them.
     """
@@ -61,7 +61,7 @@ class ServeRequest(OperationRequest):
     )
 
     @model_validator(mode="after")
-    def _static_listens_nowhere(self) -> Self:
+    def _check_static(self) -> Self:
         ignored = [name for name in ("host", "port", "token", "open") if self._is_set(name)]
         if self.static is not None and ignored:
             raise InputError("has no effect with --static", column=f"--{ignored[0]}", hint="leave one of them out")
@@ -147,7 +147,7 @@ class InitRequest(OperationRequest):
       foretell init arena my-arena --set name=autumn
 
     A bot takes part in a tournament by itself, on GitHub. It needs two secrets, the platform's and the model's key, and
-    spends no more than you say. README.md in its folder explains the rest.
+    spends no more than its budget. README.md in its folder explains the rest.
 
       foretell init bot my-bot --budget 2 --set tournament=minibench
 
@@ -174,7 +174,7 @@ class InitRequest(OperationRequest):
 
 
 class PracticeRequest(OperationRequest):
-    """Start a practice world on this machine: no key, no network, no cost.
+    """Start practice on this machine: no key, no network, no cost.
 
     It has models, search engines, web pages, Wikipedia, series, markets, deep research, and inboxes that act like
     Metaculus, Prophet Arena and ForecastBench. Run one command in it, also a bot:
@@ -186,10 +186,10 @@ class PracticeRequest(OperationRequest):
       foretell practice -- bash
 
     What was sent to a tournament is counted at the end and saved in practice/inbox.jsonl in FORETELL_HOME, one line for
-    each forecast, comment and file. Runs are saved in the same folder, apart from your own; delete the folder to begin
-    anew.
+    each forecast, comment and file. Runs are saved in the same folder, apart from your own; delete the folder to start
+    again.
 
-    Without a command, it runs until Ctrl-C and prints the lines to use in other shells. The world is small and made up,
+    Without a command, it runs until Ctrl-C and prints the lines to use in other shells. Its data is small and made up,
     and its models know nothing: it shows how things work, not how good forecasts are.
     """
 
@@ -251,7 +251,7 @@ class DoctorRequest(OperationRequest):
     )
     contact: str | None = setting(
         None,
-        "Your e-mail or web address; stored, and sent to services that want to know who is asking.",
+        "Your e-mail or web address; stored, and sent to services that ask who sends a request.",
         metavar="ADDRESS",
         max_length=200,
     )

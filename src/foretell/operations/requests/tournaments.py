@@ -11,9 +11,16 @@ from foretell.operations.requests.scoring import Columns
 from foretell.questions.errors import InputError, known_names
 from foretell.request import OperationRequest, flags, setting
 from foretell.scoring.bootstrap_options import BOOTSTRAP, Bootstrap
+from foretell.tournaments.settings import (
+    MODEL_FREE,
+    ForecastBenchSettings,
+    MetaculusSettings,
+    ProphetArenaSettings,
+    TournamentSettings,
+)
 
 INCLUDE_FALLBACK: Any = setting(
-    False, "Also use fallback forecasts, which rest on a failure of the model or of all its tools."
+    False, "Also use fallback forecasts, made after a failure of the model or of all its tools."
 )
 
 
@@ -21,51 +28,7 @@ INCLUDE_FALLBACK: Any = setting(
 
 
 SECTION = "tournament"
-"""The section of a settings file that says how to take part, and the first part of its keys."""
-
-
-class TournamentSettings(OperationRequest):
-    """Keys of the section `tournament` that every platform has."""
-
-    budget: float | None = setting(None, "Hard limit in dollars for the whole tournament, earlier runs included.", gt=0)
-
-
-class UpdateSettings(TournamentSettings):
-    """Keys for tournaments in which questions open and close: when a forecast is updated."""
-
-    update_after: float | None = setting(None, "Update a forecast after this many days (default: never).", gt=0)
-    before_close: float | None = setting(None, "Update a forecast once more in this many hours before the close.", gt=0)
-
-
-class MetaculusSettings(UpdateSettings):
-    """Keys for Metaculus."""
-
-    comment: Literal["private", "public"] = setting("private", "Who can read the comment with the reasons.")
-
-
-class ProphetArenaSettings(UpdateSettings):
-    """Keys for Prophet Arena."""
-
-    agent: str = setting("", "Your agent's name (default: your weekly-track agent).", env="ARENA_AGENT", max_length=200)
-    reasons: bool = setting(True, "Send the reasons with every forecast.")
-    window: int | None = setting(None, "The round of the event (default: the open one).")
-
-
-class ForecastBenchSettings(TournamentSettings):
-    """Keys for ForecastBench: the team, the file, and the round."""
-
-    organization: str = setting("", "Your team, as registered.", env="FORECASTBENCH_ORGANIZATION", max_length=200)
-    entry: str = setting("", "Name on the leaderboard (default: foretell with its model).", max_length=200)
-    model_organization: str = setting("", "Who made the model (default: the organization).", max_length=200)
-    file_number: int = setting(1, "Which of your three files this is.", ge=1, le=3)
-    reasoning: bool = setting(False, "Include the reasons in the file.")
-    incomplete: bool = setting(False, "Write the file even if it is too incomplete to be ranked.")
-    folder: Path | None = setting(None, "Folder for the file.")
-    bucket: str | None = setting(None, "Upload folder, gs://BUCKET/{round}/FOLDER.", env="FORECASTBENCH_BUCKET")
-    past_rounds: int = setting(26, "How many earlier rounds to learn from; missing ones are downloaded.", ge=0, le=200)
-    stop_before: float = setting(30.0, "Agents stop this many minutes before the round closes.", ge=0)
-    when_open: bool = setting(False, "If no round is open today, exit successfully; for schedulers.")
-    overwrite: bool = setting(False, "Replace an uploaded file that this machine did not write.")
+"""The section of a settings file on how to take part, and the first part of its keys."""
 
 
 SETTINGS: Mapping[str, type[TournamentSettings]] = {
@@ -125,12 +88,12 @@ def section_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[st
     return section, {name: value for name, value in changes.items() if not name.startswith(start)}
 
 
-def check_platform(written: str) -> str:
+def check_platform(text: str) -> str:
     """Return a platform, with or without a tournament after a colon; raise ValueError if there is no such platform."""
-    platform = written.partition(":")[0]
+    platform = text.partition(":")[0]
     if platform not in SETTINGS:
         raise ValueError(f"there is no platform {platform!r}: {known_names(platform, list(SETTINGS))}")
-    return written
+    return text
 
 
 class TournamentRunRequest(ForecastingRequest):
@@ -150,11 +113,12 @@ class TournamentRunRequest(ForecastingRequest):
     tournament.KEY=VALUE. Keys of all platforms: budget (for the whole tournament). Metaculus: update_after (days),
     before_close (hours), comment (private or public). Prophet Arena: update_after, before_close, agent, reasons.
     ForecastBench: organization, entry (the name on the leaderboard), model_organization, file_number, reasoning,
-    incomplete, folder, bucket, past_rounds, stop_before (minutes), when_open, overwrite.
+    incomplete, folder, bucket, past_rounds, stop_before (minutes), when_open, overwrite,
+    accept_stale.
 
-    ForecastBench: a round is open on its due date, in UTC. Without a model, `stack` answers every question for free,
-    from prices, series and the outcomes of earlier rounds. With a model, agents answer too, and both are combined. If
-    money or time runs out, the stack's answer is used, so the file is always complete.
+    ForecastBench: a round is open on its due date, in UTC. Without a model, `model_free` answers every question for
+    free, from prices, series and the outcomes of earlier rounds. With a model, agents answer too, and both are
+    combined. If money or time runs out, the answer of `model_free` is used, so the file is always complete.
 
     Keys: METACULUS_TOKEN or ARENA_API_KEY, and your model's key. Uploading to ForecastBench needs tournament.bucket and
     FORECASTBENCH_TOKEN, an access token such as `gcloud auth print-access-token` prints; without them, you upload the
@@ -176,21 +140,24 @@ class TournamentRunRequest(ForecastingRequest):
         None, "Append the day's summary to this file, as Markdown.", metavar="FILE", env="GITHUB_STEP_SUMMARY"
     )
     include_fallback: bool = INCLUDE_FALLBACK
+    accept_stale: bool = setting(False, "Send a round although more than a tenth of its values are stale.")
 
     @field_validator("tournament")
     @classmethod
-    def _known_tournament(cls, written: str) -> str:
-        platform, _, name = check_platform(written).partition(":")
+    def _known_tournament(cls, text: str) -> str:
+        platform, _, name = check_platform(text).partition(":")
         if platform == "metaculus" and not name:
-            raise ValueError("which tournament? write its slug or number, such as metaculus:minibench")
+            raise ValueError("names no tournament: write its slug or number, such as metaculus:minibench")
         if platform == "prophet-arena" and name not in ("", "weekly", "live"):
             raise ValueError(f"there is no track {name!r}: write prophet-arena:weekly or prophet-arena:live")
-        return written
+        return text
 
     @model_validator(mode="after")
     def _fits_platform(self) -> Any:
         if self.limit is not None and self.platform == "forecastbench":
             raise InputError("has no effect on ForecastBench, which ranks whole rounds", column="--limit")
+        if self.accept_stale and self.platform != "forecastbench":
+            raise InputError("has an effect only on ForecastBench", column="--accept-stale", hint="leave it out")
         if self.sandbox and self.platform == "prophet-arena":
             raise InputError("Prophet Arena has no testing area", column="--sandbox", hint="--dry-run sends nothing")
         return self
@@ -216,31 +183,38 @@ class TournamentRunRequest(ForecastingRequest):
                 raise InputError("there is no such setting", column=f"--set {name}", hint=hint)
         return ForecastingRequest.settings(self.model_copy(update={"set": others}), base)
 
+    @property
+    def model_free(self) -> bool:
+        """Whether questions are to be answered without a model although one may be named, as in the environment."""
+        return self.settings().get("forecaster") == MODEL_FREE
+
     def unused_without_model(self) -> str | None:
-        """Return a setting that was given and has no effect without a model, or None."""
-        given = [flags(name, type(self).model_fields[name])[-1] for name in self.SETTING_KEYS if self._is_set(name)]
-        # An engine that only the environment names was not given.
-        given += [name for name in self.settings() if name not in ("concurrency", "search")]
-        return given[0] if given else None
+        """Return a setting that has no effect without a model, or None."""
+        used = [flags(name, type(self).model_fields[name])[-1] for name in self.SETTING_KEYS if self._is_set(name)]
+        # Ignore an engine that is only set in the environment, and a file whose model is switched off.
+        stated = section_changes(self.set)[1] if self.no_model else self.settings()
+        needed = ("concurrency", "search", *(("forecaster", "models") if self.model_free else ()))
+        used += [name for name in stated if name not in needed]
+        return used[0] if used else None
 
     def section(self, kind: type[Keys]) -> Keys:
         """Return the section `tournament`: that of the file, changed by `set`."""
         from foretell.runs.spec import read_changes, read_tournament_section
 
         known = [name for name in kind.model_fields if name != "window"]
-        written = {} if self.config is None else read_tournament_section(self.config)
+        stored = {} if self.config is None else read_tournament_section(self.config)
         try:
-            read_section(kind, written, known, self.platform)
+            read_section(kind, stored, known, self.platform)
         except InputError as error:
             raise error.at(path=self.config) from None
-        return read_section(kind, {**written, **read_changes(section_changes(self.set)[0])}, known, self.platform)
+        return read_section(kind, {**stored, **read_changes(section_changes(self.set)[0])}, known, self.platform)
 
 
 class TournamentResultsRequest(OperationRequest):
     """Score the rounds and tournaments you took part in, next to public methods.
 
     Shows every score with its interval (resampling resolution days and questions), the share answered, and the rows
-    crowd price, base rate and 0.5. Outcomes are updated first, unless the network is switched off. For public
+    market price, base rate and 0.5. Outcomes are updated first, unless the network is switched off. For public
     ForecastBench methods, --methods takes files as teams send them, a folder of them, the published archive
     (forecast_sets.tar.gz), or a table; the default is forecast_sets next to the pulled rounds.
 
@@ -265,8 +239,8 @@ class TournamentResultsRequest(OperationRequest):
 
     @field_validator("tournament")
     @classmethod
-    def _known_tournament(cls, written: str | None) -> str | None:
-        return written and check_platform(written)
+    def _known_tournament(cls, text: str | None) -> str | None:
+        return text and check_platform(text)
 
 
 # Submitting.
@@ -284,8 +258,8 @@ class SubmitRequest(OperationRequest):
 
     You need a key: METACULUS_TOKEN, or ARENA_API_KEY for Prophet Arena. For ForecastBench, a file is written, checked
     against the round's question set. With tournament.bucket and FORECASTBENCH_TOKEN it is uploaded to your team's
-    folder; without them, you upload it. With --out the file is only written: any run on the round will do, also a
-    backtest or a round that is closed, and nothing is recorded as sent.
+    folder; without them, you upload it. With --out the file is only written: any run on the round can be used, also a
+    backtest or a closed round, and nothing is recorded as sent.
 
       foretell submit RUN --to forecastbench --set tournament.organization="My team" --out forecasts.json
 
@@ -320,10 +294,10 @@ class SubmitRequest(OperationRequest):
 
     @field_validator("to")
     @classmethod
-    def _known_platform(cls, written: str) -> str:
-        if ":" in check_platform(written) and not written.startswith("forecastbench:"):
+    def _known_platform(cls, text: str) -> str:
+        if ":" in check_platform(text) and not text.startswith("forecastbench:"):
             raise ValueError("names the platform only, unless it is forecastbench:DATE")
-        return written
+        return text
 
     @model_validator(mode="after")
     def _fits_platform(self) -> Any:
@@ -374,7 +348,7 @@ class SubmitRequest(OperationRequest):
 class LedgerRequest(OperationRequest):
     """List what was submitted and what happened to it, and the hash of the last entry.
 
-    Note the last line, NUMBER:HASH, elsewhere. Later you can prove with it that nothing up to there was changed or
+    Save the last line, NUMBER:HASH, elsewhere. Later you can verify with it that no entry up to there was changed or
     removed:
 
       foretell ledger --verify
@@ -384,7 +358,7 @@ class LedgerRequest(OperationRequest):
 
     verify: str | None = setting(
         None,
-        "Check every entry and name the first that was changed, removed or moved. With a NUMBER:HASH that you noted, "
+        "Check every entry and name the first that was changed, removed or moved. With a NUMBER:HASH that you saved, "
         "also check that nothing was removed at the end.",
         metavar="[NUMBER:HASH]",
         alone="all",
@@ -459,6 +433,12 @@ class ArenaScoreRequest(ArenaRequest):
     """Rank all entries on resolved events, next to the market, the base rate and 0.5."""
 
     by: Columns = setting((), "Also score by category, platform or lead_time.", metavar="COLUMNS")
+    shares: tuple[str, ...] = setting(
+        (),
+        "Also the Brier score with these shares of categories, which sum to 1; other is every category that is not "
+        "named. May be repeated.",
+        metavar="CATEGORY=SHARE,...",
+    )
     bootstrap: Bootstrap = BOOTSTRAP
 
 
@@ -480,9 +460,9 @@ class ArenaShowRequest(ArenaRequest):
     @model_validator(mode="before")
     @classmethod
     def _alone(cls, values: Any) -> Any:
-        """Take a single argument that is no path as an event."""
+        """Treat a single argument that is not a path as an event."""
         if isinstance(values, dict) and "file" in values and values.get("event") is None:
-            given = cast("dict[str, Any]", values)
-            if not Path(given["file"]).exists() and Path(given["file"]).suffix not in (".yaml", ".yml"):
-                return {**given, "file": Path(), "event": str(given["file"])}
+            fields = cast("dict[str, Any]", values)
+            if not Path(fields["file"]).exists() and Path(fields["file"]).suffix not in (".yaml", ".yml"):
+                return {**fields, "file": Path(), "event": str(fields["file"])}
         return cast("Any", values)

@@ -12,8 +12,8 @@ from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, flags, setting
 
 Scaling = Literal["min-max", "softmax"]
-GROUNDER_NAMES = "foretell.forecasters.tree:GROUNDERS"
-RULE_NAMES = "foretell.forecasters.tree:RULES"
+GROUNDER_NAMES = "foretell.forecasters.tree.settings:GROUNDERS"
+RULE_NAMES = "foretell.forecasters.tree.settings:RULES"
 AUTO = "auto"
 """Value of `set` that clears the override of a claim, so that it follows its rule again."""
 
@@ -35,21 +35,21 @@ def read_probability(value: Any) -> float | str:
     return p
 
 
-def tree_reference(given: Any) -> Any:
+def tree_reference(tree: Any) -> Any:
     """Return the file or name of a tree that is given as text, as a result of another function, or as its JSON.
 
     Other values, such as a `Tree`, are returned as they are.
     """
-    if isinstance(given, str):
-        return Path(given)
-    if isinstance(given, Path):
-        return given
-    if isinstance(given, Mapping):
-        mapping = cast("Mapping[str, Any]", given)
+    if isinstance(tree, str):
+        return Path(tree)
+    if isinstance(tree, Path):
+        return tree
+    if isinstance(tree, Mapping):
+        mapping = cast("Mapping[str, Any]", tree)
         file = mapping.get("file") if "nodes" not in mapping else None
-        return Path(file) if isinstance(file, str) else given
-    path = getattr(given, "path", None)
-    return path if isinstance(path, Path) else given
+        return Path(file) if isinstance(file, str) else tree
+    path = getattr(tree, "path", None)
+    return path if isinstance(path, Path) else tree
 
 
 Override = Annotated[
@@ -92,7 +92,7 @@ TREE_KEYS: Mapping[str, str] = {
     "rule": "options.rule",
     "trials": "options.trials",
 }
-"""Field → the setting that it stands for, in requests that let models work on a tree."""
+"""Field → the setting that it sets, in requests that let models work on a tree."""
 
 
 class TreeRequest(ResearchRequest):
@@ -107,7 +107,7 @@ class TreeRequest(ResearchRequest):
     claim: str = setting(help="A claim that will turn out true or false.", argument=True, min_length=1, max_length=5000)
     grounder: str | None = _GROUNDER
     rule: str | None = setting(
-        None, "How smaller claims are combined into the larger one (default: linear).", metavar="NAME",
+        None, "How smaller claims are combined into the larger one (default: by cases).", metavar="NAME",
         names=RULE_NAMES, group="tree",
     )  # fmt: skip
     leaves: int | None = setting(
@@ -221,14 +221,14 @@ class TreeUpdateRequest(ResearchRequest):
     )  # fmt: skip
     grounder: str | None = _GROUNDER
     rule: str | None = setting(
-        None, "Combine by this rule what is broken down or judged again (default: its current rule, or linear).",
+        None, "Combine by this rule what is broken down or judged again (default: its current rule).",
         metavar="NAME", names=RULE_NAMES, group="tree",
     )  # fmt: skip
     message: str = _MESSAGE
     plan: bool = setting(False, "Only show what would be done and what it would cost.")
     author: str | None = _AUTHOR
     base_version: int | None = _BASE_VERSION
-    # The tree says these itself, so that only a program has to state them.
+    # The tree contains these, so only programs need to set them.
     closes: str | None = setting(
         None, "When the answer will be known.", metavar="DATE", max_length=40, interface="api", title="Answer known by"
     )
@@ -256,8 +256,8 @@ class TreeUpdateRequest(ResearchRequest):
 class WhatIfRequest(OperationRequest):
     """What if some claims of TREE had other probabilities? Prints old and new values of every claim that changes.
 
-    A claim without children gets the new probability. A claim with children is overridden, whatever the claims below
-    say. P1:PA is the assumption in the formula of P1. No model is used: only the claims above are recomputed. Claims
+    A claim without children gets the new probability. A claim with children is overridden, regardless of the claims
+    below. P1:PA is the assumption in the formula of P1. No model is used: only the claims above are recomputed. Claims
     that a model judged as a whole keep their number and are marked as out of date.
     """
 

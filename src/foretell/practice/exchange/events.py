@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from foretell.questions.as_of import UtcDatetime, instant
 
-# What decides a simulated world.
+# Settings of a simulated world.
 
 START = instant("2027-03-01")
 """Default start of a simulation, a Monday."""
@@ -49,7 +49,9 @@ class SimulationSettings:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, instant(getattr(self, name)))
         if self.days < 1 or self.warm_up < 0 or self.events_per_day <= 0 or self.longest < 1:
-            raise ValueError("a world needs at least one day, some events a day, and room for them to be open")
+            raise ValueError(
+                "a world needs at least one day, a positive number of events per day, and events of at least one day"
+            )
         if not all(0 <= share <= 1 for share in (self.void, self.early, self.thin)):
             raise ValueError("void, early and thin are shares from 0 to 1")
 
@@ -83,17 +85,19 @@ class SeededChance:
         turn = math.inf if settings.turn is None else settings.turn.timestamp()
         return cls(seed=settings.seed, turn=turn, other=settings.other)
 
-    def at(self, moment: float | datetime, *names: str | int) -> np.random.Generator:
+    def at(self, time: float | datetime, *names: str | int) -> np.random.Generator:
         """Return a random generator for what is decided at a time."""
-        second = moment.timestamp() if isinstance(moment, datetime) else moment
+        second = time.timestamp() if isinstance(time, datetime) else time
         return self._named(second > self.turn, *names)
 
-    def moment(self, draw: Callable[[np.random.Generator], float | None], *names: str | int) -> float | None:
-        """Draw a future time in Unix seconds, or None for never. A turn changes it only if old and new both follow it.
+    def draw_time(self, draw: Callable[[np.random.Generator], float | None], *names: str | int) -> float | None:
+        """Draw a future time in Unix seconds, or None for never.
 
-        >>> SeededChance(seed=1, turn=50.0, other=2).moment(lambda rng: 40.0, "end")
+        A turn changes the time only if both the old and the new time are after the turn.
+
+        >>> SeededChance(seed=1, turn=50.0, other=2).draw_time(lambda rng: 40.0, "end")
         40.0
-        >>> SeededChance(seed=1, turn=50.0, other=2).moment(lambda rng: 40.0 if rng.random() < 0.5 else 60.0, "end")
+        >>> SeededChance(seed=1, turn=50.0, other=2).draw_time(lambda rng: 40.0 if rng.random() < 0.5 else 60.0, "end")
         60.0
         """
         past = draw(self._named(False, *names))
@@ -124,11 +128,11 @@ class SeededChance:
         return np.random.default_rng(int.from_bytes(digest, "big"))
 
 
-# The hidden truth: probabilities that follow what is known so far, and end in 0 or 1.
+# The hidden truth: the ideal probabilities given the information so far, which end at 0 or 1.
 #
-# What decides an event is a Gaussian walk W that runs from 0 to 1 in *information time* τ. At τ the walk's past is
-# known and its rest is not, so that the probability of every outcome is exact, is a martingale, and is what an ideal
-# forecaster would say. At τ = 1 it is 0 or 1.
+# An event is decided by a Gaussian walk W in *information time* τ, which runs from 0 to 1. At τ the past of the walk is
+# known and the rest is not. The probability of every outcome is therefore exact, is a martingale, and is the forecast
+# of an ideal forecaster. At τ = 1 it is 0 or 1.
 
 NODES = 60
 """Number of quadrature nodes; the error is below 1e-6 for races of up to a dozen."""
@@ -386,7 +390,7 @@ class SimulatedEvent:
         return int(np.clip((second - self.life.opens) // HOUR, 0, len(self.hours) - 1))
 
 
-def moment(second: float) -> datetime:
+def utc_time(second: float) -> datetime:
     """Convert Unix seconds to a datetime in UTC."""
     return datetime.fromtimestamp(second, UTC)
 
@@ -433,10 +437,10 @@ class EventMaker:
             return opens + HOUR * max(6, round(share * (closes - opens) / HOUR)) if happens else None
 
         def later(after: int, hours: int, what: str) -> int:
-            drawn = self.chance.moment(lambda rng: after + HOUR * int(rng.integers(1, hours)), number, what)
+            drawn = self.chance.draw_time(lambda rng: after + HOUR * int(rng.integers(1, hours)), number, what)
             return round(max(after, self.chance.turn) // HOUR * HOUR + HOUR if drawn is None else drawn)
 
-        soon = self.chance.moment(early, number, "early")
+        soon = self.chance.draw_time(early, number, "early")
         known = later(closes, 12, "known") if soon is None else round(soon)
         determined = later(known, 6, "determined")
         return EventLife(
@@ -458,7 +462,7 @@ class EventMaker:
         rng: np.random.Generator,
         level: float = 0.0,
     ) -> SimulatedEvent:
-        (subject, names), closes = about, moment(life.closes)
+        (subject, names), closes = about, utc_time(life.closes)
         day = f"{closes.day} {closes:%B %Y}"
         words = EventWording(
             title=subject.title.format(**names, day=day),

@@ -16,11 +16,12 @@ from typing import Any
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.models.formats import ModelQuery, ScriptedReply
-from foretell.practice.models.scripts import arena_script, unit
+from foretell.practice.models.scripts import arena_script
+from foretell.practice.models.server import unit
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 
-# The forecaster that knows the hidden truth: the upper bound of a simulation, and no competitor.
+# A forecaster that knows the hidden truth. It is an upper bound, not a competitor.
 
 NAME = "oracle"
 
@@ -36,10 +37,10 @@ class OracleForecaster:
         """Read the probabilities directly from the world, not over HTTP."""
         event = self.world.by_ticker.get(question.targets[0].id)
         if event is None:
-            raise CannotForecast(f"question {question.id} is not of this world")
+            raise CannotForecast(f"question {question.id} is not in the simulated world")
         p = {target.id: self.world.truth(event.ticker, target.id, context.as_of.at) for target in question.targets}
-        told = "The hidden truth of the simulation."
-        return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=told)
+        rationale = "The hidden truth of the simulation."
+        return Forecast(question_id=question.id, forecaster=self.name, as_of=context.as_of, p=p, rationale=rationale)
 
 
 NORMAL = NormalDist()
@@ -81,56 +82,56 @@ def news_reader(query: ModelQuery) -> ScriptedReply:
     fields: Mapping[str, Any] = (query.schema or {}).get("properties", {})
     if query.tools or "probabilities" not in fields or "recognised" in fields:
         return arena_script(query)
-    told = query.last
-    labels, prices = dict(_OUTCOME.findall(told.partition("# Sources")[0])), dict(_PRICE.findall(told))
-    reports = list(_reports(told))
+    last = query.last
+    labels, prices = dict(_OUTCOME.findall(last.partition("# Sources")[0])), dict(_PRICE.findall(last))
+    reports = list(_reports(last))
     p: dict[str, float] = {}
     for key in fields["probabilities"].get("properties", {}):
         label = labels.get(key, "")
-        believed = _weighed(label, len(labels), reports, told, prices.get(key))
-        p[key] = _as_said(believed, query.model, f"{told[:200]}/{key}/{len(told)}")
+        believed = _weighed(label, len(labels), reports, last, prices.get(key))
+        p[key] = _distorted(believed, query.model, f"{last[:200]}/{key}/{len(last)}")
     shown = "and the price" if prices else "without a price"
     return ScriptedReply(
         text=json.dumps({"rationale": f"{len(reports)} reports were weighed, {shown}.", "probabilities": p})
     )
 
 
-def _reports(told: str) -> Iterator[NewsReport]:
-    found = _NOW.search(told)
-    today = date.fromisoformat(found[1]) if found else date.max
-    for day, outlet, text in _SOURCE.findall(told):
+def _reports(prompt: str) -> Iterator[NewsReport]:
+    match = _NOW.search(prompt)
+    today = date.fromisoformat(match[1]) if match else date.max
+    for day, outlet, text in _SOURCE.findall(prompt):
         age = max(0, (today - date.fromisoformat(day)).days)
         yield NewsReport(text=text, weight=TRUST.get(outlet, 0.3) * 0.5 ** (age / FADES))
 
 
-def _weighed(label: str, outcomes: int, reports: list[NewsReport], told: str, price: str | None) -> float:
+def _weighed(label: str, outcomes: int, reports: list[NewsReport], prompt: str, price: str | None) -> float:
     """Return the log odds of an outcome: the weighted mean of the reports, the price, and a low prior."""
     prior = 1 / outcomes if outcomes > 1 and not _ABOVE.match(label) else 0.3
     total, weight = PRIOR_WEIGHT * _odds(prior), PRIOR_WEIGHT
     for report in reports:
-        said = _said(label, report.text, told)
-        if said is not None:
-            total, weight = total + report.weight * _odds(said), weight + report.weight
+        p = _reported_probability(label, report.text, prompt)
+        if p is not None:
+            total, weight = total + report.weight * _odds(p), weight + report.weight
     if price is not None:
-        # Longshots cost too much: prices are taken a little further from the middle.
+        # Longshots are overpriced, so prices are moved away from one half.
         total, weight = total + MARKET_WEIGHT * 1.08 * _odds(float(price)), weight + MARKET_WEIGHT
     return total / weight
 
 
-def _said(label: str, text: str, told: str) -> float | None:
+def _reported_probability(label: str, text: str, prompt: str) -> float | None:
     """Return the probability that a report gives an outcome; None if the report is about something else."""
     if (chance := _CHANCE.search(text)) is not None:
         return int(chance[2]) / 100 if chance[1].casefold() == label.casefold() else None
     if (level := _LEVEL.match(text)) is not None:
         end = _ABOVE.match(label)
-        if end is None or f"if {level[1].casefold()}:" not in told.casefold():
+        if end is None or f"if {level[1].casefold()}:" not in prompt.casefold():
             return None
         return NORMAL.cdf((float(level[2]) - float(end[1])) / max(float(level[3]), 1e-6))
     share = re.search(rf"(?:: |, ){re.escape(label)} (\d+) in 100", text)
     return int(share[1]) / 100 if share else None
 
 
-def _as_said(odds: float, model: str, words: str) -> float:
+def _distorted(odds: float, model: str, words: str) -> float:
     habit = HABITS.get(model.partition("-")[0], HABITS["reader"])
     chance = min(max(unit(f"{model}/{words}"), 1e-6), 1 - 1e-6)
     odds = habit.factor * (odds + habit.noise * NORMAL.inv_cdf(chance))
@@ -138,5 +139,5 @@ def _as_said(odds: float, model: str, words: str) -> float:
 
 
 def _odds(p: float) -> float:
-    kept = min(0.985, max(0.015, p))
-    return math.log(kept / (1 - kept))
+    clipped = min(0.985, max(0.015, p))
+    return math.log(clipped / (1 - clipped))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from foretell.data.corpus import CorpusDocument
-from foretell.practice.exchange.events import DAY, HOUR, SimulatedEvent, SimulationSettings, moment
+from foretell.practice.exchange.events import DAY, HOUR, SimulatedEvent, SimulationSettings, utc_time
 from foretell.practice.exchange.world import NewsItem, PriceBook, SimulatedWorld
 from foretell.practice.markets.kalshi import (
     KalshiCatalogue,
@@ -52,7 +52,7 @@ SHOWN_AS = {"initialized": "unopened", "active": "open", "finalized": "settled"}
 
 
 class FileClock:
-    """A clock that reads the time from a file at every call. Whoever drives the simulation sets it."""
+    """A clock that reads the time from a file at every call. The driver of the simulation sets it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -101,8 +101,8 @@ class SimulatedExchange(KalshiService):
             return json_response(body, status)
 
         def page(request: ServerRequest) -> ServerResponse:
-            found = self.news.page(request.path.removeprefix(PAGES))
-            return html_response("not found", 404) if found is None else html_response(found.html())
+            news_page = self.news.page(request.path.removeprefix(PAGES))
+            return html_response("not found", 404) if news_page is None else html_response(news_page.html())
 
         server = search_server(self.news, KEY)
         server.middleware, server.port, server.latency = middleware, port, latency
@@ -117,7 +117,7 @@ class SimulatedExchange(KalshiService):
     def listed(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
         """Return the answer of a Kalshi catalogue of the events that have been announced."""
         now, cutoff = self.clock().timestamp(), self.cutoff_second()
-        events = [event for event in self._meant(path, query) if event.life.announced <= now]
+        events = [event for event in self._candidates(path, query) if event.life.announced <= now]
         if path.rstrip("/").endswith("/events") and "status" in query:
             events = [e for e in events if SHOWN_AS.get(status_of(e, now), "closed") == query["status"]]
         catalogue = KalshiCatalogue(
@@ -128,15 +128,15 @@ class SimulatedExchange(KalshiService):
         )
         return catalogue.answer(path, query)
 
-    def _meant(self, path: str, query: Mapping[str, str]) -> Iterable[SimulatedEvent]:
-        """Return the events that an answer can be about; building the bodies of all others would be wasted work."""
+    def _candidates(self, path: str, query: Mapping[str, str]) -> Iterable[SimulatedEvent]:
+        """Return the events that an answer can be about; the bodies of all others need not be built."""
         name = path.strip("/").rpartition("/")[2]
         tickers = query["tickers"].split(",") if "tickers" in query else [query.get("event_ticker", name)]
         known = self.world.by_ticker
         if name in ("events", "markets") and not query.keys() & {"tickers", "event_ticker"}:
             return self.world.events
-        if found := {known[ticker].ticker: known[ticker] for ticker in tickers if ticker in known}:
-            return found.values()
+        if events := {known[ticker].ticker: known[ticker] for ticker in tickers if ticker in known}:
+            return events.values()
         return [event for event in self.world.events if event.series == name]
 
     def _body(self, event: SimulatedEvent, now: float) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class SimulatedExchange(KalshiService):
     def _candle(self, book: PriceBook, row: int, begin: int, end: int, archived: bool) -> dict[str, Any]:
         """Build the candle of a period, which excludes its first second and includes its last."""
         first, last = book.place(begin), book.place(end)
-        # What stood at the beginning of the period is its opening quote; before the market opened there was none.
+        # The opening quote of a period is the quote at its beginning; before the market opened there is none.
         places = np.arange(max(first, 0), max(last, 0) + 1)
         volume = book.volume[row]
         before = float(volume[first]) if first >= 0 else 0.0
@@ -238,10 +238,10 @@ def _series(event: SimulatedEvent) -> dict[str, Any]:
 
 
 def _iso(second: float) -> str:
-    return moment(second).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return utc_time(second).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-# The news as a search engine sees it: an index over everything, of which only what is out by now is ever found.
+# A search index over all news, which returns only pages published by the clock's time.
 
 FITTING = 0.4
 """Pages that score below this share of the best page's score are not returned."""
@@ -270,25 +270,25 @@ class NewsSearch(SampleWorld):
         self._clock = clock
         self._published = np.array([page.published.timestamp() for page in pages if page.published])
         self._by_path = {page.path: page for page in pages}
-        holding: defaultdict[str, list[int]] = defaultdict(list)
+        places_by_word: defaultdict[str, list[int]] = defaultdict(list)
         for place, page in enumerate(pages):
             for word in set(_WORD.findall(f"{page.title} {page.text}".casefold())):
-                holding[word].append(place)
-        self._holding = {word: np.array(places) for word, places in holding.items()}
+                places_by_word[word].append(place)
+        self._places_by_word = {word: np.array(places) for word, places in places_by_word.items()}
 
     def find(self, query: str, *, until: datetime | None = None) -> list[SampleWebPage]:
         """Return pages that share informative words with the query, best first; newer pages score higher."""
         self.now = self._clock()
         latest = min(self.now, until) if until is not None else self.now
-        out = self._out_by(latest)
-        scores = np.zeros(out)
+        count = self._count_published(latest)
+        scores = np.zeros(count)
         for word in set(_WORD.findall(query.casefold())):
-            places = self._holding.get(word)
+            places = self._places_by_word.get(word)
             if places is not None:
-                shown = places[: np.searchsorted(places, out)]
-                # Counted over what is out: how often a word will be used later must not show.
-                scores[shown] += math.log((out + 1) / (len(shown) + 1))
-        age = (latest.timestamp() - self._published[:out]) / HALF_LIFE
+                shown = places[: np.searchsorted(places, count)]
+                # Count only published pages, because later uses of a word must not have an effect.
+                scores[shown] += math.log((count + 1) / (len(shown) + 1))
+        age = (latest.timestamp() - self._published[:count]) / HALF_LIFE
         scores *= 1 + FRESH * 0.5**age
         best = scores.max(initial=0.0)
         if best <= 0:
@@ -299,31 +299,31 @@ class NewsSearch(SampleWorld):
 
     def page(self, path: str) -> SampleWebPage | None:
         """Return a page if it has been published; None otherwise."""
-        found = self._by_path.get(path)
-        return found if found is not None and found.published is not None and found.published <= self._clock() else None
+        page = self._by_path.get(path)
+        return page if page is not None and page.published is not None and page.published <= self._clock() else None
 
     def documents(self) -> list[CorpusDocument]:
         """Return everything published so far, for a local corpus."""
         return [
             CorpusDocument(url=page.url, title=page.title, text=page.text, published=page.published, source="news")
-            for page in self.pages[: self._out_by(self._clock())]
+            for page in self.pages[: self._count_published(self._clock())]
         ]
 
-    def _out_by(self, at: datetime) -> int:
+    def _count_published(self, at: datetime) -> int:
         return int(np.searchsorted(self._published, at.timestamp(), side="right"))
 
 
 def main() -> None:
     """Parse the arguments, print the addresses, and serve until interrupted."""
-    usual = SimulationSettings()
+    defaults = SimulationSettings()
     parser = argparse.ArgumentParser(prog="python -m foretell.practice.exchange.server", description=__doc__)
-    parser.add_argument("--clock", required=True, help="file:PATH, a file that holds the simulated moment")
-    parser.add_argument("--seed", type=int, default=usual.seed)
-    parser.add_argument("--days", type=int, default=usual.days)
-    parser.add_argument("--events-per-day", type=float, default=usual.events_per_day)
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds before every reply")
-    parser.add_argument("--site", default=SITE, help="what the addresses of news begin with; `here`: this server")
+    parser.add_argument("--clock", required=True, help="file:PATH, a file that contains the simulated time")
+    parser.add_argument("--seed", type=int, default=defaults.seed)
+    parser.add_argument("--days", type=int, default=defaults.days)
+    parser.add_argument("--events-per-day", type=float, default=defaults.events_per_day)
+    parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds to wait before every response")
+    parser.add_argument("--site", default=SITE, help="prefix of the addresses of news pages; `here` for this server")
     asyncio.run(_serve(parser.parse_args()))
 
 
@@ -333,7 +333,7 @@ async def _serve(options: argparse.Namespace) -> None:
         raise SystemExit(f"{options.clock!r} is not a clock; write file:PATH")
     if options.site == "here" and not options.port:
         raise SystemExit("--site here needs --port")
-    # Pages are named, not numbered: a fence refuses hosts that are only a number.
+    # Use a host name, because the leakage filter rejects numeric hosts.
     site = f"http://localhost:{options.port}{PAGES}" if options.site == "here" else options.site
     exchange = SimulatedExchange(SimulatedWorld(settings), FileClock(options.clock.removeprefix("file:")), site=site)
     stopped = asyncio.Event()

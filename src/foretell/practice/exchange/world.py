@@ -18,12 +18,12 @@ from foretell.practice.exchange.events import (
     SimulationSettings,
     logit,
     made_up_names,
-    moment,
     one_of,
     subjects,
+    utc_time,
 )
 
-# Who writes the news, and in which words.
+# News outlets, and the templates of their reports.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ IDLE = (
     "Around {topic} a market has grown for badges, {number} kinds of them.",
     "Tickets, parking and {number} places to eat: all you need to know about {topic}.",
     "The museum shows {number} objects connected with {topic} until autumn.",
-    "Nothing new was query about {topic}, said {number} people whom nobody had asked.",
+    "Nothing new was heard about {topic}, said {number} people whom nobody had asked.",
 )
 A_DAY = 1.1
 """Average number of reports on an event per day."""
@@ -94,7 +94,7 @@ class NewsItem:
     text: str
     observed: datetime
     published: datetime
-    telling: bool
+    informative: bool
     """Whether it contains any signal."""
 
     @property
@@ -116,9 +116,9 @@ def news_of(event: SimulatedEvent) -> Iterator[NewsItem]:
         outlet=OUTLETS[0].name,
         title=_capital(f"{event.words.topic}: it is decided"),
         text=f"It is decided about {event.words.topic}: {', '.join(won) if won else 'no'}.",
-        observed=moment(known),
-        published=moment(known + 20 * 60),
-        telling=True,
+        observed=utc_time(known),
+        published=utc_time(known + 20 * 60),
+        informative=True,
     )
 
 
@@ -126,11 +126,11 @@ def _report(event: SimulatedEvent, place: int) -> NewsItem:
     observed = float(event.hours[place])
     rng = event.chance.at(observed, event.number, "words", place)
     outlet = OUTLETS[int(rng.integers(len(OUTLETS)))]
-    telling = place < AT_OPENING or bool(rng.random() >= IDLE_SHARE)
-    late = place >= AT_OPENING and telling and bool(rng.random() < LATE_SHARE)
+    informative = place < AT_OPENING or bool(rng.random() >= IDLE_SHARE)
+    late = place >= AT_OPENING and informative and bool(rng.random() < LATE_SHARE)
     published = observed + (HOUR * float(rng.integers(20, 90)) if late else 60.0 * float(rng.integers(5, 55)))
-    if telling:
-        when = moment(observed)
+    if informative:
+        when = utc_time(observed)
         sentence, short = _finding(event, place, outlet, rng)
         words = {
             "topic": event.words.topic,
@@ -149,9 +149,9 @@ def _report(event: SimulatedEvent, place: int) -> NewsItem:
         outlet=outlet.name,
         title=_capital(title),
         text=" ".join(map(_capital, dict.fromkeys(parts))),
-        observed=moment(observed),
-        published=moment(published),
-        telling=telling,
+        observed=utc_time(observed),
+        published=utc_time(published),
+        informative=informative,
     )
 
 
@@ -277,7 +277,7 @@ def _uniform(event: SimulatedEvent, hours: Floats, what: str) -> Floats:
 
 
 def _ago(values: Floats, hours: int) -> Floats:
-    """Return the values some hours earlier; the first value also stands for the time before it."""
+    """Return the values some hours earlier; the first value is also used for the time before it."""
     places = np.maximum(np.arange(values.shape[1]) - hours, 0)
     return values[:, places]
 
@@ -312,7 +312,7 @@ class SimulatedWorld:
     @cached_property
     def events(self) -> tuple[SimulatedEvent, ...]:
         """All events, in order of announcement."""
-        return tuple(self._made())
+        return tuple(self._generate())
 
     @cached_property
     def by_ticker(self) -> Mapping[str, SimulatedEvent]:
@@ -323,21 +323,21 @@ class SimulatedWorld:
     @cached_property
     def news(self) -> tuple[NewsItem, ...]:
         """All news that is ever published, in order of publication."""
-        found = [item for event in self.events for item in news_of(event)]
-        return tuple(sorted(found, key=lambda item: (item.published, item.path)))
+        items = [item for event in self.events for item in news_of(event)]
+        return tuple(sorted(items, key=lambda item: (item.published, item.path)))
 
     def truth(self, event: str, target: str, at: datetime) -> float:
         """Return the ideal forecaster's probability of a market at a time.
 
         For tests and upper bounds only: no server reveals it.
         """
-        found = self.by_ticker[event]
-        return float(found.p[found.tickers.index(target), found.place(at.timestamp())])
+        simulated = self.by_ticker[event]
+        return float(simulated.p[simulated.tickers.index(target), simulated.place(at.timestamp())])
 
     def outcome(self, event: str, target: str) -> int | None:
         """Return the outcome of a market; None if the event is cancelled."""
-        found = self.by_ticker[event]
-        return None if found.life.void else found.outcomes[found.tickers.index(target)]
+        simulated = self.by_ticker[event]
+        return None if simulated.life.void else simulated.outcomes[simulated.tickers.index(target)]
 
     def book(self, event: SimulatedEvent) -> PriceBook:
         """Return the event's prices and trades, hour by hour."""
@@ -345,7 +345,7 @@ class SimulatedWorld:
             self._books[event.ticker] = book_of(event)
         return self._books[event.ticker]
 
-    def _made(self) -> Iterator[SimulatedEvent]:
+    def _generate(self) -> Iterator[SimulatedEvent]:
         settings, maker = self.settings, EventMaker(settings=self.settings, chance=self._chance)
         count = max(2, round(settings.events_per_day / WEEKLY_SHARE))
         choices = subjects("weekly")

@@ -107,10 +107,10 @@ class KalshiCatalogue:
         return self._paged("markets", fitting, query, int(query.get("limit", MAX_MARKETS)))
 
     def _market(self, ticker: str, *, archived: bool) -> StatusAndBody:
-        found = next((market for market in self._all() if market.get("ticker") == ticker), None)
-        if found is None or (ticker in self.archived) != archived:
+        market = next((market for market in self._all() if market.get("ticker") == ticker), None)
+        if market is None or (ticker in self.archived) != archived:
             return _missing()
-        return 200, {"market": found}
+        return 200, {"market": market}
 
     def _paged(self, name: str, rows: list[Any], query: Mapping[str, str], limit: int) -> StatusAndBody:
         start = int(urlsafe_b64decode(query["cursor"])) if query.get("cursor") else 0
@@ -238,8 +238,8 @@ def kalshi_market_body(market: SampleKalshiMarket, event: str, schema: Schema = 
 def _quotes(market: SampleKalshiMarket) -> dict[str, float]:
     """Return the quotes that exist. A bid on no is an offer of yes."""
     no_bid, no_ask = (None if price is None else 1 - price for price in (market.ask, market.bid))
-    found = zip(QUOTES, (market.bid, market.ask, no_bid, no_ask, market.last), strict=True)
-    return {name: price for name, price in found if price is not None}
+    quotes = zip(QUOTES, (market.bid, market.ask, no_bid, no_ask, market.last), strict=True)
+    return {name: price for name, price in quotes if price is not None}
 
 
 def _new(market: SampleKalshiMarket) -> dict[str, Any]:
@@ -323,29 +323,36 @@ class KalshiService(PracticeService):
             if "market_tickers" in query:
                 return 200, {"markets": self._batch(query)}
             ticker = path.removesuffix("/candlesticks").rpartition("/")[2]
-            found = self.candles(ticker, query, archived="/historical/" in path)
+            candles = self.candles(ticker, query, archived="/historical/" in path)
         except RequestRefused as error:
             return 400, {"error": {"code": "invalid_parameters", "message": str(error)}}
-        return _missing() if found is None else (200, {"ticker": ticker, "candlesticks": found})
+        return _missing() if candles is None else (200, {"ticker": ticker, "candlesticks": candles})
 
     def _batch(self, query: Mapping[str, str]) -> list[dict[str, Any]]:
         tickers = query["market_tickers"].split(",")
         if len(tickers) > MAX_TICKERS:
             raise RequestRefused("market_tickers")
-        found = {ticker: self.candles(ticker, query, archived=False) for ticker in tickers}
+        candles = {ticker: self.candles(ticker, query, archived=False) for ticker in tickers}
         if query.get("include_latest_before_start") == "true":
-            found = {ticker: one and [self._made_up(one[0], query), *one] for ticker, one in found.items()}
-        rows = [{"market_ticker": ticker, "candlesticks": one} for ticker, one in found.items() if one is not None]
+            candles = {
+                ticker: series and [self._initial_candle(series[0], query), *series]
+                for ticker, series in candles.items()
+            }
+        rows = [
+            {"market_ticker": ticker, "candlesticks": series}
+            for ticker, series in candles.items()
+            if series is not None
+        ]
         if sum(len(row["candlesticks"]) for row in rows) > MAX_CANDLES:
             raise RequestRefused("too_many_candlesticks")
         return rows
 
-    def _made_up(self, first: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any]:
+    def _initial_candle(self, first: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any]:
         """Build the initial candle that a client may request: no quotes, only the last price traded before."""
         start = int(query["start_ts"])
         end = next(iter(candle_ends(query, start, start + int(query["period_interval"]) * 60)))
-        told = first["price"].get("previous_dollars") or first["price"].get("previous")
-        price = None if told is None else float(told) if isinstance(told, str) else told / 100
+        last_price = first["price"].get("previous_dollars") or first["price"].get("previous")
+        price = None if last_price is None else float(last_price) if isinstance(last_price, str) else last_price / 100
         return self.candle(end, ((), ()), (), previous=price, archived=False)
 
     def candle(
@@ -374,15 +381,15 @@ class KalshiService(PracticeService):
             known = [value for value in values if value is not None]
             low, high = (min(known), max(known)) if known else (None, None)
             summary = {"open": values[0], "low": low, "high": high, "close": values[-1]} if values else {}
-            return told({name: summary.get(name) for name in ("open", "low", "high", "close")})
+            return price_fields({name: summary.get(name) for name in ("open", "low", "high", "close")})
 
-        def told(prices: Mapping[str, float | None]) -> dict[str, Any]:
-            # In the newer notation a price that does not exist has no field.
-            found = {f"{name}{suffix}": price(value) for name, value in prices.items()}
-            return {name: value for name, value in found.items() if value is not None or not new}
+        def price_fields(prices: Mapping[str, float | None]) -> dict[str, Any]:
+            # In the newer format a missing price has no field.
+            fields = {f"{name}{suffix}": price(value) for name, value in prices.items()}
+            return {name: value for name, value in fields.items() if value is not None or not new}
 
-        mean = fmean(one for one in trades if one is not None) if trades else None
-        traded = {**told({"previous": previous, "mean": mean}), **span(trades)}
+        mean = fmean(trade for trade in trades if trade is not None) if trades else None
+        traded = {**price_fields({"previous": previous, "mean": mean}), **span(trades)}
         body = {"end_period_ts": end, "yes_bid": span(quotes[0]), "yes_ask": span(quotes[1]), "price": traded}
         for name, count in zip(("volume", "open_interest"), counts, strict=True):
             amount = f"{count:.2f}" if self.schema == "dollars" else round(count)

@@ -31,24 +31,27 @@ class ManifoldCatalogue:
         """Return the status and body; None if the path is not part of the catalogue."""
         before, _, name = path.strip("/").rpartition("/")
         if name == "search-markets":
-            return 200, self._found(query)
+            return 200, self._search(query)
         by = {"market": "id", "slug": "slug"}.get(before.rpartition("/")[2])
         if by is None:
             return None
-        found = next((contract for contract in self.contracts if contract.get(by) == name), None)
-        return (200, found) if found is not None else (404, {"message": "Contract not found"})
+        contract = next((contract for contract in self.contracts if contract.get(by) == name), None)
+        return (200, contract) if contract is not None else (404, {"message": "Contract not found"})
 
-    def _found(self, query: Mapping[str, str]) -> list[dict[str, Any]]:
+    def _search(self, query: Mapping[str, str]) -> list[dict[str, Any]]:
         wanted = query.get("filter", "all")
         fitting = [contract for contract in self.contracts if wanted == "all" or _state(contract) == wanted]
-        words = set(query.get("term", "").lower().split())
-        if words:
-            fitting = [one for one in fitting if words & set(re.findall(r"\w+", str(one.get("question")).lower()))]
+        if words := set(query.get("term", "").lower().split()):
+            fitting = [contract for contract in fitting if words & _words(str(contract.get("question")))]
         if query.get("sort") == "close-date":
             fitting.sort(key=lambda contract: contract.get("closeTime", 0))
         start = int(query.get("offset", "0"))
         rows = fitting[start : start + int(query.get("limit", "100"))]
         return [{name: value for name, value in row.items() if name not in ONLY_WHOLE} for row in rows]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
 
 
 def _refusal(name: str, query: Mapping[str, str]) -> str | None:
@@ -76,7 +79,7 @@ class SampleManifoldBet:
     after: float
     answer: str | None = None
     untaken: bool = False
-    """Whether it is a limit order that nobody filled."""
+    """Whether it is a limit order that was not filled."""
 
 
 class PracticeManifold(PracticeService):
@@ -99,8 +102,8 @@ class PracticeManifold(PracticeService):
         path, query = request.path, request.query
         if (problem := _refusal(path.rpartition("/")[2], query)) is not None:
             return 400, {"message": "Error validating request.", "details": [{"field": problem}]}
-        if (found := self.catalogue.answer(path, query)) is not None:
-            return found
+        if (catalogue_answer := self.catalogue.answer(path, query)) is not None:
+            return catalogue_answer
         contract = query.get("contractId", "")
         if not path.endswith("/bets") or contract not in self.bets:
             return 404, {"message": "Contract not found"}

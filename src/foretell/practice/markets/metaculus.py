@@ -3,7 +3,7 @@
 Formats, rules and refusals follow the site's own source code of 2026-08-20.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,23 +16,29 @@ SHOWN_IN_LISTS = 3
 
 
 class MetaculusCatalogue:
-    """Posts, each given as the site would send it on its own."""
+    """Posts, each given as the site would send it on its own; all are in each of the tournaments.
 
-    def __init__(self, posts: Iterable[Mapping[str, Any]] = ()) -> None:
+    If no tournaments are given, every name counts as one.
+    """
+
+    def __init__(self, posts: Iterable[Mapping[str, Any]] = (), tournaments: Sequence[str] = ()) -> None:
         self.posts = [dict(post) for post in posts]
+        self.tournaments = tuple(tournaments)
 
     def answer(self, path: str, query: Mapping[str, str]) -> StatusAndBody | None:
         """Return the status and body; None if the path is not part of the catalogue."""
         name = path.strip("/").rpartition("/")[2]
         if name == "posts":
-            unknown = [one for one in query.get("tournaments", "").split(",") if self._no_tournament(one)]
-            return (400, [f"Tournament `{unknown[0]}` does not exist"]) if unknown else (200, self._list(query))
-        found = next((post for post in self.posts if str(post.get("id")) == name), None)
-        return None if found is None else (200, found)
+            unknown = [name for name in query.get("tournaments", "").split(",") if self._no_tournament(name)]
+            here = f"; there are {', '.join(self.tournaments)}" if self.tournaments else ""
+            return (400, [f"Tournament `{unknown[0]}` does not exist{here}"]) if unknown else (200, self._list(query))
+        post = next((post for post in self.posts if str(post.get("id")) == name), None)
+        return None if post is None else (200, post)
 
     def _no_tournament(self, name: str) -> bool:
-        """Whether the name is that of a post; all other names count as tournaments."""
-        return any(str(post.get("id")) == name.partition("#")[0] for post in self.posts)
+        """Whether there is no such tournament; the name of a post is none."""
+        unknown = bool(name and self.tournaments) and name not in self.tournaments
+        return unknown or any(str(post.get("id")) == name.partition("#")[0] for post in self.posts)
 
     def _list(self, query: Mapping[str, str]) -> dict[str, Any]:
         wanted = {name: query[name].split(",") for name in ("ids", "statuses", "forecast_type") if name in query}
@@ -56,9 +62,9 @@ def _kinds(post: Mapping[str, Any]) -> list[str]:
     return several or [str((post.get("question") or {}).get("type"))]
 
 
-def _slugs(post: Mapping[str, Any], asked: list[str]) -> list[str]:
+def _slugs(post: Mapping[str, Any], default: list[str]) -> list[str]:
     projects = (post.get("projects") or {}).get("tournament", [])
-    return [slug for one in projects if (slug := one.get("slug"))] or asked
+    return [slug for project in projects if (slug := project.get("slug"))] or default
 
 
 def _cut(post: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,9 +87,9 @@ FIELDS = {
 
 
 def refusal(question: Mapping[str, Any], forecast: Mapping[str, Any]) -> str:
-    """Return why Metaculus refuses a forecast; empty if it does not.
+    """Return why Metaculus rejects a forecast; empty if it accepts it.
 
-    It is written independently of the code that follows these rules.
+    It is written independently of the client code that follows these rules.
     """
     field = FIELDS[question["type"]]
     others = [name for name in set(FIELDS.values()) - {field} if forecast.get(name) is not None]
@@ -108,17 +114,17 @@ def _choice(forecast: Mapping[str, float | None], options: list[str], ever: list
         if option not in options and p is not None:
             return f"Probability for inactive option '{option}' must be null or absent"
     total = sum(p for p in forecast.values() if p is not None)
-    # As close to one as numpy.isclose wants it.
+    # This is the tolerance of numpy.isclose.
     return "" if abs(total - 1) <= 1e-8 + 1e-5 else f"Forecast values must sum to 1.0. Received {dict(forecast)}"
 
 
 def _continuous(cdf: list[float], question: Mapping[str, Any]) -> str:
-    cells = question.get("inbound_outcome_count") or 200
-    if len(cdf) != cells + 1:
-        return f"CDF Invalid: continuous_cdf for question {question['id']} must have {cells + 1} values."
+    bins = question.get("inbound_outcome_count") or 200
+    if len(cdf) != bins + 1:
+        return f"CDF Invalid: continuous_cdf for question {question['id']} must have {bins + 1} values."
     cdf = [round(value, 10) for value in cdf]
     steps = [round(b - a, 9) for a, b in pairwise(cdf)]
-    least, most = round(0.01 / cells, 9), 0.2 * 200 / cells
+    least, most = round(0.01 / bins, 9), 0.2 * 200 / bins
     lower, upper = question["open_lower_bound"], question["open_upper_bound"]
     rules = {
         f"must be increasing by at least {least} at every step": min(steps) >= least,
@@ -128,8 +134,8 @@ def _continuous(cdf: list[float], question: Mapping[str, Any]) -> str:
         "at upper bound must be at most 0.999 due to upper bound being open": not upper or cdf[-1] <= 0.999,
         "at upper bound must be 1.00 due to upper bound being closed": upper or cdf[-1] == 1.0,
     }
-    broken = [rule for rule, holds in rules.items() if not holds]
-    return f"CDF Invalid: continuous_cdf {'; '.join(broken)}" if broken else ""
+    violated = [rule for rule, holds in rules.items() if not holds]
+    return f"CDF Invalid: continuous_cdf {'; '.join(violated)}" if violated else ""
 
 
 FORECAST = "questions/forecast"
@@ -156,7 +162,7 @@ class MetaculusInbox:
         except ValueError:
             return 400, {"detail": "JSON parse error"}
         if path.endswith(FORECAST):
-            return self._forecast(body, {one["id"]: one for post in known for one in questions_of(post)})
+            return self._forecast(body, {question["id"]: question for post in known for question in questions_of(post)})
         if path.endswith(WITHDRAW):
             return self._withdraw(body)
         if path.endswith(COMMENT):
@@ -171,41 +177,43 @@ class MetaculusInbox:
         if not name.endswith("comments"):
             return None
         private = query.get("is_private") == "true"
-        found = [
+        comments = [
             comment
             for comment in reversed(self.comments)
             if str(comment["on_post"]) == query.get("post")
             and str(comment["author"]["id"]) == query.get("author")
             and comment["is_private"] == private
         ]
-        return 200, {"next": None, "previous": None, "results": found[: int(query.get("limit", "10"))]}
+        return 200, {"next": None, "previous": None, "results": comments[: int(query.get("limit", "10"))]}
 
     def answered(self, post: Mapping[str, Any]) -> bool:
         """Whether the account has forecast on a question of the post."""
-        sent = {one["question"] for one in self.forecasts}
+        sent = {forecast["question"] for forecast in self.forecasts}
         return any(question["id"] in sent for question in questions_of(post))
 
     def shown(self, post: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a post with the account's own forecasts included."""
         post = deepcopy(dict(post))
         for question in questions_of(post):
-            mine = [self._own(question, one) for one in self.forecasts if one["question"] == question["id"]]
+            mine = [
+                self._own(question, forecast) for forecast in self.forecasts if forecast["question"] == question["id"]
+            ]
             question["my_forecasts"] = {"history": mine, "latest": mine[-1] if mine else None, "score_data": {}}
         return post
 
-    def _own(self, question: Mapping[str, Any], one: Mapping[str, Any]) -> dict[str, Any]:
+    def _own(self, question: Mapping[str, Any], forecast: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "question_id": question["id"],
             "author_id": self.account["id"],
             "start_time": 1.0,
-            "end_time": one.get("withdrawn_at"),
-            "forecast_values": _values(question, one),
+            "end_time": forecast.get("withdrawn_at"),
+            "forecast_values": _values(question, forecast),
             "distribution_input": None,
         }
 
     def _withdraw(self, body: Any) -> StatusAndBody:
         for entry in cast("list[dict[str, Any]]", body):
-            standing = [one for one in self.forecasts if one["question"] == entry.get("question")]
+            standing = [forecast for forecast in self.forecasts if forecast["question"] == entry.get("question")]
             if not standing:
                 return 400, [f"Wrong question id {entry.get('question')}"]
             standing[-1]["withdrawn_at"] = self.now().timestamp()
@@ -267,7 +275,8 @@ def questions_of(post: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if post.get("question"):
         yield post["question"]
     yield from (post.get("group_of_questions") or {}).get("questions", [])
-    yield from (one for name, one in (post.get("conditional") or {}).items() if name in ("question_yes", "question_no"))
+    conditional = post.get("conditional") or {}
+    yield from (conditional[name] for name in conditional if name in ("question_yes", "question_no"))
 
 
 def _values(question: Mapping[str, Any], forecast: Mapping[str, Any]) -> list[float | None]:
@@ -291,9 +300,9 @@ class PracticeMetaculus(PracticeService):
 
     def get(self, request: ServerRequest) -> StatusAndBody:
         """Return the status and body of the answer."""
-        given = request.headers.get("authorization")
-        if given != f"Token {self.token}":
-            return 401, {"detail": f"Invalid token {given}."}
+        authorization = request.headers.get("authorization")
+        if authorization != f"Token {self.token}":
+            return 401, {"detail": f"Invalid token {authorization}."}
         if self.inbox is not None and (mine := self.inbox.answer(request.path, request.query)) is not None:
             return mine
         return self._posts(request)
@@ -304,17 +313,19 @@ class PracticeMetaculus(PracticeService):
         With an inbox, posts include the account's forecasts, and a list can leave out the posts it has answered.
         """
         catalogue, inbox = self.catalogue, self.inbox
-        asked, lists = request.query.get("not_forecaster_id"), request.path.rstrip("/").endswith("/posts")
-        if inbox is not None and asked is not None and lists:
-            if asked != str(inbox.account["id"]):
+        account, lists = request.query.get("not_forecaster_id"), request.path.rstrip("/").endswith("/posts")
+        if inbox is not None and account is not None and lists:
+            if account != str(inbox.account["id"]):
                 return 403, {"detail": "You do not have permission to perform this action."}
-            catalogue = MetaculusCatalogue(post for post in catalogue.posts if not inbox.answered(post))
-        found = catalogue.answer(request.path, request.query)
-        if found is None:
+            catalogue = MetaculusCatalogue(
+                (post for post in catalogue.posts if not inbox.answered(post)), catalogue.tournaments
+            )
+        answer = catalogue.answer(request.path, request.query)
+        if answer is None:
             return 404, {"detail": "Not found."}
-        status, body = found
+        status, body = answer
         if inbox is None or not isinstance(body, dict):
-            return found
+            return answer
         return status, body | {"results": [*map(inbox.shown, body["results"])]} if lists else inbox.shown(body)
 
     def post(self, request: ServerRequest) -> StatusAndBody:

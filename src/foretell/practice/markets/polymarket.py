@@ -25,9 +25,9 @@ class PolymarketCatalogue:
         """Return the status and body for a path."""
         parts = path.strip("/").split("/")
         if parts[-1] == "public-search":
-            found = [event for event in self.events if _about(event, query.get("q", ""))]
-            open_ones = [event for event in found if query.get("events_status") != "active" or not event.get("closed")]
-            rows = open_ones[: int(query.get("limit_per_type", "5"))]
+            events = [event for event in self.events if _about(event, query.get("q", ""))]
+            fitting = [event for event in events if query.get("events_status") != "active" or not event.get("closed")]
+            rows = fitting[: int(query.get("limit_per_type", "5"))]
             return 200, {"events": rows, "pagination": {"hasMore": False, "totalResults": len(rows)}}
         if parts[-1] in ("events", "keyset") and "events" in parts:
             fitting = [event for event in self.events if _fits(event, query)]
@@ -37,8 +37,8 @@ class PolymarketCatalogue:
         if parts[-1] in ("markets", "keyset"):
             return self._list("markets", parts, self._markets(query), query)
         if "events" in parts:
-            return _one(self.events, parts)
-        return _one(self.markets, parts) if "markets" in parts else NOT_FOUND
+            return _entry(self.events, parts)
+        return _entry(self.markets, parts) if "markets" in parts else NOT_FOUND
 
     @property
     def markets(self) -> list[Mapping[str, Any]]:
@@ -81,10 +81,10 @@ def _about(event: Mapping[str, Any], words: str) -> bool:
     return bool(set(words.lower().split()) & set(re.findall(r"\w+", titles.lower())))
 
 
-def _one(rows: Iterable[Mapping[str, Any]], parts: list[str]) -> StatusAndBody:
+def _entry(rows: Iterable[Mapping[str, Any]], parts: list[str]) -> StatusAndBody:
     by = "slug" if parts[-2] == "slug" else "id"
-    found = next((row for row in rows if str(row.get(by)) == parts[-1]), None)
-    return (200, found) if found is not None else NOT_FOUND
+    match = next((row for row in rows if str(row.get(by)) == parts[-1]), None)
+    return (200, match) if match is not None else NOT_FOUND
 
 
 def _fits(event: Mapping[str, Any], query: Mapping[str, str]) -> bool:
@@ -135,8 +135,8 @@ class PracticePolymarket(PracticeService):
             return self._resolutions(request.query)
         condition = request.path.rpartition("/")[2]
         if "/markets/0x" in request.path:
-            found = self.catalogue.by_condition(condition)
-            return (200, _book_market(found)) if found is not None else NOT_FOUND
+            market = self.catalogue.by_condition(condition)
+            return (200, _book_market(market)) if market is not None else NOT_FOUND
         return self.catalogue.answer(request.path, request.query)
 
     def _data(self, query: Mapping[str, str]) -> StatusAndBody:
@@ -149,7 +149,7 @@ class PracticePolymarket(PracticeService):
         if "as_of" in query:
             known = [trade for trade in trades if trade[0] <= int(query["as_of"])]
             return 200, _data_page([_point(*known[-1], 0)] if known else [])
-        # Nobody says what time it is here: the last trade is the newest there is.
+        # The service has no clock, so the history ends with the last trade.
         end = int(query.get("end", trades[-1][0] + 1 if trades else 0))
         start = int(query["start"]) if "start" in query else end - INTERVALS.get(query["interval"], end)
         if "start" in query and end - start > 15 * 86400:
@@ -164,15 +164,15 @@ class PracticePolymarket(PracticeService):
         conditions = query.get("condition_id", "").split(",")
         if len(query) != 1 or not conditions[0] or len(conditions) > MAX_RESOLUTIONS:
             return 400, {"error": "up to 20 of condition_id, or a question_id, or an event_id"}
-        found = [self.catalogue.by_condition(condition) for condition in conditions]
-        return 200, _data_page([self._resolution(market) for market in found if market is not None])
+        markets = [self.catalogue.by_condition(condition) for condition in conditions]
+        return 200, _data_page([self._resolution(market) for market in markets if market is not None])
 
     def _resolution(self, market: Mapping[str, Any]) -> dict[str, Any]:
         """Return the state of the oracle's resolution; the price is `69` until it is known."""
-        condition, told = market["conditionId"], market.get("outcomePrices")
+        condition, prices = market["conditionId"], market.get("outcomePrices")
         pays = self.verdicts.get(condition)
-        if pays is None and market.get("umaResolutionStatus") == "resolved" and told is not None:
-            pays = tuple(float(price) for price in json.loads(told))
+        if pays is None and market.get("umaResolutionStatus") == "resolved" and prices is not None:
+            pays = tuple(float(price) for price in json.loads(prices))
         price = NOT_PRICED if pays is None else f"{pays[0]:g}"
         return {
             "question_id": f"0x{condition[2:][::-1]}",

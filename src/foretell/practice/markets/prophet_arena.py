@@ -85,11 +85,11 @@ class PracticeProphetArena(PracticeService):
         if not self._known(request):
             return _error(401, "unauthorized", "unknown key")
         steps, query = request.path.strip("/").split("/"), request.query
-        # The address may have a beginning of its own, as /api/v1 is.
+        # The path may have a prefix, such as /api/v1.
         for kind in ("events", "windows", "releases", "forecasts", "weekly", "datasets", "verify"):
             if kind in steps:
-                found = getattr(self, f"_{kind}")(steps[steps.index(kind) + 1 :], query)
-                return _error(404, "not_found", "not found") if found is None else (200, found)
+                body = getattr(self, f"_{kind}")(steps[steps.index(kind) + 1 :], query)
+                return _error(404, "not_found", "not found") if body is None else (200, body)
         return _error(404, "not_found", "not found")
 
     def post(self, request: ServerRequest) -> StatusAndBody:
@@ -104,7 +104,7 @@ class PracticeProphetArena(PracticeService):
             return _error(404, "not_found", "not found")
         if self.quota is not None and len(self.forecasts) >= self.quota:
             return _error(429, "quota_exceeded", "the daily quota is used up; it resets at 00:00 UTC")
-        event = self._asked(body.get("event"))
+        event = self._event_named(body.get("event"))
         if event is None or (self.agents is not None and body.get("agent") not in self.agents):
             return _error(404, "not_found", "no such agent or event")
         if problem := self._problem(event, body):
@@ -116,11 +116,11 @@ class PracticeProphetArena(PracticeService):
 
     def _events(self, steps: list[str], query: Mapping[str, str]) -> Any:
         if steps:
-            found = next((event for event in self.events if event.get("slug") == steps[0]), None)
-            if found is None or steps[1:] == []:
-                return found
-            window = {"round": _window(found), "closes_at": found["close_at"]}
-            point = {"taken_at": self.now().isoformat(), "crowd": found["crowd"]}
+            event = next((event for event in self.events if event.get("slug") == steps[0]), None)
+            if event is None or steps[1:] == []:
+                return event
+            window = {"round": _window(event), "closes_at": event["close_at"]}
+            point = {"taken_at": self.now().isoformat(), "crowd": event["crowd"]}
             return {"windows": [window], "crowd": [point], "forecasts": []}.get(steps[1])
         status = query.get("status", "open")
         fitting = [event for event in self.events if status in ("all", event.get("state"))]
@@ -129,8 +129,8 @@ class PracticeProphetArena(PracticeService):
         return {"data": fitting[start:end], "next_cursor": str(end) if end < len(fitting) else None}
 
     def _windows(self, steps: list[str], query: Mapping[str, str]) -> Any:
-        mine = [one for one in self.forecasts if one["agent"] == query.get("agent")]
-        answered = {(one["event"], one.get("window") or WINDOW) for one in mine}
+        mine = [forecast for forecast in self.forecasts if forecast["agent"] == query.get("agent")]
+        answered = {(forecast["event"], forecast.get("window") or WINDOW) for forecast in mine}
         return [
             {
                 "event": event["slug"],
@@ -139,7 +139,7 @@ class PracticeProphetArena(PracticeService):
                 "round": _window(event),
                 "closes_at": event["close_at"],
                 "event_close_at": event["close_at"],
-                "outcomes": [one["name"] for one in event["outcomes"]],
+                "outcomes": [outcome["name"] for outcome in event["outcomes"]],
                 "crowd": event["crowd"],
                 "mutually_exclusive": event.get("mutually_exclusive", False),
             }
@@ -154,9 +154,10 @@ class PracticeProphetArena(PracticeService):
 
     def _forecasts(self, steps: list[str], query: Mapping[str, str]) -> Any:
         mine = [
-            one
-            for one in reversed(self.forecasts)
-            if query.get("event", one["event"]) == one["event"] and query.get("agent", one["agent"]) == one["agent"]
+            forecast
+            for forecast in reversed(self.forecasts)
+            if query.get("event", forecast["event"]) == forecast["event"]
+            and query.get("agent", forecast["agent"]) == forecast["agent"]
         ]
         return mine[: int(query.get("limit", "100"))]
 
@@ -179,14 +180,20 @@ class PracticeProphetArena(PracticeService):
     def _verify(self, steps: list[str], query: Mapping[str, str]) -> Any:
         if steps == ["key"]:
             return {"algorithm": "Ed25519", "public_key": practice_signature("")[1]}
-        found = [one for one in self.forecasts if steps[0] == "seals" and one["receipt"]["seal"] == steps[-1]]
-        if not found:
+        forecasts = [
+            forecast for forecast in self.forecasts if steps[0] == "seals" and forecast["receipt"]["seal"] == steps[-1]
+        ]
+        if not forecasts:
             return None
-        receipt = found[0]["receipt"]
+        receipt = forecasts[0]["receipt"]
         register = {"seal": receipt["seal"], "recorded_at": receipt["recorded_at"]}
-        return {"seal": register, "question": {"ref": found[0]["event"]}, "forecaster": {"key": found[0]["agent"]}}
+        return {
+            "seal": register,
+            "question": {"ref": forecasts[0]["event"]},
+            "forecaster": {"key": forecasts[0]["agent"]},
+        }
 
-    def _asked(self, slug: Any) -> dict[str, Any] | None:
+    def _event_named(self, slug: Any) -> dict[str, Any] | None:
         """Return a live event, or one of the release in the same format; None if there is none."""
         live = next((event for event in self.events if event["slug"] == slug), None)
         if live is not None or self.release is None:
@@ -196,15 +203,15 @@ class PracticeProphetArena(PracticeService):
         return None if week is None else week | {"close_at": self.release["closes_at"], "state": state, "weekly": True}
 
     def _store(self, event: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-        names = {one["name"].casefold(): one["name"] for one in event["outcomes"]}
-        cell = (body["agent"], body["event"], body.get("window") or _window(event))
-        before = any((one["agent"], one["event"], one["window"]) == cell for one in self.forecasts)
+        names = {outcome["name"].casefold(): outcome["name"] for outcome in event["outcomes"]}
+        key = (body["agent"], body["event"], body.get("window") or _window(event))
+        before = any((forecast["agent"], forecast["event"], forecast["window"]) == key for forecast in self.forecasts)
         at = (self.now() + timedelta(microseconds=len(self.forecasts))).astimezone(UTC)
         record: dict[str, Any] = {
             "id": f"f{len(self.forecasts) + 1}",
-            "agent": cell[0],
-            "event": cell[1],
-            "window": cell[2],
+            "agent": key[0],
+            "event": key[1],
+            "window": key[2],
             "probabilities": {names[name.casefold()]: p for name, p in body["probabilities"].items()},
             "rationale": body.get("rationale"),
             "received_at": at.isoformat(),
@@ -225,15 +232,15 @@ class PracticeProphetArena(PracticeService):
         late = datetime.fromisoformat(event["close_at"]) <= self.now()
         if event.get("state") != "open" or late or window not in (None, _window(event)):
             return "window_not_open", "Window is not open"
-        if any((one.get("resolution") or "pending") != "pending" for one in event["outcomes"]):
+        if any((outcome.get("resolution") or "pending") != "pending" for outcome in event["outcomes"]):
             return "question_settled", "the question is settled"
         if not isinstance(probabilities, dict):
             return "validation_error", "probabilities must be an object"
-        given = cast("dict[str, Any]", probabilities)
-        names = sorted(name.casefold() for name in given)
+        by_outcome = cast("dict[str, Any]", probabilities)
+        names = sorted(name.casefold() for name in by_outcome)
         if names != sorted(outcome["name"].casefold() for outcome in event["outcomes"]):
             return "validation_error", "every outcome exactly once"
-        good = all(not isinstance(p, bool) and isinstance(p, int | float) and 0 <= p <= 1 for p in given.values())
+        good = all(not isinstance(p, bool) and isinstance(p, int | float) and 0 <= p <= 1 for p in by_outcome.values())
         return None if good else ("validation_error", "probabilities must lie in [0, 1]")
 
 

@@ -21,7 +21,7 @@ def without_references(schema: Any, definitions: Mapping[str, Any] | None = None
     {'properties': {'p': {'type': 'number'}}}
     """
     if isinstance(schema, list):
-        return [without_references(one, definitions) for one in cast("list[Any]", schema)]
+        return [without_references(item, definitions) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
     parts = cast("dict[str, Any]", schema)
@@ -33,7 +33,7 @@ def without_references(schema: Any, definitions: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfferedTool:
+class RequestedTool:
     """A tool that the model may call."""
 
     name: str
@@ -57,7 +57,7 @@ class ModelQuery:
     """All texts of the conversation, joined by newlines."""
     last: str
     """The last text of the conversation."""
-    tools: tuple[OfferedTool, ...] = ()
+    tools: tuple[RequestedTool, ...] = ()
     force: str | None = None
     """The tool that must be called; "*" for any, None if no call is required."""
     schema: Mapping[str, Any] | None = None
@@ -108,9 +108,9 @@ class ScriptedReply:
 
     def tokens(self, query: ModelQuery) -> tuple[int, int]:
         """Return the input and output tokens, as stated or estimated."""
-        written = len(self.text) + sum(len(str(call.arguments)) for call in self.calls)
-        read = len(query.words) // 4 + 1 if self.input is None else self.input
-        return read, written // 4 + 1 if self.output is None else self.output
+        characters = len(self.text) + sum(len(str(call.arguments)) for call in self.calls)
+        input_tokens = len(query.words) // 4 + 1 if self.input is None else self.input
+        return input_tokens, characters // 4 + 1 if self.output is None else self.output
 
 
 class ProviderFormat(ABC):
@@ -172,14 +172,16 @@ class OpenAIFormat(ProviderFormat):
         return {
             "texts": body["messages"],
             "model": body["model"],
-            "tools": tuple(OfferedTool(name=one["name"], schema=one.get("parameters") or {}) for one in functions),
+            "tools": tuple(
+                RequestedTool(name=function["name"], schema=function.get("parameters") or {}) for function in functions
+            ),
             "force": choice["function"]["name"] if isinstance(choice, dict) else "*" if choice == "required" else None,
             "schema": ((body.get("response_format") or {}).get("json_schema") or {}).get("schema"),
         }
 
     def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
         """Encode a completion as one choice."""
-        read, written = reply.tokens(query)
+        input_tokens, output_tokens = reply.tokens(query)
         refused = reply.ending == "refusal"
         message: dict[str, Any] = {"role": "assistant", "content": None if refused else reply.text or None}
         message["refusal"] = reply.text if refused else None
@@ -201,9 +203,9 @@ class OpenAIFormat(ProviderFormat):
             "model": query.model,
             "choices": [{"index": 0, "message": message, "finish_reason": self.finish[reply.ending]}],
             "usage": {
-                "prompt_tokens": read,
-                "completion_tokens": written,
-                "total_tokens": read + written,
+                "prompt_tokens": input_tokens,
+                "completion_tokens": output_tokens,
+                "total_tokens": input_tokens + output_tokens,
                 "prompt_tokens_details": {"cached_tokens": reply.cached},
             },
         }
@@ -225,7 +227,7 @@ class ResponsesFormat(OpenAIFormat):
             "texts": [body.get("instructions"), body["input"]],
             "model": body["model"],
             "tools": tuple(
-                OfferedTool(name=tool["name"], schema=tool.get("parameters") or {})
+                RequestedTool(name=tool["name"], schema=tool.get("parameters") or {})
                 for tool in body.get("tools") or ()
                 if tool.get("type") == "function"
             ),
@@ -262,8 +264,8 @@ class ResponsesFormat(OpenAIFormat):
 def _forced_function(choice: Any) -> str | None:
     if not isinstance(choice, dict):
         return "*" if choice == "required" else None
-    one = cast("dict[str, Any]", choice)
-    return one["tools"][0]["name"] if "tools" in one else one["name"]
+    fields = cast("dict[str, Any]", choice)
+    return fields["tools"][0]["name"] if "tools" in fields else fields["name"]
 
 
 def response_body(id: str, model: str, output: list[dict[str, Any]], tokens: tuple[int, int]) -> dict[str, Any]:
@@ -292,18 +294,18 @@ class AnthropicFormat(ProviderFormat):
             raise ValueError("the practice model does not stream: ask with max_tokens below 20,000")
         choice = body.get("tool_choice") or {}
         shape = (body.get("output_config") or {}).get("format") or body.get("output_format") or {}
-        offered = body.get("tools") or ()
+        tools = body.get("tools") or ()
         return {
             "texts": [body.get("system"), body["messages"]],
             "model": body["model"],
-            "tools": tuple(OfferedTool(name=tool["name"], schema=tool["input_schema"]) for tool in offered),
+            "tools": tuple(RequestedTool(name=tool["name"], schema=tool["input_schema"]) for tool in tools),
             "force": {"any": "*", "tool": choice.get("name")}.get(choice.get("type", "")),
             "schema": shape.get("schema"),
         }
 
     def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
         """Encode text and tool_use blocks."""
-        read, written = reply.tokens(query)
+        input_tokens, output_tokens = reply.tokens(query)
         thought = {"type": "thinking", "thinking": reply.thoughts, "signature": f"signed-{query.hash[:8]}"}
         content: list[dict[str, Any]] = [thought] if reply.thoughts else []
         content += [{"type": "text", "text": reply.text}] if reply.text else []
@@ -320,8 +322,8 @@ class AnthropicFormat(ProviderFormat):
             "stop_reason": self.finish[reply.ending],
             "stop_sequence": None,
             "usage": {
-                "input_tokens": read - reply.cached - reply.stored,
-                "output_tokens": written,
+                "input_tokens": input_tokens - reply.cached - reply.stored,
+                "output_tokens": output_tokens,
                 "cache_read_input_tokens": reply.cached,
                 "cache_creation_input_tokens": reply.stored,
             },
@@ -345,15 +347,15 @@ class GeminiFormat(ProviderFormat):
         calling = (body.get("toolConfig") or {}).get("functionCallingConfig") or {}
         allowed = calling.get("allowedFunctionNames") or []
         config = body.get("generationConfig") or {}
-        offered = [tool for group in body.get("tools") or () for tool in group.get("functionDeclarations") or ()]
+        tools = [tool for group in body.get("tools") or () for tool in group.get("functionDeclarations") or ()]
         forced = calling.get("mode") == "ANY"
         schemas = ("parametersJsonSchema", "parameters_json_schema", "parameters")
         return {
             "texts": [body.get("systemInstruction"), body["contents"]],
             "model": path.rpartition("/models/")[2].partition(":")[0],
             "tools": tuple(
-                OfferedTool(name=tool["name"], schema=next((tool[name] for name in schemas if tool.get(name)), {}))
-                for tool in offered
+                RequestedTool(name=tool["name"], schema=next((tool[name] for name in schemas if tool.get(name)), {}))
+                for tool in tools
             ),
             "force": None if not forced else allowed[0] if len(allowed) == 1 else "*",
             "schema": config.get("responseJsonSchema") or config.get("responseSchema"),
@@ -361,7 +363,7 @@ class GeminiFormat(ProviderFormat):
 
     def reply(self, reply: ScriptedReply, query: ModelQuery) -> dict[str, Any]:
         """Encode a completion as one candidate."""
-        read, written = reply.tokens(query)
+        input_tokens, output_tokens = reply.tokens(query)
         parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
         parts += [{"functionCall": {"name": call.name, "args": call.value}} for call in reply.calls]
         if reply.thoughts and reply.calls:
@@ -372,9 +374,9 @@ class GeminiFormat(ProviderFormat):
             "modelVersion": query.model,
             "responseId": query.hash[:16],
             "usageMetadata": {
-                "promptTokenCount": read,
-                "candidatesTokenCount": written,
-                "totalTokenCount": read + written,
+                "promptTokenCount": input_tokens,
+                "candidatesTokenCount": output_tokens,
+                "totalTokenCount": input_tokens + output_tokens,
                 "cachedContentTokenCount": reply.cached,
             },
         }
@@ -389,4 +391,4 @@ FORMATS: tuple[ProviderFormat, ...] = (OpenAIFormat(), ResponsesFormat(), Anthro
 
 def format_of(path: str) -> ProviderFormat | None:
     """Return the format of requests to a path; None if no format matches."""
-    return next((one for one in FORMATS if path.endswith(one.suffix)), None)
+    return next((format for format in FORMATS if path.endswith(format.suffix)), None)

@@ -17,7 +17,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
 
-from foretell.practice.models.formats import ModelQuery, OfferedTool, ScriptedCall, ScriptedReply
+from foretell.practice.models.formats import ModelQuery, RequestedTool, ScriptedCall, ScriptedReply
 from foretell.practice.models.server import chance, example, improvise, unit
 
 OBJECTION = "could not be used"
@@ -38,7 +38,7 @@ def replies_so_far(query: ModelQuery) -> int:
     messages = query.json.get("messages") or query.json.get("contents")
     if messages:
         return sum(message.get("role") in ("assistant", "model") for message in messages)
-    # In the Responses format a turn is a row of items: reasoning, texts and calls.
+    # In the Responses format a turn is a sequence of items: reasoning, texts and calls.
     own = [
         item.get("role") == "assistant" or item.get("type") in ("reasoning", "function_call")
         for item in query.json.get("input") or ()
@@ -51,17 +51,20 @@ def _errs(query: ModelQuery) -> bool:
     return query.model.startswith("stubborn") or (query.model.startswith("clumsy") and OBJECTION not in query.words)
 
 
-# The research agent: it searches, reads, cites what it found, and submits.
+# The research agent: it searches, reads, cites results, and submits.
 
 USUAL_STEPS = 2
 BELIEF = "updated_belief"
 ANSWERS = ("p", "percent", "quantiles")
+NEVER = "never"
+"""Key beside the quantiles of a date for the chance that it never comes."""
+MEDIAN = "q50"
 AGENT_ASPECTS = ("latest report", "history", "opinion", "plans", "numbers", "decision", "risks", "experts")
 """Words added to the question, different for every search."""
 DROPPED = "LEAK ME"
-"""The leak filter counts a text that contains these words as a leak."""
+"""Texts that contain these words are judged to be leaks."""
 _AGENT_RESULT = re.compile(r"^\[(\w+)\] (?:<[0-9a-f]{16}> )?(.+)$", re.MULTILINE)
-FoundSources = list[tuple[str, str]]
+SearchResults = list[tuple[str, str]]
 """Ids and titles of search results."""
 
 
@@ -71,22 +74,22 @@ def agent_question(query: ModelQuery) -> str:
     return match[1] if match else query.last[:80]
 
 
-def agent_results(text: str) -> FoundSources:
+def agent_results(text: str) -> SearchResults:
     """Return the ids and titles of the results shown in a text."""
     return _AGENT_RESULT.findall(text)
 
 
 def conversation_seed(query: ModelQuery) -> Any:
     """Return what distinguishes the trials of a question; None if nothing does."""
-    # The Responses format takes no seed: there they differ in the key of their cache.
+    # The Responses format has no seed; there the cache key distinguishes trials.
     return query.json.get("seed", query.json.get("prompt_cache_key"))
 
 
 def agent_script(query: ModelQuery) -> ScriptedReply:
-    """Reply with the agent's next step, the filter's verdicts or a summary, depending on the request."""
+    """Reply with the agent's next step, the verdicts of the leakage filter or a summary, depending on the request."""
     if any(tool.name == "submit" for tool in query.tools):
         return _step(query)
-    if query.tools:  # Somebody else's tools, such as those of a check whether the model can call any.
+    if query.tools:  # Other tools, such as those of a model check.
         return improvise(query)
     if query.schema is not None:
         return _verdicts(query) if "verdicts" in query.schema.get("properties", {}) else improvise(query)
@@ -95,7 +98,7 @@ def agent_script(query: ModelQuery) -> ScriptedReply:
 
 
 def _verdicts(query: ModelQuery) -> ScriptedReply:
-    """Reply with the verdicts of the leak filter, or of an auditor, who uses other words and adds quotes."""
+    """Reply with the verdicts of the leakage filter, or of an auditor, which has other labels and adds quotes."""
     reason = f"judged by its words ({_mark(query)})"
     audits = '"clean"' in json.dumps(query.schema)
     good, leak = ("clean", "leak") if audits else ("KEEP", "DROP")
@@ -108,40 +111,55 @@ def _verdicts(query: ModelQuery) -> ScriptedReply:
     return ScriptedReply(text=json.dumps({"verdicts": rows}))
 
 
-def _step(query: ModelQuery) -> ScriptedReply:
+def _step(query: ModelQuery, parts: int = 0) -> ScriptedReply:
     turn = replies_so_far(query)
-    found = agent_results(query.last)
+    results = agent_results(query.last)
     tools = {tool.name: tool for tool in query.tools}
-    name, arguments = _action(query, turn, found, tools)
-    # Every tool takes the belief, and one of them says what is in it.
+    name, arguments = _action(query, turn, results, tools, parts)
+    # Every tool takes the belief; the tool `submit` has its schema.
     belief = tools["submit"].schema.get("properties", {}).get(BELIEF) if "submit" in tools else None
     if belief is not None:
-        arguments = {BELIEF: _belief(query, belief, found), **arguments}
+        arguments = {BELIEF: _belief(query, belief, results), **arguments}
     calls = [arguments]
     if name == "web_search" and query.model.startswith("gatherer"):
         calls += [{**arguments, "query": f"{arguments['query']} {more}"} for more in ("abroad", "at home")]
-    return ScriptedReply(calls=tuple(ScriptedCall(name=name, arguments=one) for one in calls))
+    return ScriptedReply(calls=tuple(ScriptedCall(name=name, arguments=call) for call in calls))
 
 
 def _action(
-    query: ModelQuery, turn: int, found: FoundSources, tools: Mapping[str, OfferedTool]
+    query: ModelQuery, turn: int, results: SearchResults, tools: Mapping[str, RequestedTool], parts: int
 ) -> tuple[str, dict[str, Any]]:
     question = agent_question(query)
     steps = _NUMBER.search(query.model)
     last = turn >= (int(steps[1]) if steps else USUAL_STEPS)
-    if query.force == "submit" or last or "web_search" not in tools:
-        return "submit", {"reason": f"Weighed {turn} steps.", **_answer(query, tools["submit"].schema)}
-    if turn % 2 and found and "summarize_results" in tools and not query.model.startswith("searcher"):
-        return "summarize_results", {"ids": [found[0][0]], "question": f"What decides it: {question}"}
+    forced = next((name for name in tools if name == query.force), "")
+    if forced not in ("", "submit", "web_search", "summarize_results"):
+        arguments = example(tools[forced].schema, chance(question))
+        return forced, {name: value for name, value in arguments.items() if name != BELIEF}
+    if forced == "submit" or (last and not forced) or "web_search" not in tools:
+        answer = {"reason": f"Weighed {turn} steps.", **_answer(query, tools["submit"].schema)}
+        return "submit", {**answer, **_question_structure(tools["submit"].schema, parts)}
+    reads = turn % 2 and results and "summarize_results" in tools and not query.model.startswith("searcher")
+    if forced == "summarize_results" or (reads and not forced):
+        return "summarize_results", {"ids": [id for id, _ in results[:1]], "question": f"What decides it: {question}"}
     seed = conversation_seed(query)
     variant = "" if seed is None else f" view{seed}"
     return "web_search", {"query": f"{question} {AGENT_ASPECTS[turn % len(AGENT_ASPECTS)]}{variant}"}
 
 
-def _belief(query: ModelQuery, schema: Mapping[str, Any], found: FoundSources) -> dict[str, Any]:
-    claims = [{"claim": f"It is reported: {title}", "source_id": id} for id, title in found[:2]]
+def _question_structure(schema: Mapping[str, Any], parts: int) -> dict[str, Any]:
+    """Return how the question is built, if the scout is asked: of this many parts that are all needed, or a number."""
+    asked = schema.get("properties", {}).get("structure")
+    if asked is None:
+        return {}
+    wanted = "all" if parts else "single"
+    return {"structure": wanted if wanted in asked["enum"] else asked["enum"][0], "parts": parts}
+
+
+def _belief(query: ModelQuery, schema: Mapping[str, Any], results: SearchResults) -> dict[str, Any]:
+    claims = [{"claim": f"It is reported: {title}", "source_id": id} for id, title in results[:2]]
     return {
-        "reason": f"{len(found)} results were weighed.",
+        "reason": f"{len(results)} results were weighed.",
         "evidence_for": claims[:1],
         "evidence_against": claims[1:],
         "retract": [],
@@ -159,23 +177,27 @@ def _answer(query: ModelQuery, schema: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(answer.get("p"), dict):
         answer["p"] = {name: chance(f"{query.hash}/{name}") for name in answer["p"]}
     if isinstance(answer.get("quantiles"), dict):
-        names = list(answer["quantiles"])
-        values = [round(place + 10 * number, 4) for place in range(len(names))]
-        kinds = {part.get("type") for part in parts["quantiles"]["properties"].values()}
-        answer["quantiles"] = dict(
-            zip(names, map(_days_on(query), values) if "string" in kinds else values, strict=True)
-        )
+        answer["quantiles"] = _quantiles(query, parts["quantiles"]["properties"], number)
     return answer
+
+
+def _quantiles(query: ModelQuery, fields: Mapping[str, Any], number: float) -> dict[str, Any]:
+    """Return quantiles that increase, of a number or of a date."""
+    names = [name for name in fields if name != NEVER]
+    values = [round(place + 10 * number, 4) for place in range(len(names))]
+    kinds = {part.get("type") for part in fields.values()}
+    quantiles = dict(zip(names, map(_days_on(query), values) if "string" in kinds else values, strict=True))
+    return {**quantiles, NEVER: 0.05} if NEVER in fields else quantiles
 
 
 def _days_on(query: ModelQuery) -> Callable[[float], str]:
     """Return a function that gives the date a number of days after the day stated in the request."""
-    told = _TODAY.search(query.words)
-    today = date.fromisoformat(told[1]) if told else date(2027, 1, 1)
+    match = _TODAY.search(query.words)
+    today = date.fromisoformat(match[1]) if match else date(2027, 1, 1)
     return lambda days: (today + timedelta(days=round(days))).isoformat()
 
 
-# The parts of a tree and of thoughts: claims are taken apart, researched, and put together.
+# Roles in trees and thoughts: claims are broken down, researched and combined.
 
 TREE_ASPECTS = (
     "Financing",
@@ -197,6 +219,8 @@ def tree_script(query: ModelQuery) -> ScriptedReply:
     """Reply for the role in a tree that the request addresses; other requests go to `agent_script`."""
     if any(tool.name == "conclude" for tool in query.tools):
         return _research(query)
+    if any(tool.name == "submit" for tool in query.tools):
+        return _step(query, parts=3)
     if query.schema is None or query.tools:
         return agent_script(query)
     fields: Mapping[str, Any] = query.schema.get("properties", {})
@@ -216,11 +240,11 @@ def _expand(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     counted = _NUMBER.search(query.model)
     topic = sections["What is asked"].removeprefix("Will ").rstrip("?.")
     if counted:
-        found = [_expansion(root, int(counted[1]), topic, query)] if len(nodes) == 1 else []
-        return {"plan": _mark(query), "expansions": found, "complete": True}
+        expansions = [_expansion(root, int(counted[1]), topic, query)] if len(nodes) == 1 else []
+        return {"plan": _mark(query), "expansions": expansions, "complete": True}
     first = nodes[1][1] if len(nodes) > 1 else ""
-    found = [_expansion(first, 2, topic, query)] if first else [_expansion(root, 3, topic, query)]
-    return {"plan": _mark(query), "expansions": found, "complete": bool(first)}
+    expansions = [_expansion(first, 2, topic, query)] if first else [_expansion(root, 3, topic, query)]
+    return {"plan": _mark(query), "expansions": expansions, "complete": bool(first)}
 
 
 def _expansion(parent: str, count: int, topic: str, query: ModelQuery) -> dict[str, Any]:
@@ -237,6 +261,87 @@ def _claim(parent: str, place: int, topic: str) -> str:
     lot = "".join(chr(ord("a") + number % 26) for number in [*path, place])
     aspect = TREE_ASPECTS[(sum(path) * 3 + place) % len(TREE_ASPECTS)]
     return f"{aspect} on lot {lot} of {' '.join(topic.split()[:4])} is settled by 31 December 2026."
+
+
+# Requests of the forecaster `reason`.
+
+_EVIDENCE = re.compile(r"^- (E\d+) ", re.MULTILINE)
+MOST_CHILDREN = 6
+"""Maximum number of children that a plan may have."""
+
+
+def _plan(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Plan four children; with evidence, every second one is answered. Questions with options get scenarios."""
+    sections = _sections(query)
+    counted = _NUMBER.search(query.model)
+    topic = sections["What is asked"].removeprefix("Will ").rstrip("?.")
+    evidence = _EVIDENCE.findall(sections.get("Evidence found so far", ""))
+    claims = [_claim("P0", n, topic) for n in range(min(max(int(counted[1]), 2), MOST_CHILDREN) if counted else 4)]
+    if _errs(query):
+        claims[0] = "It happens next year."
+    children = [
+        {
+            "id": f"new{n}",
+            "claim": claim,
+            "state": "answered" if evidence and n % 2 else "open",
+            "evidence": evidence[:1] if evidence and n % 2 else [],
+        }
+        for n, claim in enumerate(claims)
+    ]
+    scenarios = "Possible answers" in sections or "scenarios" in sections.get("How it seems to be built", "")
+    kind = "split" if scenarios else "all"
+    return {"parents": [{"parent": "P0", "kind": kind, "why": _mark(query), "children": children}]}
+
+
+def _answered_leaves(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    sections = _sections(query)
+    evidence = _EVIDENCE.findall(sections.get("Evidence found so far", ""))[:1]
+    leaves = {
+        id: _reported(query, evidence=evidence, p=1.7 if _errs(query) else chance(str(sections.get(f"Claim {id}"))))
+        for id in fields["leaves"]["properties"]
+    }
+    return {"leaves": leaves}
+
+
+def _cases(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """State that every child is needed; a clumsy model gives a case outside the order."""
+    children = _children(query)
+    cases: dict[str, Any] = {
+        "kind": "all",
+        "k": None,
+        "direction": dict.fromkeys(children, "helps"),
+        "none": 0.9 if _errs(query) else 0.0,
+        "all": 0.95,
+        "only": dict.fromkeys(children, 0.0),
+        "order": children,
+        "given": None,
+        "outside": "",
+    }
+    if "but" in fields:
+        cases["but"] = dict.fromkeys(children, 0.05)
+    return _reported(query, **cases)
+
+
+def _scenarios(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """State the chance of the claim, or of every option, or the quantiles of a number, in each scenario."""
+
+    def row(name: str, part: Mapping[str, Any]) -> Any:
+        options = list(part.get("properties", {}))
+        if not options:
+            return chance(name)
+        if MEDIAN in options:
+            return _quantiles(query, part["properties"], chance(name))
+        raw = [chance(f"{name}/{option}") for option in options]
+        return {option: value / sum(raw) for option, value in zip(options, raw, strict=True)}
+
+    then = {child: row(child, part) for child, part in fields["then"]["properties"].items()}
+    return _reported(query, then=then, otherwise=row("otherwise", fields["otherwise"]))
+
+
+def _reconciled(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Change nothing."""
+    report = f"Both estimates are kept ({_mark(query)})."
+    return {"report": report, "changes": [], "add": None, "direct": None, "direct_reason": ""}
 
 
 def _correlate(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -257,14 +362,10 @@ def _reported(query: ModelQuery, **values: Any) -> dict[str, Any]:
     }
 
 
-def _linear(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+def _signed_weights(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     children = _children(query)
-    raw = {child: 1 + chance(child) for child in children}
-    weights = {child: round(0.9 * one / sum(raw.values()), 4) for child, one in raw.items()}
-    if _errs(query):
-        weights[children[0]] = 1.5
-    effects = {child: {"effect": "helps", "weight": weight} for child, weight in weights.items()}
-    return _reported(query, base=0.05, effects=effects)
+    weights = dict.fromkeys(children, round(0.9 / len(children), 4))
+    return _reported(query, intercept=0.5 if _errs(query) else 0.05, weights=weights)
 
 
 def _logic(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,7 +381,7 @@ def _noisy_or(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     if "inhibitors" not in fields:
         return _reported(query, leak=0.05, strengths={child: round(chance(child), 3) for child in children})
     causes, obstacles = children[:-1], children if _errs(query) else children[-1:]
-    numbers = [{child: round(chance(child), 3) for child in some} for some in (causes, obstacles)]
+    numbers = [{child: round(chance(child), 3) for child in group} for group in (causes, obstacles)]
     return _reported(query, leak=0.05, strengths=numbers[0], inhibitors=numbers[1])
 
 
@@ -320,13 +421,13 @@ def _thoughts(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     wanted = _TREE_STEPS.search(sections.get("Your task", ""))
     lot = "".join(chr(ord("a") + int(digit, 16)) for digit in query.hash[:6])
     topic = " ".join(sections["The claim"].split()[:4])
-    found = [
+    thoughts = [
         {"claim": f"{aspect} on lot {lot} of {topic} is settled by 31 December 2026.", "why": _mark(query)}
         for aspect in TREE_ASPECTS[: int(wanted[1]) if wanted else 1]
     ]
     if _errs(query):
-        found[0]["claim"] = "It happens next year."
-    return {"thoughts": found, "enough": False} if "thoughts" in fields else found[0]
+        thoughts[0]["claim"] = "It happens next year."
+    return {"thoughts": thoughts, "enough": False} if "thoughts" in fields else thoughts[0]
 
 
 def _lines(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -336,9 +437,9 @@ def _lines(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _route(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Choose who examines a claim: notebook for numbers, deep research for complicated claims, otherwise search."""
-    claim, there = _sections(query).get("Claim", ""), fields["examine_by"]["enum"]
+    claim, available = _sections(query).get("Claim", ""), fields["examine_by"]["enum"]
     wanted = "deep" if "because" in claim else "notebook" if any(sign in claim for sign in "%$€") else "search"
-    return {"examine_by": wanted if wanted in there else there[0], "reason": f"its words ({_mark(query)})"}
+    return {"examine_by": wanted if wanted in available else available[0], "reason": f"its words ({_mark(query)})"}
 
 
 def _kind(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -347,11 +448,16 @@ def _kind(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 TREE_PARTS: dict[str, ScriptPart] = {
     "expansions": _expand,
+    "parents": _plan,
+    "leaves": _answered_leaves,
+    "then": _scenarios,
+    "direction": _cases,
+    "direct_reason": _reconciled,
     "thoughts": _thoughts,
     "why": _thoughts,
     "lines": _lines,
     "pairs": _correlate,
-    "effects": _linear,
+    "intercept": _signed_weights,
     "formula": _logic,
     "strengths": _noisy_or,
     "cells": _cells,
@@ -366,28 +472,29 @@ TREE_PARTS: dict[str, ScriptPart] = {
 def _research(query: ModelQuery) -> ScriptedReply:
     """Search once for the words of the claim, then conclude."""
     claim = _sections(query).get("Claim", query.last[:200])
-    found = _TREE_RESULT.findall(query.last)
+    matches = _TREE_RESULT.findall(query.last)
     turns = replies_so_far(query)
     searching = any(tool.name == "web_search" for tool in query.tools)
-    if query.force != "conclude" and not turns and searching:
+    if query.force == "web_search" or (query.force != "conclude" and not turns and searching):
         return ScriptedReply(calls=(ScriptedCall(name="web_search", arguments={"query": claim}),))
-    return ScriptedReply(calls=(ScriptedCall(name="conclude", arguments=_conclusion(query, claim, found)),))
+    return ScriptedReply(calls=(ScriptedCall(name="conclude", arguments=_conclusion(query, claim, matches)),))
 
 
-def _conclusion(query: ModelQuery, claim: str, found: Sequence[str]) -> dict[str, Any]:
+def _conclusion(query: ModelQuery, claim: str, results: Sequence[str]) -> dict[str, Any]:
     if _errs(query):
         return {"report": "", "key_factor": "", "sources": [], "p": 1.7}
-    report = f"{len(found)} results were read{''.join(f' [{id}]' for id in found[:2])}; the rest is base rates."
-    return {"report": report, "key_factor": "Base rates.", "sources": list(found[:2]), "p": chance(claim)}
+    report = f"{len(results)} results were read{''.join(f' [{id}]' for id in results[:2])}; the rest is base rates."
+    return {"report": report, "key_factor": "Base rates.", "sources": list(results[:2]), "p": chance(claim)}
 
 
-# The parts of an arena: searcher, forecaster on a context, judge of reasons, witness of the past. Where prices are
-# shown it stays near them.
+# Roles in an arena: search, forecast from a context, score rationales, recall past events. Forecasts stay near the
+# prices if these are shown.
 
 ARENA_ASPECTS = ("latest report", "history", "schedule", "opinion", "numbers", "risks")
 WILD = "<html><body>" + "<div class='ad'>buy</div>" * 40_000 + '{"rationale": "<b>'
 OPPOSITE = "does NOT come true"
 _PRICE = re.compile(r"^- `(.+?)`: implied probability ([\d.]+)", re.MULTILINE)
+_SOURCE = re.compile(r"^\[\d+\] .+$", re.MULTILINE)
 _LISTED = re.compile(r"^- `(.+?)`: (.+)$", re.MULTILINE)
 
 
@@ -403,8 +510,8 @@ def arena_script(query: ModelQuery) -> ScriptedReply:
 
 
 def _question(query: ModelQuery) -> str:
-    found = _QUESTION.search(query.words)
-    return found[1].rstrip("?") if found else query.last[:80]
+    match = _QUESTION.search(query.words)
+    return match[1].rstrip("?") if match else query.last[:80]
 
 
 def _queries(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -426,9 +533,11 @@ def _summary(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _believed(query: ModelQuery, key: str) -> float:
-    """Return a probability near the price if one is shown, otherwise a pseudo-random one."""
+    """Return a probability near the price if one is shown, otherwise a pseudo-random one; sources change it."""
     price = dict(_PRICE.findall(query.words)).get(key)
     chance = unit(f"{query.model}/{_question(query)}/{key}")
+    if sources := _SOURCE.findall(query.words):
+        chance = (chance + unit(f"{sources}/{key}")) / 2
     p = 0.05 + 0.9 * chance if price is None else min(0.98, max(0.02, float(price) + 0.1 * (chance - 0.5)))
     return round(1 - p if OPPOSITE in query.words else p, 4)
 

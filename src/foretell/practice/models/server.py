@@ -19,7 +19,7 @@ from foretell.practice.models.formats import (
 )
 from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
 
-# What a model replies without a script: something valid, and the same every time.
+# Replies without a script: valid, and equal for equal requests.
 
 
 def improvise(query: ModelQuery) -> ScriptedReply:
@@ -109,14 +109,14 @@ class PracticeBatches:
         """Answer a request to a batch API; None if it is for something else."""
         path = request.path.removeprefix("/v1beta").removeprefix("/v1").strip("/")
         try:
-            return self._look(path.split("/")) if request.method == "GET" else self._take(path.split("/"), request)
+            return self._get(path.split("/")) if request.method == "GET" else self._post(path.split("/"), request)
         except (KeyError, TypeError, ValueError) as error:
             return json_response({"error": {"message": f"not understood: {error!r}"}}, 400)
 
-    def _take(self, path: list[str], request: ServerRequest) -> ServerResponse | None:
+    def _post(self, path: list[str], request: ServerRequest) -> ServerResponse | None:
         match path:
             case ["files"]:
-                return json_response({"id": self._keep_file(_uploaded(request)), "object": "file"})
+                return json_response({"id": self._store_file(_uploaded(request)), "object": "file"})
             case ["batches"]:
                 id = self._openai(request.json())
                 return json_response({"id": id, "object": "batch", "status": "validating"})
@@ -129,7 +129,7 @@ class PracticeBatches:
             case _:
                 return None
 
-    def _look(self, path: list[str]) -> ServerResponse | None:
+    def _get(self, path: list[str]) -> ServerResponse | None:
         match path:
             case ["batches", id]:
                 return json_response(self._batches[id])
@@ -140,13 +140,13 @@ class PracticeBatches:
             case _:
                 return None
 
-    def _keep_file(self, body: bytes) -> str:
+    def _store_file(self, body: bytes) -> str:
         id = f"file-{len(self._files) + 1}"
         self._files[id] = body
         return id
 
-    def _openai(self, made: Mapping[str, Any]) -> str:
-        lines = [json.loads(line) for line in self._files[made["input_file_id"]].splitlines() if line.strip()]
+    def _openai(self, batch: Mapping[str, Any]) -> str:
+        lines = [json.loads(line) for line in self._files[batch["input_file_id"]].splitlines() if line.strip()]
         answers: list[dict[str, Any]] = []
         for line in lines:
             answer = self._answer(line["url"], line["body"])
@@ -157,32 +157,32 @@ class PracticeBatches:
             "id": id,
             "object": "batch",
             "status": "completed",
-            "output_file_id": self._keep_file(_lines(answers)),
+            "output_file_id": self._store_file(_lines(answers)),
             "error_file_id": None,
         }
         return id
 
     def _anthropic(self, requests: list[Mapping[str, Any]]) -> str:
         answers: list[dict[str, Any]] = []
-        for one in requests:
-            answer = self._answer("/v1/messages", one["params"])
+        for request in requests:
+            answer = self._answer("/v1/messages", request["params"])
             body = json.loads(answer.body)
             ended = {"type": "succeeded", "message": body}
             answers.append(
                 {
-                    "custom_id": one["custom_id"],
+                    "custom_id": request["custom_id"],
                     "result": ended if answer.status == 200 else {"type": "errored", "error": body},
                 }
             )
-        return self._keep_file(_lines(answers))
+        return self._store_file(_lines(answers))
 
     def _google(self, model: str, requests: list[Mapping[str, Any]]) -> str:
         answers: list[dict[str, Any]] = []
-        for one in requests:
-            answer = self._answer(f"/v1beta/models/{model}:generateContent", one["request"])
+        for request in requests:
+            answer = self._answer(f"/v1beta/models/{model}:generateContent", request["request"])
             body = json.loads(answer.body)
             ended = {"response": body} if answer.status == 200 else {"error": {"code": 3, **body["error"]}}
-            answers.append({"metadata": one["metadata"], **ended})
+            answers.append({"metadata": request["metadata"], **ended})
         id = f"batch_{len(self._batches) + 1}"
         self._batches[id] = {
             "name": f"batches/{id}",
@@ -204,7 +204,7 @@ def _uploaded(request: ServerRequest) -> bytes:
     for part in form.iter_parts():
         if part.get_filename() is not None:
             return cast("bytes", part.get_payload(decode=True))
-    raise ValueError("the form holds no file")
+    raise ValueError("the form contains no file")
 
 
 # Deep research in OpenAI's Responses format: a model that itself calls the MCP server named in the request.
@@ -247,7 +247,7 @@ class PracticeDeepResearch:
         claim = words.partition("# Claim\n\n")[2].partition("\n")[0]
         try:
             calls = await self._look_up(body["tools"][0], claim)
-        except Exception as error:  # whatever went wrong between the two is the research's failure
+        except Exception as error:  # any error makes the research fail
             return {"id": id, "status": "failed", "error": {"message": repr(error)}, "output": []}
         addresses = [row["url"] for call in calls if call["name"] == "search" for row in _rows(call["output"])]
         end = {"p": chance(claim), "key_factor": "What was read.", "sources": addresses[:2]}
@@ -339,8 +339,8 @@ class PracticeModels(PracticeServer):
 
     def _answer_one(self, path: str, body: dict[str, Any]) -> ServerResponse:
         """Answer one request of a batch."""
-        written = json.dumps(body, separators=(",", ":")).encode()
-        return self.respond(ServerRequest(method="POST", path=path, target=path, query={}, headers={}, body=written))
+        content = json.dumps(body, separators=(",", ":")).encode()
+        return self.respond(ServerRequest(method="POST", path=path, target=path, query={}, headers={}, body=content))
 
     def complete(self, format: ProviderFormat, query: ModelQuery) -> ServerResponse:
         """Return the script's reply in the provider's format."""

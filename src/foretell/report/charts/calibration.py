@@ -7,7 +7,9 @@ import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats
 from foretell.metrics.calibration import ReliabilityBins, reliability_bins
+from foretell.number_text import number, percent, percent_range, plural
 from foretell.report.charts.svg import (
+    NARROW,
     Chart,
     ChartScale,
     CsvRow,
@@ -21,9 +23,8 @@ from foretell.report.charts.svg import (
     y_axis,
 )
 from foretell.report.markup import Markup, element, shorten
-from foretell.report.numbers import number, percent
 
-SIZE, LEFT, TOP = 250, 40, 44
+SIZE, LEFT, TOP = 235, 50, 44
 X = ChartScale(low=0, high=1, start=LEFT, stop=LEFT + SIZE)
 Y = ChartScale(low=0, high=1, start=TOP + SIZE, stop=TOP)
 FEW = 200
@@ -34,17 +35,17 @@ MOST_POINTS = 2000
 
 
 def _square(
-    title: str, numbers: str, axes: str, said: str, *children: Markup, rows: Sequence[CsvRow], below: float = 40
+    title: str, numbers: str, axes: str, label: str, *children: Markup, rows: Sequence[CsvRow], below: float = 40
 ) -> Chart:
-    """Draw a unit square with its diagonal, below a title and a line of numbers; `said` is for screen readers."""
+    """Draw a unit square with its diagonal, below a title and a line of numbers; `label` is for screen readers."""
     return figure(
-        LEFT + SIZE + 20,
+        LEFT + SIZE + 25,
         TOP + SIZE + below,
-        said,
+        label,
         text(4, 16, shorten(title, 38), "h", tip=title),
         text(4, 32, numbers, "s k"),
-        y_axis(Y, LEFT, LEFT + SIZE),
-        x_axis(X, TOP + SIZE, TOP, axes),
+        y_axis(Y, LEFT, LEFT + SIZE, percent=True),
+        x_axis(X, TOP + SIZE, TOP, axes, percent=True),
         line(X(0), Y(0), X(1), Y(1), "l-axis dash"),
         *children,
         rows=rows,
@@ -58,16 +59,17 @@ def conservatism_plot(p: npt.ArrayLike, price: npt.ArrayLike, *, name: str) -> C
     """
     f, m = _shared(p, price)
     if not len(f):
-        return empty("No forecast has a market price beside it")
+        return empty("No forecast has a market price")
     far, market_far = float(np.abs(f - 0.5).mean()), float(np.abs(m - 0.5).mean())
+    distances = f"mean distance from 50 %: {percent(far)}, market {percent(market_far)}"
     tenth = np.minimum((m * BINS).astype(np.int64), BINS - 1)
     used = [tenth == b for b in range(BINS) if np.sum(tenth == b) >= 3]
     means = [(X(float(m[mine].mean())), Y(float(f[mine].mean()))) for mine in used]
     return _square(
         f"{name} against the market",
-        f"mean distance from 0.5: {far:.2f}, market {market_far:.2f} · n {len(f):,}",
+        f"{distances} · n {len(f):,}",
         "market price (across), forecast (up)",
-        f"Forecasts of {name} against market prices: mean distance from 0.5 {far:.2f}, market {market_far:.2f}",
+        f"Forecasts of {name} against market prices: {distances}",
         *_cloud(m, f),
         *([polyline(means, "l-b bold")] if len(means) > 1 else []),
         rows=[{"price": float(a), "forecast": float(b)} for a, b in zip(m[:MOST_POINTS], f, strict=False)],
@@ -82,9 +84,9 @@ def agreement_plot(first: npt.ArrayLike, second: npt.ArrayLike, *, names: tuple[
     apart = float(np.abs(p - q).mean())
     return _square(
         f"{names[0]} and {names[1]}",
-        f"{apart:.2f} apart on average · n {len(p):,}",
+        f"{percent(apart)} apart on average · n {len(p):,}",
         f"{shorten(names[0], 20)} (across), {shorten(names[1], 20)} (up)",
-        f"Forecasts of {names[0]} and {names[1]}: {apart:.2f} apart on average",
+        f"Forecasts of {names[0]} and {names[1]}: {percent(apart)} apart on average",
         *_cloud(p, q),
         rows=[{names[0]: float(a), names[1]: float(b)} for a, b in zip(p[:MOST_POINTS], q, strict=False)],
     )
@@ -129,39 +131,40 @@ def reliability_diagram(
         return empty(f"{shorten(name, 30)}: no forecast")
     f, o = forecasts[answered], np.asarray(outcome, dtype=np.float64)[answered]
     w = np.ones(len(f)) if weight is None else np.asarray(weight, dtype=np.float64)[answered]
-    found = reliability_bins(f, o, w, bins=bins)
-    ece = number(found.ece, 3)
+    reliability = reliability_bins(f, o, w, bins=bins)
+    ece = f"{number(100 * reliability.ece, 1)} points"
     return _square(
         name,
-        f"ECE {ece} · {len(f):,} forecasts",
+        f"calibration error {ece} · {plural(len(f), 'forecast')}",
         "forecast (across), how often it happened (up)",
         f"Reliability of {name}: calibration error {ece}, {len(f)} forecasts",
-        *_reliability_points(found),
+        *_reliability_points(reliability),
         *_forecast_bars(f, w),
-        below=100,
+        below=104,
         rows=[
             {
-                "forecast": float(found.mean_p[i]),
-                "happened": float(found.frequency[i]),
-                "low": float(found.frequency_low[i]),
-                "high": float(found.frequency_high[i]),
-                "forecasts": int(found.count[i]),
+                "forecast": float(reliability.mean_p[i]),
+                "happened": float(reliability.frequency[i]),
+                "low": float(reliability.frequency_low[i]),
+                "high": float(reliability.frequency_high[i]),
+                "forecasts": int(reliability.count[i]),
             }
-            for i in range(len(found.mean_p))
+            for i in range(len(reliability.mean_p))
         ],
     )
 
 
-def _reliability_points(found: ReliabilityBins) -> list[Markup]:
-    places = [(X(a), Y(b)) for a, b in zip(found.mean_p, found.frequency, strict=True)]
+def _reliability_points(reliability: ReliabilityBins) -> list[Markup]:
+    places = [(X(a), Y(b)) for a, b in zip(reliability.mean_p, reliability.frequency, strict=True)]
     parts = [polyline(places, "l-a soft bold")] if len(places) > 1 else []
-    largest = float(found.weight.max())
+    largest = float(reliability.weight.max())
     for i, (x, y) in enumerate(places):
-        parts.append(line(x, Y(found.frequency_low[i]), x, Y(found.frequency_high[i]), "l-a"))
-        radius = 2.5 + 3.5 * float(found.weight[i] / largest) ** 0.5
+        parts.append(line(x, Y(reliability.frequency_low[i]), x, Y(reliability.frequency_high[i]), "l-a"))
+        radius = 2.5 + 3.5 * float(reliability.weight[i] / largest) ** 0.5
         tip = (
-            f"forecast {found.mean_p[i]:.2f}, happened {found.frequency[i]:.2f} "
-            f"[{found.frequency_low[i]:.2f}, {found.frequency_high[i]:.2f}], n {found.count[i]}"
+            f"forecast {percent(float(reliability.mean_p[i]))}, happened {percent(float(reliability.frequency[i]))}, "
+            f"{percent_range(float(reliability.frequency_low[i]), float(reliability.frequency_high[i]))}, "
+            f"n {reliability.count[i]}"
         )
         parts.append(element("circle", element("title", tip), cx=x, cy=y, r=radius, class_="f-a"))
     return parts
@@ -175,26 +178,35 @@ def _forecast_bars(p: Floats, weight: Floats) -> list[Markup]:
     parts = [line(X(0), base, X(1), base, "l-axis thin")]
     for i in np.flatnonzero(share):
         tall = max(1.0, height * float(share[i] / share.max()))
-        tip = f"{edges[i]:.2f}–{edges[i + 1]:.2f}: {percent(float(share[i]))} of forecasts"
+        tip = f"{percent_range(edges[i], edges[i + 1])}: {percent(float(share[i]))} of forecasts"
         parts.append(rect(X(edges[i]) + 1, base - tall, SIZE / BARS - 2, tall, "f-a bar", tip=tip))
-    return [*parts, text(LEFT, base + 12, "how often each probability was said", "xs k")]
+    return [*parts, text(LEFT, base + 13, "how often each probability was given", "xs k")]
 
 
 def correctness_histogram(brier: npt.ArrayLike, *, name: str) -> Chart:
-    """Plot the share of questions by Brier score: 0 is certain and right, 0.25 is a shrug, 1 is certain and wrong."""
+    """Plot the share of questions by Brier score: 0 is certain and right, 0.25 is p = 0.5, 1 is certain and wrong."""
     scores = np.asarray(brier, dtype=np.float64)
     scores = scores[np.isfinite(scores)]
     if not len(scores):
         return empty("No scored question")
     worse = float(np.mean(scores > 0.25))
-    told = f"median {number(float(np.median(scores)), 3)} · {percent(worse)} worse than saying 0.5"
+    summary = f"median {number(float(np.median(scores)), 3)} · {percent(worse)} worse than 0.5"
     title = f"Distribution of the Brier score of {name} over {len(scores)} questions"
-    heads = ("Distribution of correctness", told)
-    return unit_histogram(scores, title, heads, what="Brier score", of="question", middle=0.25)
+    heads = ("Distribution of correctness", summary)
+    return histogram(scores, title, heads, what="Brier score", of="question", middle=0.25)
 
 
-def unit_histogram(values: Floats, title: str, heads: tuple[str, str], *, what: str, of: str, middle: float) -> Chart:
-    """Plot a histogram of numbers between 0 and 1; the good ones are to the left of `middle`.
+def histogram(  # noqa: PLR0913 - what histograms differ in
+    values: Floats,
+    title: str,
+    heads: tuple[str, str],
+    *,
+    what: str,
+    of: str,
+    middle: float,
+    ends: tuple[float, float] = (0.0, 1.0),
+) -> Chart:
+    """Plot a histogram of numbers between two ends; those to the left of `middle` have another colour.
 
     Args:
         values: The numbers.
@@ -203,11 +215,12 @@ def unit_histogram(values: Floats, title: str, heads: tuple[str, str], *, what: 
         what: What the numbers are.
         of: What each number belongs to, in the singular.
         middle: Where the colour changes.
+        ends: The smallest and the largest number.
     """
-    count, edges = np.histogram(values, bins=BARS, range=(0, 1))
+    count, edges = np.histogram(values, bins=BARS, range=ends)
     share = 100 * count / len(values)
-    top, bottom, right = 44, 210, 368
-    x = ChartScale(low=0, high=1, start=44, stop=right)
+    top, bottom, right = 44, 210, NARROW - 12
+    x = ChartScale(low=ends[0], high=ends[1], start=44, stop=right)
     y = ChartScale(low=0, high=float(share.max()) * 1.08, start=bottom, stop=top)
     bars = [
         rect(
@@ -224,7 +237,7 @@ def unit_histogram(values: Floats, title: str, heads: tuple[str, str], *, what: 
         {f"{what} from": float(edges[i]), "to": float(edges[i + 1]), "count": n} for i, n in enumerate(count.tolist())
     ]
     return figure(
-        380,
+        NARROW,
         250,
         title,
         text(4, 16, heads[0], "h"),

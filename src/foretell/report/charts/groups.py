@@ -1,4 +1,4 @@
-"""Scores by group, as lines or as dots in rows, and heat maps that compare every pair of forecasters."""
+"""Scores and counts by group, as lines, dots or bars, and heat maps that compare every pair of forecasters."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +9,7 @@ import numpy as np
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import wilson_interval
+from foretell.number_text import number, percent, signed
 from foretell.report.charts.svg import (
     HALF,
     LETTER,
@@ -23,6 +24,7 @@ from foretell.report.charts.svg import (
     empty,
     end_labels,
     figure,
+    legend,
     line,
     mark,
     polygon,
@@ -32,24 +34,27 @@ from foretell.report.charts.svg import (
     series_styles,
     text,
     tick_label,
+    x_axis,
     y_axis,
 )
 from foretell.report.markup import Markup, element, join, shorten
-from foretell.report.numbers import column_name, estimate, number, percent, signed
+from foretell.report.numbers import column_name, estimate
 from foretell.scoring.breakdown import UNKNOWN, Breakdown
-from foretell.scoring.table import CROWD
+from foretell.scoring.table import MARKET_PRICE
 from foretell.scoring.verdict import Verdict
 
 MOST = 12
 """Maximum number of forecasters in one chart."""
 FEW_LINES = 3
 """Maximum number of lines that are drawn with whiskers, if the market is among them."""
+PANEL = 110.0
+"""Minimum width of the plot in a panel."""
 ROW, HEAD, FOOT = 15.0, 22.0, 20.0
 """Heights in a panel: of a forecaster's row, of the heading above and of the axis below."""
 
 
 def score_by_group(
-    found: Breakdown,
+    breakdown: Breakdown,
     *,
     label: str,
     decimals: int = 1,
@@ -58,28 +63,28 @@ def score_by_group(
 ) -> Chart:
     """Plot the scores of up to twelve forecasters by group, with intervals; `zero` includes the line of no difference.
 
-    A forecaster that answered clearly fewer of a group's targets than the others is drawn faintly there, because its
-    score is about other questions.
+    A forecaster that answered clearly fewer targets of a group than the others is drawn faintly there, because its
+    score is on other questions.
     """
-    names = list(found.scores)[:MOST]
-    values = [v for name in names for i in found.scores[name] if i is not None for v in (i.estimate, i.low, i.high)]
+    names = list(breakdown.scores)[:MOST]
+    values = [v for name in names for i in breakdown.scores[name] if i is not None for v in (i.estimate, i.low, i.high)]
     if not any(math.isfinite(v) for v in values):
-        return empty(f"No score by {column_name(found.column)}")
+        return empty(f"No score by {column_name(breakdown.column)}")
     drawn = _ByGroup(
-        found=found,
+        breakdown=breakdown,
         names=names,
         values=[*values, *[0.0] * zero],
-        title=f"{label} by {column_name(found.column)}",
+        title=f"{label} by {column_name(breakdown.column)}",
         decimals=decimals,
         styles=series_styles(names, styles),
     )
-    draw = drawn.lines if found.ordered and 2 <= len(found.groups) <= 30 else drawn.panels
+    draw = drawn.lines if breakdown.ordered and 2 <= len(breakdown.groups) <= 30 else drawn.panels
     return responsive(draw(WIDE), draw(NARROW))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _ByGroup:
-    found: Breakdown
+    breakdown: Breakdown
     names: Sequence[str]
     values: Sequence[float]
     title: str
@@ -88,39 +93,43 @@ class _ByGroup:
 
     def lines(self, width: float) -> Chart:
         """Draw ordered groups: a line for each forecaster, with its name at the end."""
-        found = self.found
-        # Whiskers of many lines would hide each other: then only the market has its interval, as a band.
-        banded = CROWD if CROWD in self.names and len(self.names) > FEW_LINES else None
+        breakdown = self.breakdown
+        # Whiskers of many lines would hide each other, so only the market has its interval, as a band.
+        banded = MARKET_PRICE if MARKET_PRICE in self.names and len(self.names) > FEW_LINES else None
         top = 44.0 if banded else 34.0
         room = min(150.0, max(60.0, max(len(name) for name in self.names) * LETTER), width * 0.3)
         left, right, bottom = 46.0, width - room - 22, top + 210.0
-        values = [v for name in self.names for _, one in _known(found, name) for v in _shown(one, name, banded)]
-        y, step = covering(values if banded else self.values, bottom, top), (right - left) / len(found.groups)
-        middle = [left + (g + 0.5) * step for g in range(len(found.groups))]
+        values = [v for name in self.names for _, score in _known(breakdown, name) for v in _shown(score, name, banded)]
+        y, step = covering(values if banded else self.values, bottom, top), (right - left) / len(breakdown.groups)
+        middle = [left + (g + 0.5) * step for g in range(len(breakdown.groups))]
         parts: list[Markup] = []
-        every = max(1, math.ceil(len(found.groups) * (max(map(len, found.groups)) * LETTER + 8) / (right - left)))
-        for g in range(0, len(found.groups), every):
-            parts.append(text(middle[g], bottom + 15, found.groups[g], "s m"))
-            parts.append(text(middle[g], bottom + 28, f"n {found.n[g]:,}", "xs m k"))
+        stride = max(
+            1, math.ceil(len(breakdown.groups) * (max(map(len, breakdown.groups)) * LETTER + 8) / (right - left))
+        )
+        for g in range(0, len(breakdown.groups), stride):
+            parts.append(text(middle[g], bottom + 15, breakdown.groups[g], "s m"))
+            parts.append(text(middle[g], bottom + 28, f"n {breakdown.n[g]:,}", "xs m k"))
         ends: list[EndLabel] = []
         if banded:
             inside = [
-                (middle[g], y(one.low), y(one.high)) for g, one in _known(found, banded) if math.isfinite(one.low)
+                (middle[g], y(score.low), y(score.high))
+                for g, score in _known(breakdown, banded)
+                if math.isfinite(score.low)
             ]
             edge = [(x, low) for x, low, _ in inside] + [(x, high) for x, _, high in reversed(inside)]
             parts += [polygon(edge, f"f-{self.styles[banded].colour} band")] if len(inside) > 1 else []
         for s, name in enumerate(self.names):
             style = self.styles[name]
             shift = 0.0 if banded else (s - (len(self.names) - 1) / 2) * min(9.0, step / (len(self.names) + 1))
-            known = _known(found, name)
-            run = [(middle[g] + shift, y(one.estimate)) for g, one in known if found.groups[g] != UNKNOWN]
+            known = _known(breakdown, name)
+            run = [(middle[g] + shift, y(score.estimate)) for g, score in known if breakdown.groups[g] != UNKNOWN]
             parts += [polyline(run, f"{style.stroke} soft bold")] if len(run) > 1 else []
-            for g, one in known:
+            for g, score in known:
                 x = middle[g] + shift
-                drawn = math.isfinite(one.low) and not banded
-                whisker = line(x, y(one.low), x, y(one.high), f"l-{style.colour}") if drawn else None
-                dot = mark(x, y(one.estimate), style, tip=self._tip(name, g, one), together=f"g{g}")
-                parts.append(_drawn(whisker, dot, found, name, g))
+                drawn = math.isfinite(score.low) and not banded
+                whisker = line(x, y(score.low), x, y(score.high), f"l-{style.colour}") if drawn else None
+                dot = mark(x, y(score.estimate), style, tip=self._tip(name, g, score), together=f"g{g}")
+                parts.append(_drawn(whisker, dot, breakdown, name, g))
             if run:
                 ends.append(EndLabel(name=name, style=style, x=run[-1][0], y=run[-1][1]))
         zero = [line(left, y(0), right, y(0), "l-muted dash")] if y.low < 0 < y.high else []
@@ -139,96 +148,102 @@ class _ByGroup:
 
     def panels(self, width: float) -> Chart:
         """Draw unordered groups: a panel for each, with a row for each forecaster."""
-        found = self.found
-        across = min(len(found.groups), 3 if width > 600 else 1)
+        breakdown = self.breakdown
+        left = min(max(len(shorten(name, 22)) for name in self.names) * LETTER + 10, width * 0.5)
+        across = max(1, min(len(breakdown.groups), int(width / (left + PANEL))))
         wide, tall = width / across, HEAD + ROW * len(self.names) + FOOT
-        longest = max(len(shorten(name, 22)) for name in self.names)
-        left = min(longest * LETTER * 0.92 + 14, wide * 0.5)
         x = covering(self.values, left, wide - 16)
         parts: list[Markup] = []
-        for g, group in enumerate(found.groups):
+        for g, group in enumerate(breakdown.groups):
             here = element(
                 "g",
                 *self._panel(g, group, x, wide),
                 transform=f"translate({wide * (g % across):g} {28 + tall * (g // across):g})",
             )
             parts.append(here)
-        height = 28 + tall * math.ceil(len(found.groups) / across) + 8
+        height = 28 + tall * math.ceil(len(breakdown.groups) / across) + 8
         title = text(4, 16, self.title, "h")
         return figure(width, height, f"{self.title}: {', '.join(self.names)}", title, *parts, rows=self._rows())
 
     def _panel(self, g: int, group: str, x: ChartScale, wide: float) -> list[Markup]:
-        found, bottom = self.found, HEAD + ROW * len(self.names)
+        breakdown, bottom = self.breakdown, HEAD + ROW * len(self.names)
         room = int((wide - 70) / LETTER)
-        parts = [text(4, 14, shorten(group, room), "w", tip=group), text(wide - 16, 14, f"n {found.n[g]:,}", "xs r k")]
+        parts = [
+            text(4, 14, shorten(group, room), "w", tip=group),
+            text(wide - 16, 14, f"n {breakdown.n[g]:,}", "xs r k"),
+        ]
         for tick in x.ticks(3):
             parts += [
-                line(x(tick), HEAD - 4, x(tick), bottom, "l-grid thin"),
+                line(x(tick), HEAD, x(tick), bottom, "l-grid thin"),
                 text(x(tick), bottom + 12, tick_label(tick), "xs m k"),
             ]
-        parts += [line(x(0), HEAD - 4, x(0), bottom, "l-muted dash")] if x.low < 0 < x.high else []
+        parts += [line(x(0), HEAD, x(0), bottom, "l-muted dash")] if x.low < 0 < x.high else []
         for s, name in enumerate(self.names):
-            y, style, one = HEAD + ROW * (s + 0.5), self.styles[name], found.scores[name][g]
+            y, style, score = HEAD + ROW * (s + 0.5), self.styles[name], breakdown.scores[name][g]
             parts.append(text(6, y + 4, shorten(name, 22), "xs k", tip=name if len(name) > 22 else None))
-            if one is None or not math.isfinite(one.estimate):
+            if score is None or not math.isfinite(score.estimate):
                 continue
-            whisker = line(x(one.low), y, x(one.high), y, f"l-{style.colour}") if math.isfinite(one.low) else None
-            dot = mark(x(one.estimate), y, style, tip=self._tip(name, g, one))
-            parts.append(_drawn(whisker, dot, found, name, g))
+            whisker = line(x(score.low), y, x(score.high), y, f"l-{style.colour}") if math.isfinite(score.low) else None
+            dot = mark(x(score.estimate), y, style, tip=self._tip(name, g, score))
+            parts.append(_drawn(whisker, dot, breakdown, name, g))
         return parts
 
     def _tip(self, name: str, g: int, interval: Interval) -> str:
-        told = f"{estimate(interval, self.decimals)}, n {self.found.answered[name][g]:,}"
-        return f"{name}, {self.found.groups[g]}: {told}"
+        numbers = f"{estimate(interval, self.decimals)}, n {self.breakdown.answered[name][g]:,}"
+        return f"{name}, {self.breakdown.groups[g]}: {numbers}"
 
     def _rows(self) -> list[CsvRow]:
         return [
             {
-                column_name(self.found.column): self.found.groups[g],
+                column_name(self.breakdown.column): self.breakdown.groups[g],
                 "forecaster": name,
-                self.title.partition(" by ")[0]: one.estimate,
-                "low": one.low,
-                "high": one.high,
-                "n": self.found.answered[name][g],
+                self.title.partition(" by ")[0]: score.estimate,
+                "low": score.low,
+                "high": score.high,
+                "n": self.breakdown.answered[name][g],
             }
             for name in self.names
-            for g, one in _known(self.found, name)
+            for g, score in _known(self.breakdown, name)
         ]
 
 
-def _shown(one: Interval, name: str, banded: str | None) -> tuple[float, ...]:
+def _shown(score: Interval, name: str, banded: str | None) -> tuple[float, ...]:
     """Return the values that are drawn of a score: all of the market's, the estimates of the others."""
-    return (one.estimate, one.low, one.high) if name == banded and math.isfinite(one.low) else (one.estimate,)
+    return (score.estimate, score.low, score.high) if name == banded and math.isfinite(score.low) else (score.estimate,)
 
 
-def _known(found: Breakdown, name: str) -> list[tuple[int, Interval]]:
+def _known(breakdown: Breakdown, name: str) -> list[tuple[int, Interval]]:
     """Return the groups in which a forecaster has a score."""
-    return [(g, one) for g, one in enumerate(found.scores[name]) if one is not None and math.isfinite(one.estimate)]
+    return [
+        (g, score)
+        for g, score in enumerate(breakdown.scores[name])
+        if score is not None and math.isfinite(score.estimate)
+    ]
 
 
-def _drawn(whisker: Markup | None, dot: Markup, found: Breakdown, name: str, g: int) -> Markup:
+def _drawn(whisker: Markup | None, dot: Markup, breakdown: Breakdown, name: str, g: int) -> Markup:
     """Draw whisker and mark, faintly if the forecaster answered under 90 % of what the most complete one did."""
-    fullest = max(counts[g] for counts in found.answered.values())
-    faint = found.answered[name][g] < 0.9 * fullest
+    fullest = max(counts[g] for counts in breakdown.answered.values())
+    faint = breakdown.answered[name][g] < 0.9 * fullest
     return element("g", whisker, dot, class_="soft") if faint else join(whisker, dot)
 
 
 # A question set: how many targets in each group, and how often the answer was yes.
 
 
-def question_set(found: Breakdown) -> Chart:
+def question_set(breakdown: Breakdown) -> Chart:
     """Plot the targets per group as bars, and the share of yes as dots with Wilson intervals (rows independent)."""
-    if not found.groups:
+    if not breakdown.groups:
         return empty("No question")
     row, head = 22, 44
-    left = max(max(len(shorten(g, 24)) for g in found.groups) * LETTER + 16, 60.0)
-    counts = ChartScale(low=0, high=max(1, *found.n), start=left, stop=left + 110)
+    left = max(max(len(shorten(g, 24)) for g in breakdown.groups) * LETTER + 16, 60.0)
+    counts = ChartScale(low=0, high=max(1, *breakdown.n), start=left, stop=left + 110)
     rates = ChartScale(low=0, high=1, start=left + 165, stop=HALF - 54)
-    bottom = head + row * len(found.groups)
-    shown = f"Questions by {column_name(found.column)}"
+    bottom = head + row * len(breakdown.groups)
+    shown = f"Questions by {column_name(breakdown.column)}"
     parts = [line(rates(v), head, rates(v), bottom, "l-grid thin") for v in (0, 0.25, 0.5, 0.75, 1)]
     parts += [text(rates(v), bottom + 14, percent(v), "xs m k") for v in (0, 0.5, 1)]
-    for i, (name, n, rate) in enumerate(zip(found.groups, found.n, found.base_rate, strict=True)):
+    for i, (name, n, rate) in enumerate(zip(breakdown.groups, breakdown.n, breakdown.base_rate, strict=True)):
         y = head + row * i
         parts.append(text(4, y + 15, shorten(name, 24), tip=name))
         parts.append(
@@ -249,8 +264,59 @@ def question_set(found: Breakdown) -> Chart:
         text(rates.start, head - 8, "resolved yes", "s k"),
         *parts,
         rows=[
-            {column_name(found.column): name, "targets": n, "share of yes": rate}
-            for name, n, rate in zip(found.groups, found.n, found.base_rate, strict=True)
+            {column_name(breakdown.column): name, "targets": n, "share of yes": rate}
+            for name, n, rate in zip(breakdown.groups, breakdown.n, breakdown.base_rate, strict=True)
+        ],
+    )
+
+
+# Counts of several kinds by group, such as the uses of tools by source of the questions.
+
+
+def stacked_bars(rows: Mapping[str, Mapping[str, float]], *, label: str, decimals: int = 1) -> Chart:
+    """Plot one bar for each row, divided into parts by name; the parts have the same order and colour in all rows."""
+    names = list(dict.fromkeys(name for parts in rows.values() for name, value in parts.items() if value > 0))
+    if not names:
+        return empty(f"No {label}")
+    return responsive(*(_stacked(rows, names, label, decimals, width) for width in (WIDE, NARROW)))
+
+
+def _stacked(
+    rows: Mapping[str, Mapping[str, float]], names: Sequence[str], label: str, decimals: int, width: float
+) -> Chart:
+    styles, row = series_styles(names), 22.0
+    longest = 34 if width == WIDE else 20
+    left = max(len(shorten(name, longest)) for name in rows) * LETTER + 16
+    keys, tall = legend([(name, SeriesStyle(styles[name].colour, 1)) for name in names], 4, 34, width - 8)
+    head, x = (
+        28 + tall,
+        ChartScale(low=0, high=max(sum(parts.values()) for parts in rows.values()), start=left, stop=width - 48),
+    )
+    bottom = head + row * len(rows)
+    parts: list[Markup] = []
+    for i, (name, values) in enumerate(rows.items()):
+        y, start = head + row * i, 0.0
+        parts.append(text(4, y + 15, shorten(name, longest), tip=name))
+        for part in names:
+            value = values.get(part, 0.0)
+            if value > 0:
+                tip = f"{name}, {part}: {number(value, decimals)}"
+                wide = x(start + value) - x(start)
+                parts.append(rect(x(start), y + 4, wide, row - 8, f"f-{styles[part].colour} bar", tip=tip))
+                start += value
+        parts.append(text(x(start) + 5, y + 15, number(start, decimals), "s k"))
+    return figure(
+        width,
+        bottom + 36,
+        f"{label}: {', '.join(rows)}",
+        text(4, 16, label, "h"),
+        keys,
+        x_axis(x, bottom, head, ""),
+        *parts,
+        rows=[
+            {"name": name, "part": part, "value": values.get(part, 0.0)}
+            for name, values in rows.items()
+            for part in names
         ],
     )
 
@@ -272,7 +338,7 @@ def verdict_heatmap(names: Sequence[str], verdicts: Iterable[Verdict], *, label:
     if size < 2:
         return empty("Fewer than two forecasters to compare")
     pairs: dict[tuple[str, str], Verdict] = {
-        (one.first, one.second): one for verdict in verdicts for one in (verdict, verdict.swapped())
+        (way.first, way.second): way for verdict in verdicts for way in (verdict, verdict.swapped())
     }
     nothing = np.full((size, size), np.nan)
     diff, gain = nothing.copy(), nothing
@@ -282,7 +348,7 @@ def verdict_heatmap(names: Sequence[str], verdicts: Iterable[Verdict], *, label:
     roomy = size <= ROOMY
     shown = [[_brief(v, decimals, tight=not roomy) for v in row] for row in diff]
     tall = 32.0 if roomy else 26.0
-    wide = max(len(value) for row in shown for value in row) * (7.4 if roomy else 5.9) + 6
+    wide = max(len(value) for row in shown for value in row) * (7.4 if roomy else 6.6) + 6
     steps = _steps(gain)
     left, heads = _names(names[:size], wide, tall)
     cells, rows = list[Markup](), list[CsvRow]()

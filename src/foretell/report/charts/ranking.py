@@ -36,8 +36,8 @@ class ForestRow:
 
     name: str
     interval: Interval
-    anchor: bool = False
-    """Whether the row is a baseline (crowd, base rate, always 0.5), which is drawn on a band."""
+    baseline: bool = False
+    """Whether the row is a baseline (market price, base rate, always 0.5), which is drawn on a band."""
 
 
 def forest_plot(
@@ -66,18 +66,19 @@ def _forest(rows: Sequence[ForestRow], label: str, decimals: int, at: float, wid
     left, right = (10, width - 10) if stacked else (longest * LETTER + 16, width - 150)
     values = [v for row in rows for v in (row.interval.estimate, row.interval.low, row.interval.high)]
     x, base = covering([*values, at], left, right), TOP + height * len(rows)
+    note = " (dashed: reference)"
     bands, dashes, marks = list[Markup](), list[Markup](), list[Markup]()
     for i, row in enumerate(rows):
         top = TOP + height * i
         # The line of the reference is broken where it would cross the numbers of a stacked plot.
         begin = top + height / 2 if stacked else top
-        bands += [rect(0, top, width, height, "f-anchor")] if row.anchor else []
+        bands += [rect(0, top, width, height, "f-highlight")] if row.baseline else []
         if math.isfinite(at):
             dashes.append(line(x(at), begin, x(at), top + height, "l-muted dash"))
         y, text_at = (top + height * 0.72, top + 13) if stacked else (top + height / 2, top + height / 2 + 4)
         numbers = estimate(row.interval, decimals)
         style = series_styles([row.name])[row.name]
-        style = SeriesStyle("muted", 2) if row.anchor and style.shape == 0 else style
+        style = SeriesStyle("muted", 2) if row.baseline and style.shape == 0 else style
         if math.isfinite(row.interval.low):
             marks.append(line(x(row.interval.low), y, x(row.interval.high), y, f"l-{style.colour} bold"))
         marks.append(mark(x(row.interval.estimate), y, style, tip=f"{row.name}: {numbers}"))
@@ -89,7 +90,7 @@ def _forest(rows: Sequence[ForestRow], label: str, decimals: int, at: float, wid
         base + 36,
         f"{label} with intervals: {len(rows)} rows, best is {rows[0].name}",
         *bands,
-        x_axis(x, base, TOP, label + (" (dashed: reference)" if dashes else "")),
+        x_axis(x, base, TOP, label + (note if dashes and len(label + note) * LETTER < width else "")),
         *dashes,
         *marks,
         rows=[
@@ -99,7 +100,7 @@ def _forest(rows: Sequence[ForestRow], label: str, decimals: int, at: float, wid
     )
 
 
-# Frontier: which forecasters give the best score for what they cost?
+# Frontier: forecasters with the best score for their cost.
 
 BOTTOM, LEFT = 336, 46
 LabelBox = tuple[float, float, float, float]
@@ -117,12 +118,12 @@ class FrontierPoint:
 def pareto(points: Sequence[FrontierPoint], *, low_is_better: bool = False) -> tuple[FrontierPoint, ...]:
     """Return the points that no other point beats on score without costing more, cheapest first."""
     sign = -1 if low_is_better else 1
-    best, kept = -math.inf, list[FrontierPoint]()
+    best, front = -math.inf, list[FrontierPoint]()
     for point in sorted(points, key=lambda q: (q.cost, -sign * q.interval.estimate)):
         if sign * point.interval.estimate > best:
             best = sign * point.interval.estimate
-            kept.append(point)
-    return tuple(kept)
+            front.append(point)
+    return tuple(front)
 
 
 def frontier(

@@ -7,7 +7,9 @@ from functools import lru_cache
 from statistics import median
 
 from foretell.metrics.bootstrap import Interval
+from foretell.number_text import bracket, percent, percent_range, plural, signed
 from foretell.report.charts.svg import (
+    LETTER,
     MARKET_STYLE,
     NARROW,
     WIDE,
@@ -29,10 +31,11 @@ from foretell.report.charts.svg import (
     tick_label,
 )
 from foretell.report.markup import Markup, element, shorten
-from foretell.report.numbers import bracket, plural, probability_text, signed
 
 MARKET, RATE, OURS = "e", "muted", "a"
 """Colours with a fixed meaning: the market is ochre, the base rate grey, our own forecasts blue."""
+DIRECT, TREE = SeriesStyle(OURS, 6), SeriesStyle(OURS, 8)
+"""A hollow circle for the direct estimate, a hollow diamond for the tree."""
 SMALL, TALL = 190, 24
 
 
@@ -48,10 +51,10 @@ def score_ruler(
             parts.append(_tick(x(value), middle, colour, 8, f"{name} {value:.1f}"))
     if math.isfinite(lower) and math.isfinite(upper):
         parts.append(line(x(lower), middle, x(upper), middle, f"l-{OURS} bold"))
-    said = f"{estimate:.1f} {bracket(lower, upper, 1)}".strip()
-    parts.append(mark(x(estimate), middle, SeriesStyle(OURS, 0), tip=said))
+    numbers = f"{estimate:.1f} {bracket(lower, upper, 1)}".strip()
+    parts.append(mark(x(estimate), middle, SeriesStyle(OURS, 0), tip=numbers))
     beside = [f"{name} {value:.1f}" for name, value in (("market", price), ("base rate", rate)) if value is not None]
-    return replace(figure(SMALL, TALL, ", ".join([f"Brier index {said}", *beside]), *parts), small=True)
+    return replace(figure(SMALL, TALL, ", ".join([f"Brier index {numbers}", *beside]), *parts), small=True)
 
 
 def labelled_score(
@@ -73,20 +76,20 @@ def _labelled_score(score: tuple[float, float, float], price: float | None, rate
     if math.isfinite(low) and math.isfinite(high):
         parts.append(line(x(low), middle, x(high), middle, f"l-{OURS} bold"))
         parts += [line(x(end), middle - 5, x(end), middle + 5, f"l-{OURS} bold") for end in (low, high)]
-    said = f"{estimate:.1f} {bracket(low, high, 1)}".strip()
+    numbers = f"{estimate:.1f} {bracket(low, high, 1)}".strip()
     labels = [(x(value), f"{name} {value:.1f}", colour) for name, value, colour in known]
     labels.append((x(estimate), f"this run {estimate:.1f}", OURS))
     lane, last = 0, -math.inf
-    for place, told, colour in sorted(labels):
-        # Names that would run into each other stand in two rows.
+    for place, label, colour in sorted(labels):
+        # Names that would overlap are put in two rows.
         lane = 1 - lane if place - last < 110 else 0
         last = place
         parts.append(line(place, 34 - 16 * lane, place, middle + (8 if colour != OURS else 0), f"l-{colour} line"))
-        parts.append(text(place, 28 - 16 * lane, told, f"s w m f-{colour}"))
-    parts.append(mark(x(estimate), middle, SeriesStyle(OURS, 0), tip=f"this run {said}"))
+        parts.append(text(place, 28 - 16 * lane, label, f"s w m f-{colour}"))
+    parts.append(mark(x(estimate), middle, SeriesStyle(OURS, 0), tip=f"this run {numbers}"))
     rows = [{"name": "this run", "Brier index": estimate, "low": low, "high": high}]
     rows += [{"name": name, "Brier index": value, "low": None, "high": None} for name, value, _ in known]
-    title = ", ".join([f"Brier index {said}", *(f"{name} {value:.1f}" for name, value, _ in known)])
+    title = ", ".join([f"Brier index {numbers}", *(f"{name} {value:.1f}" for name, value, _ in known)])
     return figure(width, middle + 34, title, *parts, rows=rows)
 
 
@@ -95,10 +98,16 @@ class ShownAnswer:
     """What to draw on a ruler from 0 to 100 %: an answer, its trials, the market, the base rate and the outcome."""
 
     p: float | None
+    ends: tuple[float, float] | None = None
+    """The range of the answer."""
+    tree: float | None = None
+    direct: float | None = None
+    """The tree's value and the direct estimate beside it, if there is a tree."""
     trials: Sequence[float] = ()
     price: float | None = None
     rate: float | None = None
-    """The base rate."""
+    rate_name: str = "base rate"
+    """The base rate, or the estimate without a model, and which of them it is."""
     outcome: int | None = None
 
 
@@ -109,37 +118,50 @@ def probability_ruler(shown: ShownAnswer, *, large: bool = False) -> Chart:
     return _small_probabilities(replace(shown, trials=tuple(shown.trials)))
 
 
-@lru_cache(maxsize=4096)  # Dozens stand on a page, and many are alike.
+@lru_cache(maxsize=4096)  # A page has dozens, and many are equal.
 def _small_probabilities(shown: ShownAnswer) -> Chart:
     return replace(_probabilities(shown, 150, large=False), small=True)
 
 
 def _probabilities(shown: ShownAnswer, width: float, *, large: bool) -> Chart:
     p, trials, price, rate, outcome = shown.p, shown.trials, shown.price, shown.rate, shown.outcome
-    height = 64 if large else 20
+    beside = [(shown.direct, "direct", DIRECT), (shown.tree, "tree", TREE)] if large else []
+    estimates = [(value, name, style) for value, name, style in beside if value is not None]
+    height = (82 if estimates else 64) if large else 20
     middle = 30 if large else height / 2
     x = ChartScale(low=0, high=1, start=8, stop=width - 8)
     parts = [rect(x(0), middle - 2, x(1) - x(0), 4, "f-grid")]
-    parts += [element("circle", cx=x(one), cy=float(middle), r="2.5", class_=f"f-{OURS} soft") for one in trials[:50]]
+    if large and shown.ends is not None:
+        low, high = shown.ends
+        parts.append(
+            rect(x(low), middle - 3, x(high) - x(low), 6, f"f-{OURS} soft", tip=f"range {percent_range(low, high)}")
+        )
+    parts += [
+        element("circle", cx=x(trial), cy=float(middle), r="2.5", class_=f"f-{OURS} soft") for trial in trials[:50]
+    ]
     if rate is not None:
-        parts.append(_tick(x(rate), middle, RATE, 9 if large else 6, f"base rate {probability_text(rate)}"))
+        parts.append(_tick(x(rate), middle, RATE, 9 if large else 6, f"{shown.rate_name} {percent(rate)}"))
     if price is not None:
-        parts.append(_tick(x(price), middle, MARKET, 9 if large else 6, f"market {probability_text(price)}"))
+        parts.append(_tick(x(price), middle, MARKET, 9 if large else 6, f"market {percent(price)}"))
     if p is not None:
-        parts.append(_tick(x(p), middle, OURS, 12 if large else 7, f"answer {probability_text(p)}"))
+        parts.append(_tick(x(p), middle, OURS, 12 if large else 7, f"answer {percent(p)}"))
     if outcome is not None:
         happened = "it happened" if outcome else "it did not happen"
         style = SeriesStyle("c", 0) if outcome else SeriesStyle("b", 1)
         parts.append(mark(x(outcome), middle, style, tip=happened))
+    parts += [mark(x(value), middle, style, tip=f"{name} {percent(value)}") for value, name, style in estimates]
     if large:
         parts += _labels(x, shown)
-    said = [f"answer {probability_text(p)}"] if p is not None else ["no answer"]
-    said += [f"market {probability_text(price)}"] if price is not None else []
-    said += [f"base rate {probability_text(rate)}"] if rate is not None else []
-    said += [] if outcome is None else ["outcome yes" if outcome else "outcome no"]
+        parts += _estimate_labels(x, estimates)
+    labels = [f"answer {percent(p)}"] if p is not None else ["no answer"]
+    labels += [f"market {percent(price)}"] if price is not None else []
+    labels += [f"base rate {percent(rate)}"] if rate is not None else []
+    labels += [f"{name} {percent(value)}" for value, name, _ in estimates]
+    labels += [] if outcome is None else ["outcome yes" if outcome else "outcome no"]
     numbers = {"answer": p, "market": price, "base rate": rate, "outcome": outcome}
-    rows = [numbers, *({"trial": n, "answer": one} for n, one in enumerate(trials, 1))] if large else []
-    return figure(width, height, ", ".join(said), *parts, rows=rows)
+    numbers |= {name: value for value, name, _ in estimates}
+    rows = [numbers, *({"trial": n, "answer": trial} for n, trial in enumerate(trials, 1))] if large else []
+    return figure(width, height, ", ".join(labels), *parts, rows=rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,20 +169,20 @@ class RulerRow:
     """One outcome of an event: each forecaster's probability, the market price, and whether it came true."""
 
     name: str
-    said: Mapping[str, float]
+    forecasts: Mapping[str, float]
     price: float | None = None
     outcome: str = ""
 
 
 def everybody_ruler(rows: Sequence[RulerRow], styles: Mapping[str, SeriesStyle]) -> Chart:
     """Draw all forecasts of each outcome between 0 and 100 %, with the market and the median."""
-    if not any(row.said or row.price is not None for row in rows):
-        return empty("Nobody has said anything yet")
+    if not any(row.forecasts or row.price is not None for row in rows):
+        return empty("No forecast yet")
     return responsive(*(_everybody(rows, styles, width) for width in (WIDE, NARROW)))
 
 
 def _everybody(rows: Sequence[RulerRow], styles: Mapping[str, SeriesStyle], width: float) -> Chart:
-    stacked, names = width == NARROW, list(dict.fromkeys(name for row in rows for name in row.said))
+    stacked, names = width == NARROW, list(dict.fromkeys(name for row in rows for name in row.forecasts))
     known = series_styles(names, styles)
     keys, top = legend([*((name, known[name]) for name in names), ("market", MARKET_STYLE)], 4, 16, width)
     left, right, tall = (14.0, width - 14.0, 58) if stacked else (260.0, width - 150.0, 40)
@@ -172,7 +194,7 @@ def _everybody(rows: Sequence[RulerRow], styles: Mapping[str, SeriesStyle], widt
             line(x(p), top, x(p), top + tall * len(rows), "l-grid thin"),
             text(x(p), top - 6, f"{100 * p:.0f}" + " %" * (p == 1), "xs m k"),
         ]
-    told: list[dict[str, object]] = []
+    csv_rows: list[dict[str, object]] = []
     for i, row in enumerate(rows):
         base = top + tall * i
         middle = base + (40 if stacked else tall / 2)
@@ -181,23 +203,23 @@ def _everybody(rows: Sequence[RulerRow], styles: Mapping[str, SeriesStyle], widt
         parts.append(text(4, base + 14 if stacked else middle + 4, name, style, tip=row.name))
         parts.append(rect(x(0), middle - 1.5, x(1) - x(0), 3, "f-grid"))
         if row.price is not None:
-            parts.append(_tick(x(row.price), middle, MARKET, 11, f"market {probability_text(row.price)}"))
-        order = sorted(row.said.items(), key=lambda one: one[1])
+            parts.append(_tick(x(row.price), middle, MARKET, 11, f"market {percent(row.price)}"))
+        order = sorted(row.forecasts.items(), key=lambda item: item[1])
         for n, (who, p) in enumerate(order):
-            # Those that say nearly the same stand above each other.
+            # Marks that are close are moved apart vertically.
             close = n and x(p) - x(order[n - 1][1]) < 9
             shift = (0, -7, 7)[n % 3] if close or (n + 1 < len(order) and x(order[n + 1][1]) - x(p) < 9) else 0
-            parts.append(mark(x(p), middle + shift, known[who], tip=f"{who}: {probability_text(p)}"))
-            told.append({"outcome": row.name, "name": who, "probability": p})
+            parts.append(mark(x(p), middle + shift, known[who], tip=f"{who}: {percent(p)}"))
+            csv_rows.append({"outcome": row.name, "name": who, "probability": p})
         if row.price is not None:
-            told.append({"outcome": row.name, "name": "market", "probability": row.price})
+            csv_rows.append({"outcome": row.name, "name": "market", "probability": row.price})
         if not stacked:
-            shown = [f"market {probability_text(row.price)}"] if row.price is not None else []
-            shown += [f"median {probability_text(median(row.said.values()))}"] if row.said else []
-            for k, one in enumerate(shown):
-                parts.append(text(right + 16, middle + 4 + 14 * (k - (len(shown) - 1) / 2), one, "s"))
+            shown = [f"market {percent(row.price)}"] if row.price is not None else []
+            shown += [f"median {percent(median(row.forecasts.values()))}"] if row.forecasts else []
+            for k, label in enumerate(shown):
+                parts.append(text(right + 16, middle + 4 + 14 * (k - (len(shown) - 1) / 2), label, "s"))
     title = f"What everybody said about {plural(len(rows), 'outcome')}"
-    return figure(width, top + tall * len(rows) + 6, title, *parts, rows=told)
+    return figure(width, top + tall * len(rows) + 6, title, *parts, rows=csv_rows)
 
 
 def interval_ruler(interval: Interval, ends: tuple[float, float], at: float | None, style: SeriesStyle) -> Chart:
@@ -209,26 +231,26 @@ def interval_ruler(interval: Interval, ends: tuple[float, float], at: float | No
     if math.isfinite(interval.low) and math.isfinite(interval.high):
         parts.append(line(x(interval.low), middle, x(interval.high), middle, f"l-{style.colour} bold"))
     parts.append(mark(x(interval.estimate), middle, style))
-    said = f"{interval.estimate:.4f} {bracket(interval.low, interval.high, 4)}".strip()
-    return replace(figure(SMALL, TALL, said, *parts), small=True)
+    numbers = f"{interval.estimate:.4f} {bracket(interval.low, interval.high, 4)}".strip()
+    return replace(figure(SMALL, TALL, numbers, *parts), small=True)
 
 
 def _labels(x: ChartScale, shown: ShownAnswer) -> list[Markup]:
     p, price, rate, outcome = shown.p, shown.price, shown.rate, shown.outcome
     parts = [text(x(1), 60, "100 %", "s k r")]
     if p is not None:
-        parts.append(text(x(p), 13, f"foretell {probability_text(p)}", f"s w f-{OURS} {_side(p)}"))
+        parts.append(text(x(p), 13, f"foretell {percent(p)}", f"s w f-{OURS} {_side(p)}"))
     under = [
-        (value, f"{name} {probability_text(value)}", colour)
-        for value, name, colour in ((price, "market", MARKET), (rate, "base rate", RATE))
+        (value, f"{name} {percent(value)}", colour)
+        for value, name, colour in ((price, "market", MARKET), (rate, shown.rate_name, RATE))
         if value is not None
     ]
-    # Two that stand close are written away from each other.
+    # Labels that are close are aligned away from each other.
     apart = len(under) == 2 and abs(x(under[0][0]) - x(under[1][0])) < 110
     low = min((value for value, _, _ in under), default=0.0)
-    for value, told, colour in under:
+    for value, label, colour in under:
         side = _side(value) if not apart else "r" if value == low and value > 0.12 else ""
-        parts.append(text(x(value), 54, told, f"s f-{colour} {side}"))
+        parts.append(text(x(value), 54, label, f"s f-{colour} {side}"))
     if not under or low > 0.1:
         parts.append(text(x(0), 60, "0", "s k m"))
     if outcome is not None and not (p is not None and abs(x(p) - x(outcome)) < 130):
@@ -236,6 +258,21 @@ def _labels(x: ChartScale, shown: ShownAnswer) -> list[Markup]:
             text(x(outcome), 13, "YES happened" if outcome else "NO happened", "s w" + (" r" if outcome else ""))
         )
     return parts
+
+
+def _estimate_labels(x: ChartScale, estimates: Sequence[tuple[float, str, SeriesStyle]]) -> list[Markup]:
+    """Name the direct estimate and the tree in a row below the others; close names are aligned away from each other."""
+    ordered = sorted(estimates, key=lambda estimate: estimate[0])
+    close = len(ordered) == 2 and x(ordered[1][0]) - x(ordered[0][0]) < 110
+    sides = [_side(value) for value, _, _ in ordered]
+    if close:
+        sides = ["r", ""] if 0.2 < ordered[0][0] < 0.8 else ["", ""] if ordered[0][0] <= 0.2 else ["r", "r"]
+    if close and sides[0] == sides[1]:
+        # At an end of the ruler both names stand in one text.
+        both = " · ".join(f"{name} {percent(value)}" for value, name, _ in ordered)
+        return [text(x(ordered[0][0] if sides[0] == "" else ordered[1][0]), 72, both, f"s f-{OURS} {sides[0]}")]
+    labels = zip(ordered, sides, strict=True)
+    return [text(x(value), 72, f"{name} {percent(value)}", f"s f-{OURS} {side}") for (value, name, _), side in labels]
 
 
 def _side(value: float) -> str:
@@ -247,7 +284,7 @@ def _tick(x: float, middle: float, colour: str, half: float, tip: str) -> Markup
     return rect(x - 1.25, middle - half, 2.5, 2 * half, f"f-{colour}", tip=tip)
 
 
-# Small pictures for cards that lead to a page: scores, courses of belief, a tree, lines beside the market.
+# Thumbnails for cards that link to a page: scores, beliefs, a tree, and lines relative to the market.
 
 
 WIDTH, HEIGHT = 260.0, 104.0
@@ -255,12 +292,12 @@ PLOT = 158.0
 """X position where the plot ends and the labels begin."""
 MOST_LINES = 4
 """Maximum number of lines drawn and named in a thumbnail."""
-NAME_LENGTH, ROOMY = 24, 310.0
+NAME_LENGTH, ROOMY = 20, 296.0
 
 
 def score_thumbnail(scores: Mapping[str, tuple[float, float, float]]) -> Chart:
     """Draw estimate and interval of a run above the market and the base rate."""
-    x = covering([value for one in scores.values() for value in one], 84, WIDTH - 14)
+    x = covering([value for score in scores.values() for value in score], 84, WIDTH - 14)
     parts: list[Markup] = []
     for place, (name, (estimate, low, high)) in enumerate(scores.items()):
         y, colour = 20.0 + 32 * place, {"market": MARKET, "base rate": RATE}.get(name, OURS)
@@ -269,8 +306,8 @@ def score_thumbnail(scores: Mapping[str, tuple[float, float, float]]) -> Chart:
             parts.append(line(x(low), y, x(high), y, f"l-{OURS} bold"))
         parts.append(mark(x(estimate), y, SeriesStyle(colour, 0), tip=f"{name} {estimate:.1f}"))
         parts.append(text(x(estimate), y - 7, f"{estimate:.1f}", f"s w m f-{colour}"))
-    told = ", ".join(f"{name} {one[0]:.1f}" for name, one in scores.items())
-    return replace(figure(WIDTH, HEIGHT, f"Brier index: {told}", *parts), small=True)
+    summary = ", ".join(f"{name} {score[0]:.1f}" for name, score in scores.items())
+    return replace(figure(WIDTH, HEIGHT, f"Brier index: {summary}", *parts), small=True)
 
 
 def belief_thumbnail(paths: Sequence[Sequence[float]], answer: float, price: float | None) -> Chart:
@@ -284,7 +321,7 @@ def belief_thumbnail(paths: Sequence[Sequence[float]], answer: float, price: flo
         apart = 14 if abs(y(price) - y(answer)) < 14 else 0
         parts.append(line(x.start, y(price), PLOT + 18, y(price), f"l-{MARKET} thin dash"))
         higher = -apart if price >= answer else apart
-        parts.append(text(PLOT + 24, y(price) + 4 + higher / 2, f"market {probability_text(price)}", f"s f-{MARKET}"))
+        parts.append(text(PLOT + 24, y(price) + 4 + higher / 2, f"market {percent(price)}", f"s f-{MARKET}"))
     else:
         higher = 0
     for place, path in enumerate(paths):
@@ -292,14 +329,12 @@ def belief_thumbnail(paths: Sequence[Sequence[float]], answer: float, price: flo
         first = place == 0
         parts += [polyline(points, f"l-{OURS} {'bold' if first else 'thin faint'}")] if len(points) > 1 else []
         parts += (
-            [mark(*point, SeriesStyle(OURS, 0), tip=probability_text(p)) for point, p in zip(points, path, strict=True)]
+            [mark(*point, SeriesStyle(OURS, 0), tip=percent(p)) for point, p in zip(points, path, strict=True)]
             if first
             else []
         )
-    parts.append(text(PLOT + 24, y(answer) + 4 - higher / 2, probability_text(answer), f"w f-{OURS}"))
-    return replace(
-        figure(WIDTH, HEIGHT, f"Belief over the steps; answer {probability_text(answer)}", *parts), small=True
-    )
+    parts.append(text(PLOT + 24, y(answer) + 4 - higher / 2, percent(answer), f"w f-{OURS}"))
+    return replace(figure(WIDTH, HEIGHT, f"Belief over the steps; answer {percent(answer)}", *parts), small=True)
 
 
 def tree_thumbnail(levels: Sequence[Sequence[tuple[float | None, int]]]) -> Chart:
@@ -315,9 +350,9 @@ def tree_thumbnail(levels: Sequence[Sequence[tuple[float | None, int]]]) -> Char
             tall = 22.0 if not depth else 9.0
             parts.append(rect(across[depth], y - tall / 2, 40, tall, f"f-{OURS}" if not depth else "f-grid"))
             if not depth:
-                parts.append(text(across[0] + 20, y + 4, "" if p is None else probability_text(p), "s w m f-paper"))
+                parts.append(text(across[0] + 20, y + 4, "" if p is None else percent(p), "s w m f-paper"))
             elif p is not None:
-                parts.append(rect(across[depth] + 4, y - 2, 32 * p, 4, f"f-{OURS}", tip=probability_text(p)))
+                parts.append(rect(across[depth] + 4, y - 2, 32 * p, 4, f"f-{OURS}", tip=percent(p)))
     claims = sum(map(len, levels))
     return replace(figure(WIDTH, HEIGHT, f"A tree of {claims} claims", *parts), small=True)
 
@@ -327,13 +362,13 @@ def lines_thumbnail(courses: Mapping[str, Sequence[float]], decimals: int) -> Ch
     shown = dict(list(courses.items())[:MOST_LINES])
     y = covering([0.0, *(value for course in shown.values() for value in course)], HEIGHT - 10, 12)
     longest = max((min(len(name), NAME_LENGTH) for name in shown), default=0) + decimals + 4
-    end = max(ROOMY - longest * 6.2 - 6, 70.0)
+    end = max(ROOMY - longest * LETTER - 6, 60.0)
     parts = [line(6, y(0), end, y(0), f"l-{MARKET} dash")]
     order = sorted(shown, key=lambda name: y(shown[name][-1]))
     for place, (name, course) in enumerate(shown.items()):
         x, style = ChartScale(low=0, high=max(len(course) - 1, 1), start=6, stop=end), series_style(place)
         parts.append(polyline([(x(n), y(value)) for n, value in enumerate(course)], f"{style.stroke} line"))
         at = 14 + (HEIGHT - 20) * order.index(name) / max(len(order) - 1, 1)
-        told = f"{shorten(name, NAME_LENGTH)} {signed(course[-1], decimals)}"
-        parts.append(text(end + 6, at, told, f"xs w f-{style.colour}", tip=name))
+        label = f"{shorten(name, NAME_LENGTH)} {signed(course[-1], decimals)}"
+        parts.append(text(end + 6, at, label, f"xs w f-{style.colour}", tip=name))
     return replace(figure(ROOMY, HEIGHT, f"Score against the market over time: {', '.join(shown)}", *parts), small=True)

@@ -1,9 +1,9 @@
 """Inline SVG: the `Chart` value that all chart functions return, and the basic shapes they share.
 
 Colours are classes over CSS variables, so one figure serves light, dark and print. Nothing has a style attribute,
-because a page may forbid them in its security policy. A figure carries its numbers as CSV, so that a page, a report, a
-notebook and a standalone file can offer them for download. An element describes itself in its `<title>`, which browsers
-show on hover and `static/figures.js` reads out by mouse and keyboard.
+because a page may forbid them in its security policy. A figure contains its numbers as CSV, so that a page, a report, a
+notebook and a standalone file can offer them for download. The `<title>` of an element describes it; browsers show it
+on hover, and `static/figures.js` shows it by mouse and keyboard.
 """
 
 import math
@@ -18,11 +18,12 @@ from markupsafe import escape
 
 from foretell.data.untrusted import for_csv
 from foretell.questions.errors import InputError, MissingExtra
+from foretell.report.figure_page import figure_document
 from foretell.report.markup import Markup, clean, compact, element, join, shorten
 from foretell.report.theme import PALETTE, SERIES, figure_rules, figure_style
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, CROWD
+from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 
-# From numbers and dates to places on a picture: linear, logarithmic and calendar scales with round ticks.
+# Scales from numbers and dates to positions: linear, logarithmic and calendar scales with round ticks.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +96,10 @@ def log_ticks(low: float, high: float, count: int = 5) -> tuple[float, ...]:
     """
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for marks in ((1, 2, 5), (1,)):
-        found = tuple(round(m * 10.0**k, 12) for k in decades for m in marks if low <= m * 10.0**k <= high)
-        if len(found) <= count:
+        ticks = tuple(round(m * 10.0**k, 12) for k in decades for m in marks if low <= m * 10.0**k <= high)
+        if len(ticks) <= count:
             break
-    return found[:: max(1, math.ceil(len(found) / count))] or (low,)
+    return ticks[:: max(1, math.ceil(len(ticks) / count))] or (low,)
 
 
 def tick_label(value: float) -> str:
@@ -120,9 +121,9 @@ _DAYS = (1, 2, 7, 14)
 _MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200)
 
 
-def date_scale(moments: Iterable[datetime], start: float, stop: float) -> ChartScale:
+def date_scale(times: Iterable[datetime], start: float, stop: float) -> ChartScale:
     """Return a scale from the first time to the last, spanning at least an hour."""
-    seconds = [at.timestamp() for at in moments] or [0.0]
+    seconds = [time.timestamp() for time in times] or [0.0]
     return ChartScale(low=min(seconds), high=max(max(seconds), min(seconds) + HOUR), start=start, stop=stop)
 
 
@@ -140,21 +141,21 @@ def date_ticks(low: float, high: float, count: int = 6) -> list[tuple[float, str
     span = max(high - low, 1.0)
     first = datetime.fromtimestamp(low, UTC)
     midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
-    found: list[datetime] = []
+    starts: list[datetime] = []
     by_hours = by_months = False
     if step := next((hours for hours in _HOURS if span / (hours * HOUR) <= count), None):
         by_hours = True
-        found = [midnight + timedelta(hours=step * n) for n in range(int(span / HOUR / step) + 26 // step + 2)]
+        starts = [midnight + timedelta(hours=step * n) for n in range(int(span / HOUR / step) + 26 // step + 2)]
     elif step := next((days for days in _DAYS if span / (days * DAY) <= count), None):
         begin = midnight - timedelta(days=midnight.weekday()) if step >= 7 else midnight
-        found = [begin + timedelta(days=step * n) for n in range(int(span / DAY / step) + 3)]
+        starts = [begin + timedelta(days=step * n) for n in range(int(span / DAY / step) + 3)]
     else:
         by_months = True
         step = next((months for months in _MONTHS if span / (months * 30.4 * DAY) <= count), _MONTHS[-1])
         begin = 12 * first.year // step * step if step >= 12 else 12 * first.year + (first.month - 1) // step * step
         months = range(begin, begin + int(span / (28 * DAY)) + 2 * step + 2, step)
-        found = [datetime(n // 12, n % 12 + 1, 1, tzinfo=UTC) for n in months if n < 12 * 9999]
-    shown = [at for at in found if low <= at.timestamp() <= high] or [first]
+        starts = [datetime(n // 12, n % 12 + 1, 1, tzinfo=UTC) for n in months if n < 12 * 9999]
+    shown = [at for at in starts if low <= at.timestamp() <= high] or [first]
     names: list[tuple[float, str]] = []
     for i, at in enumerate(shown):
         year = f" {at.year}" if not i or at.year != shown[i - 1].year else ""
@@ -163,7 +164,8 @@ def date_ticks(low: float, high: float, count: int = 6) -> list[tuple[float, str
             name = str(at.year) if step >= 12 else f"{at:%b}{year}"
         else:
             name = clock if clock and i else f"{at.day} {at:%b}{year} {clock}".strip()
-        names.append((at.timestamp(), name))
+        # The start of the axis, rounded to microseconds, may lie before it.
+        names.append((max(at.timestamp(), low), name))
     return names
 
 
@@ -188,7 +190,7 @@ def spread_labels(wanted: Sequence[float], gap: float, low: float, high: float) 
     [4.5, 16.5, 50.0]
     """
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    groups: list[tuple[float, int]] = []  # Sum of the places wanted, and how many labels stand together.
+    groups: list[tuple[float, int]] = []  # Sum of the positions wanted, and number of labels.
     for i in order:
         groups.append((wanted[i], 1))
         while len(groups) > 1:
@@ -208,10 +210,10 @@ def spread_labels(wanted: Sequence[float], gap: float, low: float, high: float) 
         places[0] = low
         for k in range(1, len(places)):
             places[k] = max(places[k], places[k - 1] + gap)
-    found = [0.0] * len(places)
+    positions = [0.0] * len(places)
     for place, i in zip(places, order, strict=True):
-        found[i] = place
-    return found
+        positions[i] = place
+    return positions
 
 
 # Charts as PNG, converted from the same SVG that pages show.
@@ -245,9 +247,9 @@ def light_svg(svg: str) -> str:
     return f"{svg[:end]}<style>{figure_rules(plain=True)}</style>{paper}{svg[end:]}"
 
 
-WIDE, NARROW, HALF = 840, 360, 460
-"""Widths of figures: across a page, on a phone, and side by side."""
-LETTER = 6.4
+WIDE, NARROW, HALF = 780, 300, 460
+"""Widths of figures across a page, on a phone and side by side. Pages show them about as wide, so text is legible."""
+LETTER = 7.0
 """Average width of a letter at the text size of figures."""
 CsvRow = Mapping[str, object]
 
@@ -274,14 +276,14 @@ class Chart:
     @property
     def title(self) -> str:
         """The text for screen readers."""
-        found = re.search(r'aria-label="([^"]*)"', self.svg)
-        return str(Markup(found[1]).unescape()) if found else ""
+        match = re.search(r'aria-label="([^"]*)"', self.svg)
+        return str(Markup(match[1]).unescape()) if match else ""
 
     @property
     def csv(self) -> str:
         """The chart's numbers as CSV; empty if there are none."""
-        found = re.search(r"<metadata>([^<]*)</metadata>", self.svg)
-        return str(Markup(found[1]).unescape()) if found else ""
+        match = re.search(r"<metadata>([^<]*)</metadata>", self.svg)
+        return str(Markup(match[1]).unescape()) if match else ""
 
     def to_html(self, style: str = "") -> Markup:
         """Return a figure element for a page with the figure style and script, which add read-out and downloads."""
@@ -291,19 +293,17 @@ class Chart:
         phone = element("div", self.narrow, class_="narrow") if narrow else None
         if self.small:
             return element("figure", self.svg, class_=classes)
-        # What scrolls sideways on a phone is reached by keys there too.
+        # A figure that scrolls sideways can be focused by keyboard.
         scrolls = (
             {"tabindex": "0", "role": "group", "aria_label": "Scrolls sideways"} if self.wide and not narrow else {}
         )
         box = element("div", picture, phone, class_="chart-box", **scrolls)
-        told = "Figure; arrow keys read out its values"
-        return element("figure", box, class_=f"chart {classes}".strip(), tabindex="0", aria_label=told)
+        label = "Figure; arrow keys read out its values"
+        return element("figure", box, class_=f"chart {classes}".strip(), tabindex="0", aria_label=label)
 
     def _repr_html_(self) -> str:
         """Return the figure with its style and script, for notebooks and other websites."""
-        from foretell.report.html import figure_document
-
-        return figure_document(self)
+        return figure_document(self.to_html())
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the chart to an .svg or .png file, or its numbers to a .csv file, and return the path.
@@ -317,7 +317,7 @@ class Chart:
             target.write_text(self.csv, encoding="utf-8")
             return target
         if target.suffix != ".svg":
-            hint = "use .svg or .png; .csv holds its numbers"
+            hint = "use .svg or .png, or .csv for its numbers"
             raise InputError("cannot write a figure to this kind of file", path=target, hint=hint)
         target.write_text('<?xml version="1.0" encoding="UTF-8"?>\n' + self.standalone() + "\n", encoding="utf-8")
         return target
@@ -342,8 +342,8 @@ def figure(width: float, height: float, title: str, *children: Markup, rows: Seq
 
 def chart_of(svg: Markup, narrow: Markup | None = None) -> Chart:
     """Build a chart from its SVG, whose width determines its layout on a page."""
-    found = re.search(r'\bwidth="([0-9.]+)"', svg)
-    width = float(found[1]) if found else 0.0
+    match = re.search(r'\bwidth="([0-9.]+)"', svg)
+    width = float(match[1]) if match else 0.0
     return Chart(svg, wide=width > 480, narrow=narrow, square=width <= 400)
 
 
@@ -374,12 +374,12 @@ def _csv_cell(value: object) -> str:
 
 
 def empty(message: str, width: float = 320) -> Chart:
-    """Build a figure that says why there is nothing to show."""
+    """Build a figure with a message on why there is nothing to show."""
     return figure(width, 60, message, text(width / 2, 34, message, "m k"))
 
 
 def text(x: float, y: float, content: str, style: str | None = None, *, tip: str | None = None) -> Markup:
-    """Draw text at a position, with a tooltip if `tip` says more than the text."""
+    """Draw text at a position, with a tooltip if `tip` differs from the text."""
     children = (content,) if tip is None or clean(tip) == clean(content) else (content, element("title", tip))
     return element("text", *children, x=float(x), y=float(y), class_=style)
 
@@ -413,7 +413,7 @@ def rect(x: float, y: float, width: float, height: float, style: str, *, tip: st
     )
 
 
-# Series: each has a colour, a shape and a dash of its own, so that colour alone never carries the meaning.
+# Series: each has its own colour, shape and dashes, so that they can be distinguished without colour.
 
 
 @dataclass(frozen=True)
@@ -434,7 +434,7 @@ MARKET_STYLE = SeriesStyle("e", 12)
 """Style of the market, which is ochre everywhere."""
 RATE_STYLE = SeriesStyle("muted", 2)
 """Style of the base rate and other baselines, which are grey everywhere."""
-HALF_STYLE = SeriesStyle("axis", 10, " dots")
+HALF_STYLE = SeriesStyle("muted", 10, " dots")
 
 
 def series_style(index: int) -> SeriesStyle:
@@ -444,13 +444,13 @@ def series_style(index: int) -> SeriesStyle:
 
 def series_styles(names: Iterable[str], known: Mapping[str, SeriesStyle] | None = None) -> dict[str, SeriesStyle]:
     """Return a style for each name: its `known` one from the rest of the page, a baseline's own, or the next one."""
-    fixed = {CROWD: MARKET_STYLE, "market": MARKET_STYLE, BASE_RATE: RATE_STYLE, ALWAYS_HALF: HALF_STYLE}
-    found = dict(known or {})
+    fixed = {MARKET_PRICE: MARKET_STYLE, "market": MARKET_STYLE, BASE_RATE: RATE_STYLE, ALWAYS_HALF: HALF_STYLE}
+    styles = dict(known or {})
     for name in names:
-        if name not in found:
-            taken = sum(one not in fixed for one in found)
-            found[name] = fixed.get(name) or series_style(taken)
-    return found
+        if name not in styles:
+            taken = sum(other not in fixed for other in styles)
+            styles[name] = fixed.get(name) or series_style(taken)
+    return styles
 
 
 def mark(
@@ -544,14 +544,17 @@ def end_labels(ends: Sequence[EndLabel], x: float, room: float, low: float, high
 # Axes.
 
 
-def x_axis(scale: ChartScale, y: float, top: float, label: str) -> Markup:
-    """Draw grid lines from `top` to `y`, with ticks and a label below; takes 34 pixels below `y`."""
-    ticks = [(tick, tick_label(tick)) for tick in scale.ticks()]
-    return join(_under(scale, ticks, y, top), text((scale.start + scale.stop) / 2, y + 29, label, "s m"))
+def x_axis(scale: ChartScale, y: float, top: float, label: str, *, percent: bool = False) -> Markup:
+    """Draw grid lines from `top` to `y`, with ticks and a label below; takes 34 pixels below `y`.
+
+    `percent` shows probabilities in percent.
+    """
+    ticks = [(tick, f"{compact(100 * tick)} %" if percent else tick_label(tick)) for tick in scale.ticks()]
+    return join(_under(scale, ticks, y, top), text((scale.start + scale.stop) / 2, y + 31, label, "s m"))
 
 
 def date_axis(scale: ChartScale, y: float, top: float) -> Markup:
-    """Draw grid lines at the start of days, weeks, months or years, with labels; takes 18 pixels below `y`."""
+    """Draw grid lines at the start of days, weeks, months or years, with labels; takes 21 pixels below `y`."""
     count = max(2, int((scale.stop - scale.start) / 78))
     return _under(scale, date_ticks(scale.low, scale.high, count), y, top)
 
@@ -561,7 +564,7 @@ def _under(scale: ChartScale, ticks: Sequence[tuple[float, str]], y: float, top:
     for value, name in ticks:
         x = scale(value)
         parts.append(line(x, top, x, y, "l-grid thin"))
-        parts.append(text(x, y + 14, name, "s m k"))
+        parts.append(text(x, y + 17, name, "s m k"))
     return join(*parts)
 
 

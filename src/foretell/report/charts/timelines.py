@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from foretell.number_text import number, percent
 from foretell.report.charts.svg import (
+    DAY,
     HALF,
     LETTER,
     MARKET_STYLE,
@@ -34,9 +36,10 @@ from foretell.report.charts.svg import (
     y_axis,
 )
 from foretell.report.markup import Markup, join, shorten
-from foretell.report.numbers import number, probability_text
 
 QUARTERS = {p: f"{100 * p:.0f} %" for p in (0.0, 0.25, 0.5, 0.75, 1.0)}
+SMALL_LETTER = 6.2
+"""Width of a letter in the smallest text."""
 HEIGHT, LEFT, TOP, BOTTOM = 250, 44, 40, 210
 """Height of a small plot, and the edges of its grid."""
 
@@ -79,8 +82,8 @@ class DatedLines:
     """Points by name, oldest first; series beyond the first twelve are drawn in grey."""
     label: str = ""
     """What the numbers are."""
-    held: frozenset[str] = frozenset()
-    """Lines whose value holds until the next one, such as prices."""
+    stepwise: frozenset[str] = frozenset()
+    """Names of the lines that are step functions, such as prices."""
     decimals: int = 1
     percent: bool = False
     """Whether the numbers are probabilities."""
@@ -92,9 +95,9 @@ class DatedLines:
     """Ticks along the bottom with a tooltip, such as titles of reports; those outside the axis are left out."""
     styles: Mapping[str, SeriesStyle] = field(default_factory=dict[str, SeriesStyle])
 
-    def told(self, value: float) -> str:
+    def format(self, value: float) -> str:
         """Format a number as the chart shows it."""
-        return probability_text(value) if self.percent else number(value, self.decimals)
+        return percent(value) if self.percent else number(value, self.decimals)
 
 
 def dated_plot(shown: DatedLines) -> Chart:
@@ -112,8 +115,8 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
     room = min(max(len(name) + 7 for name in named) * 7.0, width * 0.36)
     above = 34.0
     top, bottom = above + NOTE_ROW * len(shown.notes), height - 30.0
-    moments = [at for points in lines.values() for at, _ in points] + [at for at, _ in shown.notes]
-    x = date_scale(moments, 48, width - room - 24)
+    times = [at for points in lines.values() for at, _ in points] + [at for at, _ in shown.notes]
+    x = date_scale(times, 48, width - room - 24)
     if shown.percent and (min(values) < 0.25 or max(values) > 0.75):
         y = ChartScale(low=0, high=1, start=bottom, stop=top)
     else:
@@ -121,19 +124,19 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
         y = covering([*values, *extra], bottom, top, within=(0.0, 1.0) if shown.percent else None)
     parts: list[Markup] = []
     ends: list[EndLabel] = []
-    # Grey first, so that what is named lies above it.
+    # Grey lines first, so that named lines are drawn over them.
     for name in [*list(lines)[NAMED:], *named]:
         points, style = lines[name], styles.get(name)
         places = [(x(at.timestamp()), y(value)) for at, value in points]
-        drawn = _stepped(places) if name in shown.held else places
+        drawn = _stepped(places) if name in shown.stepwise else places
         if style is None:
             parts += [polyline(drawn, "l-axis thin faint")] if len(drawn) > 1 else []
             continue
-        bold = "bold" if name in shown.held else "line"
+        bold = "bold" if name in shown.stepwise else "line"
         parts += [polyline(drawn, f"{style.stroke} {bold}")] if len(drawn) > 1 else []
-        parts += _dated_marks(shown, name, style, x, y, quiet=name in shown.held)
-        last = f"{name} {shown.told(points[-1][1])}"
-        # Where there is room for one of them only, the name; the number is read out at the last mark.
+        parts += _dated_marks(shown, name, style, x, y, quiet=name in shown.stepwise)
+        last = f"{name} {shown.format(points[-1][1])}"
+        # Without room for both, only the name; the tooltip of the last mark has the number.
         ends.append(
             EndLabel(name=last if len(last) * LETTER < room else name, style=style, x=places[-1][0], y=places[-1][1])
         )
@@ -160,52 +163,54 @@ def _dated_row(shown: DatedLines, name: str, at: datetime, value: float) -> CsvR
 
 
 def _stepped(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Turn the points into a step line, where a value holds until the next one."""
-    found: list[tuple[float, float]] = []
+    """Return the points of a step line, in which a value is valid until the next one."""
+    stepped: list[tuple[float, float]] = []
     for place in places:
-        found += [(place[0], found[-1][1]), place] if found else [place]
-    return found
+        stepped += [(place[0], stepped[-1][1]), place] if stepped else [place]
+    return stepped
 
 
 def _dated_marks(
     shown: DatedLines, name: str, style: SeriesStyle, x: ChartScale, y: ChartScale, *, quiet: bool
 ) -> list[Markup]:
-    """Draw a mark for each number; the marks of a held line are invisible and only read out."""
+    """Draw a mark for each number; the marks of a step line are invisible and only have tooltips."""
     points = shown.lines[name]
-    every = -(-len(points) // MOST_HITS)
-    found: list[Markup] = []
-    for at, value in points[::every]:
-        tip = f"{name}, {date_text(at)}: {shown.told(value)}"
+    stride = -(-len(points) // MOST_HITS)
+    markups: list[Markup] = []
+    for at, value in points[::stride]:
+        tip = f"{name}, {date_text(at)}: {shown.format(value)}"
         place = (x(at.timestamp()), y(value))
         if quiet:
-            found.append(rect(place[0] - 2, place[1] - 2, 4, 4, f"f-{style.colour} hit", tip=tip))
+            markups.append(rect(place[0] - 2, place[1] - 2, 4, 4, f"f-{style.colour} hit", tip=tip))
         else:
-            found.append(mark(*place, style, tip=tip, together=at.isoformat(timespec="minutes")))
-    return found
+            markups.append(mark(*place, style, tip=tip, together=at.isoformat(timespec="minutes")))
+    return markups
 
 
 def _dated_notes(notes: Sequence[tuple[datetime, str]], x: ChartScale, top: float, bottom: float) -> list[Markup]:
     """Draw a line for each time, named above the plot; the latest is on top, so that no line crosses a name."""
-    found: list[Markup] = []
-    for row, (at, told) in enumerate(sorted(notes, reverse=True)):
+    markups: list[Markup] = []
+    for row, (at, note) in enumerate(sorted(notes, reverse=True)):
         place, y = x(at.timestamp()), top + NOTE_ROW * row
-        fits = len(told) * LETTER < place
-        found.append(line(place, y - 10, place, bottom, "l-c thin"))
-        found.append(text(place + (-5 if fits else 5), y, shorten(told, 40), "s r" if fits else "s", tip=told))
-    return found
+        fits = len(note) * LETTER < place
+        markups.append(line(place, y - 10, place, bottom, "l-c thin"))
+        markups.append(text(place + (-5 if fits else 5), y, shorten(note, 40), "s r" if fits else "s", tip=note))
+    return markups
 
 
 def _news_ticks(news: Sequence[tuple[datetime, str]], x: ChartScale, bottom: float) -> Markup:
-    there = [(x(at.timestamp()), f"{date_text(at)}: {told}") for at, told in news if x.low <= at.timestamp() <= x.high]
-    if not there:
+    visible = [
+        (x(at.timestamp()), f"{date_text(at)}: {title}") for at, title in news if x.low <= at.timestamp() <= x.high
+    ]
+    if not visible:
         return Markup("")
-    ticks = [rect(place - 1.5, bottom - 8, 3, 8, "f-muted", tip=shorten(told, 160)) for place, told in there]
+    ticks = [rect(place - 1.5, bottom - 8, 3, 8, "f-muted", tip=shorten(title, 160)) for place, title in visible]
     return join(
-        *ticks, text(x.stop + 18, bottom + 15, "▮ reports", "s k", tip="Reports that everybody was shown, by date")
+        *ticks, text(x.stop + 18, bottom + 15, "▮ reports", "s k", tip="Reports that all entries were shown, by date")
     )
 
 
-# One market over time: its price, what was forecast at each moment, and how it came out.
+# One market over time: its price, forecasts and outcome.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +245,7 @@ def history_plot(market: MarketHistory) -> Chart:
             title=market.title,
             lines={**lines, **market.forecasts},
             label="probability",
-            held=frozenset({"market"}),
+            stepwise=frozenset({"market"}),
             percent=True,
             notes=notes,
             news=market.news,
@@ -249,12 +254,12 @@ def history_plot(market: MarketHistory) -> Chart:
     )
 
 
-# Many courses in one chart: every one as a thin line, their mean as a bold one.
+# Many paths in one chart: each one as a thin line, their mean as a bold one.
 
 MOST_LINES = 80
 """Maximum number of thin lines, since more merge into a grey area; if there are more, they are sampled evenly."""
 LEAST_MEAN = 0.2
-"""Share of all paths that must reach a step for the mean to be drawn there; beyond it, the mean is of other paths."""
+"""Share of all paths that must reach a step for the mean to be drawn there."""
 Course = Sequence[tuple[int, float]]
 """Step and value of each point."""
 
@@ -308,6 +313,64 @@ def mean_course(courses: Sequence[Course]) -> list[tuple[int, float]]:
     return [(step, round(sum(at[step]) / len(at[step]), 9)) for step in sorted(at) if len(at[step]) >= enough]
 
 
+# The time spans of questions: one bar each, from when it opened to when it was decided.
+
+MOST_SPANS = 60
+"""Maximum number of bars; of more spans, bars are drawn for some, spaced evenly in the order of their ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatedSpan:
+    """From when to when something lasted."""
+
+    name: str
+    start: datetime
+    end: datetime
+
+    @property
+    def days(self) -> float:
+        """Its length in days."""
+        return (self.end - self.start).total_seconds() / DAY
+
+
+def spans_plot(spans: Sequence[DatedSpan], title: str) -> Chart:
+    """Plot one bar for each span, those that end first on top; the longer a span, the darker its bar."""
+    if not spans:
+        return empty("No time span to show")
+    shown = sorted(spans, key=lambda span: (span.end, span.start, span.name))
+    if len(shown) > MOST_SPANS:
+        shown = [shown[i * len(shown) // MOST_SPANS] for i in range(MOST_SPANS)]
+    return responsive(*(_spans(shown, len(spans), title, width) for width in (WIDE, NARROW)))
+
+
+def _spans(shown: Sequence[DatedSpan], count: int, title: str, width: float) -> Chart:
+    longest, row, head = max(span.days for span in shown), 13.0, 30.0
+    letters = 38 if width == WIDE else 18
+    left = max(len(shorten(span.name, letters)) for span in shown) * SMALL_LETTER + 12
+    bottom = head + row * len(shown)
+    x = date_scale([at for span in shown for at in (span.start, span.end)], left, width - 16)
+    parts: list[Markup] = []
+    for i, span in enumerate(shown):
+        y, step = head + row * i, 4 + round(4 * span.days / longest) if longest else 4
+        place = x(span.start.timestamp())
+        tip = f"{span.name}: {date_text(span.start)} to {date_text(span.end)}, {number(span.days, 0)} days"
+        parts.append(text(4, y + 10, shorten(span.name, letters), "xs k", tip=span.name))
+        parts.append(rect(place, y + 1, max(2.0, x(span.end.timestamp()) - place), row - 2, f"f-d{step}", tip=tip))
+    some = f", {len(shown)} of {count}" if count > len(shown) else ""
+    return figure(
+        width,
+        bottom + 22,
+        f"{title}: {count} time spans, the longest {number(longest, 0)} days",
+        text(4, 16, f"{title}{some}", "h"),
+        date_axis(x, bottom, head),
+        *parts,
+        rows=[
+            {"name": span.name, "start": span.start.isoformat(), "end": span.end.isoformat(), "days": span.days}
+            for span in shown
+        ],
+    )
+
+
 # The belief of an agent after each step, and from many trials to one number.
 
 
@@ -320,7 +383,7 @@ class Trajectory:
     """Step and probability; step 0 is before any research."""
     final: float | None = None
     """The trial's final answer."""
-    found: Mapping[int, str] = field(default_factory=dict[int, str])
+    findings: Mapping[int, str] = field(default_factory=dict[int, str])
     """What was found, by step."""
     tools: Mapping[int, str] = field(default_factory=dict[int, str])
     """The tool that was used, such as `web_search`, by step."""
@@ -344,29 +407,27 @@ def _trajectories(
     x = ChartScale(low=0, high=last, start=LEFT, stop=width - room - 40)
     tall = HEIGHT + (70 if width == WIDE else 20)
     bottom = BOTTOM + tall - HEIGHT
-    said = [p for trial in shown for _, p in trial.points] + [p for trial in shown if (p := trial.final) is not None]
-    # From 0 up to the quarter above everything: small moves are seen, and bars of other questions still compare.
-    highest = max([*said, *(value for value in across if value is not None)])
+    values = [p for trial in shown for _, p in trial.points] + [p for trial in shown if (p := trial.final) is not None]
+    # From 0 to the next quarter above all values, so that small changes are visible and questions are comparable.
+    highest = max([*values, *(value for value in across if value is not None)])
     y = ChartScale(low=0, high=min(1.0, (int(highest * 4.0 - 1e-9) + 1) / 4), start=bottom, stop=TOP)
     ends = [trial.points[-1][1] if trial.final is None else trial.final for trial in shown]
     labels = [
-        EndLabel(
-            name=f"{shorten(trial.name, 16)} {probability_text(end)}", style=series_style(i), x=x.stop + 12, y=y(end)
-        )
+        EndLabel(name=f"{shorten(trial.name, 16)} {percent(end)}", style=series_style(i), x=x.stop + 12, y=y(end))
         for i, (trial, end) in enumerate(zip(shown, ends, strict=True))
     ][:NAMED]
     answer: list[Markup] = []
     for value, name, style in zip(across, ("answer", "market"), (SeriesStyle("ink", 0), MARKET_STYLE), strict=True):
         if value is not None:
             answer.append(line(x.start, y(value), x.stop + 20, y(value), f"{style.stroke} thin dash"))
-            labels.append(EndLabel(name=f"{name} {probability_text(value)}", style=style, x=x.stop + 20, y=y(value)))
+            labels.append(EndLabel(name=f"{name} {percent(value)}", style=style, x=x.stop + 20, y=y(value)))
     return figure(
         width,
         tall,
         "Belief after each step: "
-        + "; ".join(f"{trial.name} {probability_text(end)}" for trial, end in list(zip(shown, ends, strict=True))[:12]),
+        + "; ".join(f"{trial.name} {percent(end)}" for trial, end in list(zip(shown, ends, strict=True))[:12]),
         text(4, 16, shorten(title, int(width / 8)), "h", tip=title),
-        _grid(x, y, {p: told for p, told in QUARTERS.items() if p <= y.high}, _named_steps(shown, x), "step"),
+        _grid(x, y, {p: label for p, label in QUARTERS.items() if p <= y.high}, _named_steps(shown, x), "step"),
         *(_belief(trial, i, x, y) for i, trial in enumerate(shown)),
         *answer,
         end_labels(labels, x.stop + 34, room, TOP, bottom),
@@ -381,12 +442,12 @@ def _trajectories(
 def _named_steps(shown: Sequence[Trajectory], x: ChartScale) -> list[tuple[int, str]]:
     """Label each step by what the trials did, or by its number if they did different things or labels would touch."""
     used = {step: {trial.tools[step] for trial in shown if step in trial.tools} for step, _ in _whole_steps(x)}
-    names = {step: _tool_word(*found) for step, found in used.items() if len(found) == 1}
+    names = {step: _tool_word(*tools) for step, tools in used.items() if len(tools) == 1}
     names |= {0: "start"} if names else {}
     room = (x.stop - x.start) / max(1, len(used) - 1)
     if max(map(len, names.values()), default=0) * LETTER + 6 > room:
         return _whole_steps(x)
-    return [(step, names.get(step, told)) for step, told in _whole_steps(x)]
+    return [(step, names.get(step, label)) for step, label in _whole_steps(x)]
 
 
 TOOL_WORDS = {"web_search": "search", "summarize_results": "summary", "lookup_url": "page", "submit": "answer"}
@@ -398,9 +459,9 @@ def _tool_word(tool: str) -> str:
 
 
 def _belief_tip(trial: Trajectory, step: int, p: float) -> str:
-    found, tool = trial.found.get(step), trial.tools.get(step)
+    finding, tool = trial.findings.get(step), trial.tools.get(step)
     done = f" ({_tool_word(tool)})" if tool else ""
-    return f"{trial.name}, step {step}{done}: {probability_text(p)}" + (f" · {shorten(found, 120)}" if found else "")
+    return f"{trial.name}, step {step}{done}: {percent(p)}" + (f" · {shorten(finding, 120)}" if finding else "")
 
 
 def _belief(trial: Trajectory, series: int, x: ChartScale, y: ChartScale) -> Markup:
@@ -412,7 +473,7 @@ def _belief(trial: Trajectory, series: int, x: ChartScale, y: ChartScale) -> Mar
     ]
     if trial.final is not None:
         at = x.stop + 12
-        parts.append(mark(at, y(trial.final), series, tip=f"{trial.name} answered {probability_text(trial.final)}"))
+        parts.append(mark(at, y(trial.final), series, tip=f"{trial.name} answered {percent(trial.final)}"))
         if places:
             parts.append(line(*places[-1], at, y(trial.final), f"l-{style.colour} thin dash"))
     return join(*parts)
@@ -427,7 +488,7 @@ def stages_plot(rows: Sequence[tuple[str, float]], trials: int) -> Chart:
     if not rows:
         return empty("No answer yet")
     height, bottom = 22, 8 + 22 * len(rows)
-    x = ChartScale(low=0, high=1, start=160, stop=COLUMN - 64)
+    x = ChartScale(low=0, high=1, start=170, stop=COLUMN - 64)
     parts = [rect(0, bottom - height, COLUMN, height, "f-panel")]
     for p in (0.0, 0.5, 1.0):
         parts += [line(x(p), 4, x(p), bottom, "l-grid thin"), text(x(p), bottom + 14, f"{100 * p:.0f} %", "s m k")]
@@ -435,11 +496,9 @@ def stages_plot(rows: Sequence[tuple[str, float]], trials: int) -> Chart:
         y, raw = 8 + height * (i + 0.5), i < trials
         parts += [
             text(4, y + 4, shorten(name, 22), "s" if raw else "w", tip=name if len(name) > 22 else None),
-            mark(
-                x(p), y, SeriesStyle("muted", 0) if raw else SeriesStyle("a", 2), tip=f"{name}: {probability_text(p)}"
-            ),
-            text(COLUMN - 4, y + 4, probability_text(p), "s r" if raw else "r w"),
+            mark(x(p), y, SeriesStyle("muted", 0) if raw else SeriesStyle("a", 2), tip=f"{name}: {percent(p)}"),
+            text(COLUMN - 4, y + 4, percent(p), "s r" if raw else "r w"),
         ]
-    title = "From trials to the answer: " + "; ".join(f"{name} {probability_text(p)}" for name, p in rows[:20])
-    told = [{"stage": name, "probability": p} for name, p in rows]
-    return figure(COLUMN, bottom + 22, title, *parts, rows=told)
+    title = "From trials to the answer: " + "; ".join(f"{name} {percent(p)}" for name, p in rows[:20])
+    csv_rows = [{"stage": name, "probability": p} for name, p in rows]
+    return figure(COLUMN, bottom + 22, title, *parts, rows=csv_rows)

@@ -1,6 +1,6 @@
-// Figures and tables: reads out what an element says of itself, and hands out what is on screen as SVG, PNG and CSV.
-// It stands inside reports that are well-formed XML, so it is written without two signs that XML keeps for itself.
-// Everything is there without it: titles of elements are tooltips, and the numbers stand in the SVG.
+// Figures and tables: shows the titles of elements, and saves figures and tables as SVG, PNG and CSV.
+// It is embedded in reports that are well-formed XML, so it must not contain the two characters that XML reserves.
+// Reports work without it: titles of elements are tooltips, and the SVG contains the numbers.
 const TAKEN = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'opacity', 'font-size', 'font-weight',
   'font-family', 'text-anchor'];
 const NEAR = 28;
@@ -17,7 +17,7 @@ function hand(name, blob) {
   setTimeout(() => URL.revokeObjectURL(address), 60000);
 }
 
-// The picture as it stands on the page, with its colours written into it.
+// The figure as it is shown on the page, with its colours as attributes.
 function picture(svg) {
   const copy = svg.cloneNode(true);
   const from = [svg, ...svg.querySelectorAll('*')], to = [copy, ...copy.querySelectorAll('*')];
@@ -64,12 +64,12 @@ function buttons(kinds) {
   return row;
 }
 
-// Of the two drawings of a figure, the one that is shown.
+// The version of a figure (for pages or phones) that is shown.
 const shown = figure => [...figure.querySelectorAll('svg.ft')].find(svg => svg.getClientRects().length)
   ?? figure.querySelector('svg.ft');
 
 const dressed = new WeakSet();
-// What is added to a page says so: a live page is compared with the server's without it.
+// Marks elements that this script adds; updates of a live page ignore them.
 const added = element => { element.dataset.added = ''; return element; };
 
 function readable(figure) {
@@ -140,7 +140,7 @@ function dress(figure) {
   ]));
 }
 
-// Tables: what is shown, as CSV, and a word where a part of one lies outside the screen.
+// Tables: a button that saves the visible rows as CSV, and a hint if the table is wider than the page.
 function tableCsv(table) {
   const cell = one => {
     let text = one.innerText.replace(/\s+/g, ' ').trim();
@@ -163,7 +163,7 @@ function dressTable(region) {
     cue.hidden = region.scrollLeft + region.clientWidth >= region.scrollWidth - 2;
   };
   region.addEventListener('scroll', look, { passive: true });
-  // Told after the first layout too; looking here would ask for one before the page is shown.
+  // The observer also runs after the first layout; calling look() here would force an earlier layout.
   new ResizeObserver(look).observe(region);
 }
 
@@ -174,11 +174,11 @@ function dressAll() {
   document.querySelectorAll('.scroll[role=region]').forEach(dressTable);
 }
 figures().forEach(listen);
-// Buttons change the layout of the page, so they come after it has been painted for the first time.
+// Buttons change the layout of the page, so they are added after the first paint.
 if (PerformanceObserver.supportedEntryTypes.includes('paint')) {
   new PerformanceObserver((_, watch) => { watch.disconnect(); dressAll(); }).observe({ type: 'paint', buffered: true });
 } else dressAll();
-// Parts that follow the server's events are replaced as they change.
+// Parts of live pages are replaced when they change.
 let waiting = false;
 new MutationObserver(() => {
   if (waiting) return;

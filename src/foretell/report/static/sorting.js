@@ -4,7 +4,7 @@ const sortable = place => place.querySelectorAll('table.sort').forEach(table => 
     const button = document.createElement('button');
     button.type = 'button';
     button.append(...head.childNodes);
-    if (!button.textContent.trim()) button.setAttribute('aria-label', 'Sort by name'); // Of rows without a heading.
+    if (!button.textContent.trim()) button.setAttribute('aria-label', 'Sort by name'); // A column without a heading.
     head.append(button);
     button.addEventListener('click', () => {
       const last = head.getAttribute('aria-sort');
@@ -22,5 +22,5 @@ const sortable = place => place.querySelectorAll('table.sort').forEach(table => 
   });
 });
 sortable(document);
-// A part that came later says so.
+// Parts that are loaded later send an event.
 document.addEventListener('part', event => sortable(event.target));

@@ -1,7 +1,7 @@
-"""The auditor: a second model, not the one that filtered the run, says which texts report what came after the cutoff.
+"""The auditor: a second model, not the one that filtered the run, decides which texts report events after the cutoff.
 
-Every text is asked about once. Verdicts are kept in the journal by what was judged, not by the batch it travelled in,
-so that a larger sample, another trial or another run over the same material pays only for what is new.
+Every text is judged once. The journal stores verdicts by text, not by batch, so that a larger sample, another trial or
+another run over the same material pays only for new texts.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from foretell.studies.inputs import StudyProgress
 
 # Shares with their intervals, and the matrix of kept and dropped against clean and leak.
 
-FenceDecision = Literal["kept", "dropped"]
+FilterDecision = Literal["kept", "dropped"]
 AuditWord = Literal["clean", "leak", "undecided"]
 LEVEL = 0.95
 
@@ -51,7 +51,7 @@ class ClusteredRate:
 EMPTY_RATE = ClusteredRate(
     count=0, n=0, share=np.nan, low=0.0, high=1.0, cluster_low=0.0, cluster_high=1.0, n_clusters=0
 )
-"""The rate of nothing: any share is possible."""
+"""The rate without any rows: any share is possible."""
 
 
 def clustered_rate(hits: Sequence[bool], clusters: Sequence[str]) -> ClusteredRate:
@@ -59,10 +59,10 @@ def clustered_rate(hits: Sequence[bool], clusters: Sequence[str]) -> ClusteredRa
 
     The second is Wilson's on n_eff = n / max(1, deff) · (z / t)², with deff = v / (p(1 − p)/n) from the linearised
     variance v = C/(C−1) · Σ_c (x_c − p·m_c)² / n² over C clusters, and t of C − 1 degrees of freedom (Korn & Graubard
-    1998). Where no row or every row hits there is no variance to see: then n_eff = C, the most careful choice.
+    1998). If no row or every row is a hit, the variance cannot be estimated; then n_eff = C, the most careful choice.
 
-    >>> found = clustered_rate([True] + [False] * 9, ["a"] * 2 + ["b"] * 2 + ["c"] * 2 + ["d"] * 2 + ["e"] * 2)
-    >>> found.count, round(found.low, 3), round(found.high, 3), round(found.cluster_high, 3)
+    >>> rate = clustered_rate([True] + [False] * 9, ["a"] * 2 + ["b"] * 2 + ["c"] * 2 + ["d"] * 2 + ["e"] * 2)
+    >>> rate.count, round(rate.low, 3), round(rate.high, 3), round(rate.cluster_high, 3)
     (1, 0.018, 0.404, 0.559)
     """
     if not hits:
@@ -125,16 +125,16 @@ def count_verdicts(words: Iterable[AuditWord]) -> VerdictCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditedText:
-    """One text with the fence's decision, the auditor's verdict and its question."""
+    """One text with the leakage filter's decision, the auditor's verdict and its question."""
 
-    decision: FenceDecision
+    decision: FilterDecision
     word: AuditWord
     cluster: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class FenceMatrix:
-    """The fence's decisions against the auditor's verdicts."""
+class FilterMatrix:
+    """The leakage filter's decisions against the auditor's verdicts."""
 
     kept: VerdictCounts
     dropped: VerdictCounts
@@ -148,20 +148,20 @@ class FenceMatrix:
     """Share of clean texts that were dropped."""
 
 
-def fence_matrix(judged: Sequence[AuditedText]) -> FenceMatrix:
+def filter_matrix(judged: Sequence[AuditedText]) -> FilterMatrix:
     """The confusion matrix of judged texts, with its rates."""
 
     def dropped(word: AuditWord) -> ClusteredRate:
-        rows = [one for one in judged if one.word == word]
-        return clustered_rate([one.decision == "dropped" for one in rows], [one.cluster for one in rows])
+        rows = [text for text in judged if text.word == word]
+        return clustered_rate([row.decision == "dropped" for row in rows], [row.cluster for row in rows])
 
-    kept = count_verdicts(one.word for one in judged if one.decision == "kept")
-    decided = [one for one in judged if one.decision == "kept" and one.word != "undecided"]
-    return FenceMatrix(
-        kept=kept,
-        dropped=count_verdicts(one.word for one in judged if one.decision == "dropped"),
-        undetected=clustered_rate([one.word == "leak" for one in decided], [one.cluster for one in decided]),
-        undetected_at_most=(kept.leak + kept.undecided) / kept.n if kept.n else np.nan,
+    verdicts = count_verdicts(text.word for text in judged if text.decision == "kept")
+    decided = [text for text in judged if text.decision == "kept" and text.word != "undecided"]
+    return FilterMatrix(
+        kept=verdicts,
+        dropped=count_verdicts(text.word for text in judged if text.decision == "dropped"),
+        undetected=clustered_rate([text.word == "leak" for text in decided], [text.cluster for text in decided]),
+        undetected_at_most=(verdicts.leak + verdicts.undecided) / verdicts.n if verdicts.n else np.nan,
         recall=dropped("leak"),
         false_drops=dropped("clean"),
     )
@@ -201,7 +201,7 @@ class AuditCase:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRuling:
-    """What the auditor says about one text."""
+    """The auditor's ruling on one text."""
 
     word: AuditWord
     reason: str
@@ -250,28 +250,28 @@ class Auditor:
 
     async def judge(self, cases: Sequence[AuditCase], progress: StudyProgress | None = None) -> list[AuditRuling]:
         """Return one ruling per case, in order; equal cases are judged once."""
-        known = {case: ruling for case in dict.fromkeys(cases) if (ruling := self._kept(case)) is not None}
-        unknown = [case for case in dict.fromkeys(cases) if case not in known]
-        done, total = len(known), len(known) + len(unknown)
+        rulings = {case: ruling for case in dict.fromkeys(cases) if (ruling := self._stored(case)) is not None}
+        unknown = [case for case in dict.fromkeys(cases) if case not in rulings]
+        done, total = len(rulings), len(rulings) + len(unknown)
 
         async def ask(batch: Sequence[AuditCase]) -> dict[AuditCase, AuditRuling]:
             nonlocal done
-            found = await self._ask(batch)
+            answers = await self._ask(batch)
             done += len(batch)
             if progress:
                 progress(min(done, total), total)
-            return found
+            return answers
 
         batches = _batches(unknown, self.batch, self.batch_chars)
-        for found in await asyncio.gather(*map(ask, batches)):
-            known |= found
-        # One text can spoil the answer for its whole batch, so what is left is asked about text by text. An auditor
-        # that answered nothing at all is not worth a second try.
-        lost = [case for case in unknown if not known[case].answered]
+        for answers in await asyncio.gather(*map(ask, batches)):
+            rulings |= answers
+        # One text can spoil the answer for its whole batch, so ask about the remaining texts one by one. An auditor
+        # that answered nothing at all is not asked again.
+        lost = [case for case in unknown if not rulings[case].answered]
         if len(unknown) > 1 and (len(lost) < len(unknown) or len(batches) == 1):
-            for found in await asyncio.gather(*(ask([case]) for case in lost)):
-                known |= found
-        return [known[case] for case in cases]
+            for answers in await asyncio.gather(*(ask([case]) for case in lost)):
+                rulings |= answers
+        return [rulings[case] for case in cases]
 
     async def _ask(self, batch: Sequence[AuditCase]) -> dict[AuditCase, AuditRuling]:
         request = Request(
@@ -286,21 +286,21 @@ class Auditor:
         rulings: dict[AuditCase, AuditRuling] = {}
         for place, case in enumerate(batch, start=1):
             ruling = _ruling([verdict for verdict in answer.verdicts if verdict.id == f"t{place}"])
-            rulings[case] = await self._keep(case, ruling)
+            rulings[case] = await self._store(case, ruling)
         return rulings
 
-    def _kept(self, case: AuditCase) -> AuditRuling | None:
-        found = self.journal.find(self._key(case)) if self.journal else None
-        return None if found is None else AuditRuling(**json.loads(found))
+    def _stored(self, case: AuditCase) -> AuditRuling | None:
+        stored = self.journal.find(self._key(case)) if self.journal else None
+        return None if stored is None else AuditRuling(**json.loads(stored))
 
-    async def _keep(self, case: AuditCase, ruling: AuditRuling) -> AuditRuling:
+    async def _store(self, case: AuditCase, ruling: AuditRuling) -> AuditRuling:
         if self.journal is None or not ruling.answered:
             return ruling
 
-        async def given() -> Any:
+        async def produce() -> Any:
             return vars(ruling)
 
-        return AuditRuling(**await self.journal.once_json(self._key(case), "audit", given))
+        return AuditRuling(**await self.journal.once_json(self._key(case), "audit", produce))
 
     def _key(self, case: AuditCase) -> str:
         """The journal key: what was judged and by whom, whatever the batch."""
@@ -308,18 +308,18 @@ class Auditor:
         return content_key(["audit", self.name, *how, case.title, case.text[:LONGEST], case.sources])
 
 
-def _ruling(said: Sequence[AuditorVerdict]) -> AuditRuling:
-    words = {one.verdict for one in said}
+def _ruling(verdicts: Sequence[AuditorVerdict]) -> AuditRuling:
+    words = {verdict.verdict for verdict in verdicts}
     if len(words) != 1:
         problem = "the auditor contradicted itself" if words else "the auditor gave no verdict"
         return AuditRuling(word="undecided", reason=problem, answered=False)
-    reason, quote = said[0].reason[:500], said[0].quote[:500]
-    word: AuditWord = "undecided" if said[0].verdict == "unsure" else said[0].verdict
+    reason, quote = verdicts[0].reason[:500], verdicts[0].quote[:500]
+    word: AuditWord = "undecided" if verdicts[0].verdict == "unsure" else verdicts[0].verdict
     return AuditRuling(word=word, reason=reason or "no reason given", quote=quote)
 
 
 def _batches(cases: Sequence[AuditCase], count: int, chars: int) -> list[list[AuditCase]]:
-    """Batches of cases with the same cutoff and question, in an order that does not reveal which were kept."""
+    """Return batches of cases with the same cutoff and question, in an order that does not reveal which were kept."""
     groups: dict[tuple[str, AsOf, str], list[AuditCase]] = {}
     for case in cases:
         groups.setdefault(case.shared, []).append(case)

@@ -2,16 +2,16 @@
 
 The bound. Let C, F, U be the losses (Brier) of the run without tools, of this run and of the one without the filter,
 and P that of a perfect filter.
-Only questions that saw a leak can have profited from one: their share is τ. On those, if seeing more of the future does
-not hurt (U ≤ F) and honest research does not hurt (P ≤ C), what leaks were worth is P − F ≤ P − U ≤ C − U. If a leak is
-worth no more on them than having no filter at all on the average question, the run owes to leaks at most
+Only questions that saw a leak can have benefited from one: their share is τ. On those, if seeing more of the future
+does not hurt (U ≤ F) and honest research does not hurt (P ≤ C), the leaks gained P − F ≤ P − U ≤ C − U. If a leak
+gains no more on them than having no filter gains on the average question, the run owes to leaks at most
 
     τ · mean(C − U),
 
-and both factors enter at the upper ends of their intervals, everything undecided counted as a leak. Should the run
-without the filter have come out worse than this one, C − F takes the place of C − U: P − F ≤ C − F needs only P ≤ C.
-What the model remembers is in C as much as in F and drops out of the lead C − F. What auditor and filter overlook
-together is not in the bound: that is why the auditor must be another model.
+with both factors at the upper ends of their intervals and everything undecided counted as a leak. If the run without
+the filter scored worse than this one, C − F replaces C − U: P − F ≤ C − F needs only P ≤ C.
+What the model remembers is in both C and F and cancels in the lead C − F. The bound does not include leaks that auditor
+and filter both overlook, so the auditor must be another model.
 """
 
 import re
@@ -50,7 +50,14 @@ from foretell.studies.audit.auditor import (
     count_verdicts,
     flat,
 )
-from foretell.studies.audit.passages import AuditPassage, AuditScope, MaterialAudit, QuestionKey, TrialTrace
+from foretell.studies.audit.passages import (
+    QUESTION,
+    AuditPassage,
+    AuditScope,
+    MaterialAudit,
+    QuestionKey,
+    TrialTrace,
+)
 from foretell.studies.inputs import StudyProgress
 from foretell.tools.dates.find import find_dates
 from foretell.tools.dates.stamps import is_after
@@ -85,7 +92,7 @@ class LeakExposure:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakBound:
-    """An upper bound on what leaks were worth, as a mean over all questions."""
+    """An upper bound on the gain from leaks, as a mean over all questions."""
 
     brier: float
     index: float
@@ -102,13 +109,13 @@ class LeakageEstimate:
     """Targets that every arm answered."""
     exposure: LeakExposure
     lead: ArmDifference | None = None
-    """This run against the one without tools: what research is worth."""
+    """This run against the one without tools: the gain from research."""
     gain: ArmDifference | None = None
-    """The run without the filter against this one: what the filter keeps out."""
+    """The run without the filter against this one: the gain that the filter prevents."""
     future: ArmDifference | None = None
-    """The run without the filter against the one without tools: what research and the future are worth together."""
+    """The run without the filter against the one without tools: the gain from research and the future together."""
     untouched: ArmDifference | None = None
-    """The lead on the questions that saw no leak: free of search leakage, but a choice of questions."""
+    """The lead on the questions that saw no leak: without search leakage, but on a selection of questions."""
     bound: LeakBound | None = None
     own_brier: float = field(default=float("nan"))
 
@@ -130,28 +137,31 @@ class LeakageEstimate:
             f"question tools and the whole future were worth at most {_worth(lead, future):.4f}."
         )
         if bound.share_of_lead is None:
-            return ["There is no lead that leaks would have to explain.", most]
+            return ["There is no lead that leaks could explain.", most]
         if -lead.brier.high > bound.brier:
             return [most, "The lead is larger than that, even at the low end of its interval."]
-        return [most, f"That could be {min(1.0, bound.share_of_lead):.0%} of the lead: this audit does not clear it."]
+        return [
+            most,
+            f"That could be {min(1.0, bound.share_of_lead):.0%} of the lead: this audit cannot rule out leakage.",
+        ]
 
 
 def _worth(lead: ArmDifference, future: ArmDifference) -> float:
     """The most that tools and the future were worth, and at least the run's own lead."""
     ends = (-future.brier.low, -lead.brier.low)
-    # Without an interval, as on a single question, anything is possible up to the greatest Brier score.
+    # Without an interval, as on a single question, any value up to the maximum Brier score is possible.
     return max(0.0, *ends) if all(map(isfinite, ends)) else 1.0
 
 
 def leak_exposure(audit: MaterialAudit) -> LeakExposure:
-    """Which questions a leak may have reached. A sample gives only a bound: τ ≤ rate of leaks × texts per question."""
+    """Return which questions a leak may have reached. For a sample it is a bound: τ ≤ leak rate × texts a question."""
     if not audit.sampled:
         exposed = audit.exposed
         return LeakExposure(share=exposed.share, at_most=exposed.cluster_high, touched=audit.touched)
     texts = audit.shown / max(1, audit.exposed.n)
     open_share = audit.whole.kept.undecided / max(1, audit.whole.kept.n)
     high = open_share + (1 - open_share) * audit.whole.undetected.cluster_high
-    # What was found in the sample, and in numbers, which are always checked, counts on top.
+    # Add the leaks found in the sample, and in numbers, which are always checked.
     return LeakExposure(
         share=min(1.0, audit.whole.undetected_at_most * texts),
         at_most=min(1.0, high * texts + audit.exposed.share),
@@ -162,7 +172,7 @@ def leak_exposure(audit: MaterialAudit) -> LeakExposure:
 
 def estimate_leakage(
     arms: Mapping[AuditArm, Sequence[Forecast]],
-    asked: Sequence[Question],
+    questions: Sequence[Question],
     outcomes: TableSource,
     exposure: LeakExposure,
     bootstrap: BootstrapOptions | None = None,
@@ -172,9 +182,9 @@ def estimate_leakage(
     Every arm has one forecast per question; `outcomes` is a table as `foretell score` reads it.
     """
     how = bootstrap or BootstrapOptions.model_validate({})
-    scoring = ScoringOptions(anchors=False, resampling=how.resampling, cluster=how.cluster)
-    named = [replace(one, forecaster=arm) for arm, forecasts in arms.items() for one in forecasts]
-    rows = forecast_rows(named, asked)
+    scoring = ScoringOptions(baselines=False, resampling=how.resampling, cluster=how.cluster)
+    named = [replace(forecast, forecaster=arm) for arm, forecasts in arms.items() for forecast in forecasts]
+    rows = forecast_rows(named, questions)
     table = _common(rows, outcomes)
     gaps = {pair: _gap(table, pair, scoring) for pair in PAIRS if set(pair) <= set(table.forecasters)}
     lead, gain, future = (gaps.get(pair) for pair in PAIRS)
@@ -183,9 +193,9 @@ def estimate_leakage(
     loss = float(np.average((p - table.targets.outcome)[there] ** 2, weights=table.targets.weight[there]))
     untouched = bound = None
     if lead is not None and exposure.whole:
-        untouched = _clean_lead(_spared(rows, asked, exposure), outcomes, scoring)
+        untouched = _clean_lead(_unexposed_rows(rows, questions, exposure), outcomes, scoring)
     if lead is not None and future is not None:
-        # A leak cannot have taken the run below a loss of zero, nor can the clean loss exceed one.
+        # The loss without leaks cannot exceed one.
         most, ahead = min(exposure.at_most * _worth(lead, future), 1.0 - loss), -lead.brier.diff
         index = 100 * (sqrt(loss + most) - sqrt(loss))
         bound = LeakBound(brier=most, index=index, share_of_lead=most / ahead if ahead > 0 else None)
@@ -207,8 +217,8 @@ def _common(rows: Sequence[Row], outcomes: TableSource) -> ForecastTable:
     shared = np.all([np.isfinite(table.p_of(name)) for name in table.forecasters], axis=0)
     if not shared.any():
         raise InputError("the runs share no resolved target", hint="compare runs over the same questions")
-    kept = shared[table.target]
-    return replace(table, forecaster=table.forecaster[kept], target=table.target[kept], p=table.p[kept])
+    common = shared[table.target]
+    return replace(table, forecaster=table.forecaster[common], target=table.target[common], p=table.p[common])
 
 
 def _gap(table: ForecastTable, pair: tuple[str, str], scoring: ScoringOptions) -> ArmDifference:
@@ -218,9 +228,9 @@ def _gap(table: ForecastTable, pair: tuple[str, str], scoring: ScoringOptions) -
     return ArmDifference(first=pair[0], second=pair[1], brier=brier, index=index)
 
 
-def _spared(rows: Sequence[Row], asked: Sequence[Question], exposure: LeakExposure) -> list[Row]:
+def _unexposed_rows(rows: Sequence[Row], questions: Sequence[Question], exposure: LeakExposure) -> list[Row]:
     """The rows of questions that saw no leak, without the arm that had no filter, which saw everything."""
-    touched = [question for question in asked if (question.id, question.due.isoformat()) in exposure.touched]
+    touched = [question for question in questions if (question.id, question.due.isoformat()) in exposure.touched]
     hit = {(row["question"], row["due"]) for row in outcome_rows(touched, ())}
     return [row for row in rows if (row["question"], row["due"]) not in hit and row["forecaster"] != "no filter"]
 
@@ -236,9 +246,9 @@ def _clean_lead(rows: Sequence[Row], outcomes: TableSource, scoring: ScoringOpti
 
 # Leaks from a model's memory: statements about the time after the cutoff that nothing it was shown supports.
 #
-# Three looks, each narrower and dearer than the one before: a rule finds days after the cutoff told as past; the
-# auditor reads all reasoning for later events told as facts; what either found is put to the auditor again beside
-# everything the agent could have it from.
+# Three steps, each narrower and more expensive than the one before. A rule finds days after the cutoff in the past
+# tense. The auditor reads all reasoning for later events that are stated as facts. The auditor then judges everything
+# that either found, together with all sources the agent had.
 
 
 READ_INSTRUCTION = """\
@@ -253,7 +263,8 @@ the question; or it speaks only of earlier days.
 """
 SUPPORT_INSTRUCTION = """\
 You examine statements of a forecaster that was meant to know the world only up to a cutoff. Each comes with the \
-sources it had been given by then; the best matching ones are shown. Decide where the statement can come from.
+sources it had been given by then, as it read them, the best matching ones first. Decide where the statement can \
+come from.
 
 "leak": it tells as a fact something from after the cutoff, and none of its sources says so: it must be remembered.
 "clean": a source says so, in whatever words; or the statement tells of no later event after all (a plan, an \
@@ -276,8 +287,10 @@ AHEAD = re.compile(
 )
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(\[])|\n+")
 WORD = re.compile(r"\w{3,}")
-SOURCES = 8
+SOURCES_CHARS = 120_000
+"""Characters of sources up to which all are shown as the agent read them; of more, the best matching ones."""
 SOURCE_CHARS = 3_000
+"""Characters of a source that no longer fits whole."""
 SECTIONS = ("For:", "Against:", "Open:")
 
 
@@ -308,7 +321,7 @@ class MemorySuspicion:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryAudit:
-    """What the agent's reasoning shows about the model's memory."""
+    """Findings on the model's memory in the agent's reasoning."""
 
     notes: int
     read: VerdictCounts
@@ -319,12 +332,12 @@ class MemoryAudit:
     replies_missing: int = 0
     """Replies of the agent that are missing from the journal."""
     cutoffs: Mapping[str, int] | None = None
-    """What is known of the models' training, with the number of questions it concerns."""
+    """Notes on the models' knowledge cutoffs, with the number of questions each concerns."""
 
     @property
     def confirmed(self) -> tuple[MemorySuspicion, ...]:
         """Statements that no source supports."""
-        return tuple(one for one in self.suspicions if one.ruling.word == "leak")
+        return tuple(suspicion for suspicion in self.suspicions if suspicion.ruling.word == "leak")
 
 
 def past_tense_after_cutoff(text: str, as_of: AsOf) -> list[str]:
@@ -334,12 +347,16 @@ def past_tense_after_cutoff(text: str, as_of: AsOf) -> list[str]:
     ['It passed on 3 November 2025.']
     """
     sentences = [sentence.strip() for sentence in SENTENCE.split(text) if YEAR.search(sentence)]
-    return [one for one in sentences if PAST.search(one) and not AHEAD.search(one) and _names_later(one, as_of)]
+    return [
+        sentence
+        for sentence in sentences
+        if PAST.search(sentence) and not AHEAD.search(sentence) and _names_later(sentence, as_of)
+    ]
 
 
 def _names_later(sentence: str, as_of: AsOf) -> bool:
-    days = any(all(is_after(day, as_of) for day in found.readings) for found in find_dates(sentence))
-    return days or any(int(found.group()) > as_of.at.year for found in YEAR.finditer(sentence))
+    days = any(all(is_after(day, as_of) for day in date.readings) for date in find_dates(sentence))
+    return days or any(int(year.group()) > as_of.at.year for year in YEAR.finditer(sentence))
 
 
 def agent_notes(
@@ -347,13 +364,13 @@ def agent_notes(
 ) -> tuple[list[AgentNote], int]:
     """Everything the agent wrote in a trial, each text once, and how many of its replies are missing."""
     missing = 0
-    found: dict[str, AgentNote] = {}
+    notes: dict[str, AgentNote] = {}
     step = 0
 
     def note(kind: str, text: Any, at: int) -> None:
         words = " ".join(text.split()) if isinstance(text, str) else ""
-        if words and words not in found:
-            found[words] = AgentNote(asked=trace.asked, trial=trace.key.trial, step=at, kind=kind, text=words)
+        if words and words not in notes:
+            notes[words] = AgentNote(asked=trace.asked, trial=trace.key.trial, step=at, kind=kind, text=words)
 
     for event in trace.events:
         match event:
@@ -362,9 +379,11 @@ def agent_notes(
                 for item in (*(event.belief.get("evidence_for") or ()), *(event.belief.get("evidence_against") or ())):
                     note("evidence", item.get("claim"), event.step)
             case ToolUsed() if event.tool != UNUSABLE:
-                step = event.step
+                # Steps count anew in the research of a leaf, which follows all that was read before.
+                had_read = event.step - 1 if event.step >= step else step
+                step = max(step, event.step)
                 for name, text in event.arguments.items():
-                    note("answer" if name == "reason" else "query", text, step - 1)
+                    note("answer" if name == "reason" else "query", text, had_read)
             case ModelCalled(role="agent"):
                 reply = journal.find(event.key) if journal else None
                 missing += reply is None
@@ -373,7 +392,7 @@ def agent_notes(
                 pass
     for line in _lines(forecast.rationale if forecast else ""):
         note("rationale", line, step)
-    return list(found.values()), missing
+    return list(notes.values()), missing
 
 
 def _lines(rationale: str) -> list[str]:
@@ -385,7 +404,7 @@ def _lines(rationale: str) -> list[str]:
 
 async def audit_memory(
     notes: Sequence[AgentNote],
-    shown: Iterable[AuditPassage],
+    passages: Iterable[AuditPassage],
     scope: AuditScope,
     auditor: Auditor,
     progress: StudyProgress | None = None,
@@ -398,7 +417,7 @@ async def audit_memory(
         for statement, by in _suspect(note, ruling, scope.as_of(note.asked))
     ]
     by_question: dict[QuestionKey, list[AuditPassage]] = {}
-    for passage in shown:
+    for passage in passages:
         if passage.decision == "kept":
             by_question.setdefault(passage.asked, []).append(passage)
     cases: list[AuditCase] = []
@@ -406,17 +425,19 @@ async def audit_memory(
         sources = _sources(note, statement, by_question.get(note.asked, ()), scope)
         cases.append(_case(SUPPORT_INSTRUCTION, note, statement, scope, sources))
     origins = await auditor.judge(cases, progress)
-    found = [
+    memory_suspicions = [
         MemorySuspicion(note=note, statement=statement, found_by=by, ruling=origin)
         for (note, statement, by), origin in zip(suspects, origins, strict=True)
     ]
-    remembered = {one.note.asked for one in found if one.ruling.word == "leak"}
+    remembered = {
+        memory_suspicion.note.asked for memory_suspicion in memory_suspicions if memory_suspicion.ruling.word == "leak"
+    }
     clusters = [question.cluster for question in scope.questions.values()]
     return MemoryAudit(
         notes=len(notes),
         read=count_verdicts(ruling.word for ruling in rulings),
-        suspicions=tuple(found),
-        questions=clustered_rate([asked in remembered for asked in scope.questions], clusters),
+        suspicions=tuple(memory_suspicions),
+        questions=clustered_rate([key in remembered for key in scope.questions], clusters),
     )
 
 
@@ -445,18 +466,36 @@ def _case(
     )
 
 
-def _sources(note: AgentNote, statement: str, shown: Iterable[AuditPassage], scope: AuditScope) -> tuple[str, ...]:
-    """What the agent had read by then; texts that share the most words with the statement come first."""
-    had = [
-        f"{one.title}\n{one.text}"
-        for one in shown
-        if any(place.trial == note.trial and place.step <= note.step for place in one.seen)
+def _sources(note: AgentNote, statement: str, passages: Iterable[AuditPassage], scope: AuditScope) -> tuple[str, ...]:
+    """Return what the agent had read by then; texts that share the most words with the statement come first."""
+    read = [
+        passage
+        for passage in passages
+        if any(place.trial == note.trial and place.step <= note.step for place in passage.seen)
     ]
     words = set(WORD.findall(statement.casefold()))
-    best = sorted(had, key=lambda text: -len(words & set(WORD.findall(text.casefold()))))[:SOURCES]
+    texts = [f"{passage.title}\n{passage.text}" for passage in read if passage.tool != QUESTION]
+    best = sorted(texts, key=lambda text: -len(words & set(WORD.findall(text.casefold()))))
     question = scope.questions[note.asked]
-    own = "\n".join(filter(None, (question.text, question.criteria, question.background)))
-    return tuple(_around(text, words) for text in (own, *best) if text)
+    prompt = next((passage.text for passage in read if passage.tool == QUESTION), "")
+    own = prompt or "\n".join(filter(None, (question.text, question.criteria, question.background)))
+    return _fitting([text for text in (own, *best) if text], words)
+
+
+def _fitting(texts: Sequence[str], words: set[str]) -> tuple[str, ...]:
+    """All texts as far as there is room: whole, or around the words of the statement, the first ones whole first."""
+    room, sources = SOURCES_CHARS, list[str]()
+    for text in texts:
+        if len(cut := _around(text, words)) > room:
+            break
+        sources.append(cut)
+        room -= len(cut)
+    for place, cut in enumerate(sources):
+        more = len(texts[place]) - len(cut)
+        if more <= room:
+            sources[place] = texts[place]
+            room -= more
+    return tuple(sources)
 
 
 def _around(text: str, words: set[str]) -> str:
@@ -474,15 +513,15 @@ def _around(text: str, words: set[str]) -> str:
 
 
 def training_cutoff_notes(models: Iterable[str], scope: AuditScope) -> dict[str, int]:
-    """What the registry of knowledge cutoffs says about these models, with the number of questions concerned."""
+    """Return notes on the knowledge cutoffs of these models, with the number of questions each concerns."""
     notes: Counter[str] = Counter()
     for model in dict.fromkeys(models):
         for question in scope.questions.values():
-            found = check_knowledge_cutoff(model, question.opens_at or question.due)
-            if found is not None and found.cutoff is not None:
-                # The day a question opened differs from one to the next; what is known of the model does not.
-                day = found.cutoff
-                notes[f"{model} may know the world up to {day}: questions that opened before are no fair test"] += 1
-            elif found is not None:
-                notes[found.text] += 1
+            knowledge_cutoff = check_knowledge_cutoff(model, question.opens_at or question.due)
+            if knowledge_cutoff is not None and knowledge_cutoff.cutoff is not None:
+                # Questions opened on different days, but the cutoff of the model is the same.
+                day = knowledge_cutoff.cutoff
+                notes[f"{model} may know the world up to {day}: questions that opened before are not a fair test"] += 1
+            elif knowledge_cutoff is not None:
+                notes[knowledge_cutoff.text] += 1
     return dict(notes)

@@ -19,12 +19,13 @@ from foretell.models.names import ModelName
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question, Target
-from foretell.report.study import StudyResult, StudyTable, table, with_cost, words
+from foretell.report.study import StudyTable, table, with_cost, words
+from foretell.report.study_result import StudyResult
 from foretell.studies.inputs import StudyModels, evenly_spaced
+from foretell.tools.content_filter import ContentFilter, Excerpt, LeakVerdict, ModelContentFilter
 from foretell.tools.dates.find import find_dates
 from foretell.tools.dates.stamps import is_after
-from foretell.tools.leak_filter import ContentFilter, Excerpt, LeakFilter, LeakVerdict
-from foretell.tools.rules import FenceRules
+from foretell.tools.leakage_rules import LeakageRules
 from foretell.tools.tool import Refusal, SourceItem
 
 CUTOFF = AsOf.day("2024-04-01")
@@ -40,7 +41,7 @@ ASKED = Question(
 TITLE = "The bank and its rates"
 ADDRESS = "https://news.example.org/bank-and-rates"
 PROSE_MARK = "$PROSE"
-"""Placeholder in the stored texts for a shared paragraph of prose, which the first line of their file holds."""
+"""Placeholder in the stored texts for a shared paragraph of prose, which is in the first line of their file."""
 
 Part = Literal["tuned", "judged"]
 
@@ -53,10 +54,10 @@ class LeakCase:
     wording: str
     """The part that is the same in all variants that differ only by their date."""
     part: Part
-    """`tuned` if rules may be tuned on it, `judged` if not."""
+    """`tuned` if rules were tuned on it, `judged` if not."""
     leak: bool
     dated: bool = True
-    """Whether something in it shows when it was written; if not, only reading it can tell."""
+    """Whether something in it shows when it was written; if not, only its meaning does."""
     title: str = TITLE
     text: str
     url: str = ADDRESS
@@ -68,18 +69,18 @@ class LeakCase:
 
     def refused_by_rules(self) -> bool:
         """Return whether the rules alone stop it."""
-        return isinstance(FenceRules(as_of=CUTOFF, question=ASKED).admit(self.item, "web_search"), Refusal)
+        return isinstance(LeakageRules(as_of=CUTOFF, question=ASKED).admit(self.item, "web_search"), Refusal)
 
 
 def leak_cases() -> list[LeakCase]:
     """Read the stored texts."""
     lines = files("foretell.studies.audit").joinpath("leak_cases.jsonl").read_text(encoding="utf-8").splitlines()
     prose = json.loads(lines[0])["prose"]
-    found: list[LeakCase] = []
+    cases: list[LeakCase] = []
     for line in lines[1:]:
         row = json.loads(line)
-        found.append(LeakCase(**{**row, "text": row["text"].replace(PROSE_MARK, prose)}))
-    return found
+        cases.append(LeakCase(**{**row, "text": row["text"].replace(PROSE_MARK, prose)}))
+    return cases
 
 
 # A stand-in for the filter's model.
@@ -101,13 +102,13 @@ _AHEAD = re.compile(
 def tells_nothing_late(title: str, text: str, as_of: AsOf) -> bool:
     """Return whether no sentence reports, as done, something about a day after the cutoff.
 
-    A few rules about tense and dates: they show that the path to a filter works, not how well a model reads.
+    It uses a few rules about tense and dates, which do not show how well a model reads.
     """
-    return not any(_tells(sentence, as_of) for sentence in _SENTENCE.split(f"{title}\n{text}"))
+    return not any(_reports_later_day(sentence, as_of) for sentence in _SENTENCE.split(f"{title}\n{text}"))
 
 
-def _tells(sentence: str, as_of: AsOf) -> bool:
-    late = any(all(is_after(day, as_of) for day in found.readings) for found in find_dates(sentence))
+def _reports_later_day(sentence: str, as_of: AsOf) -> bool:
+    late = any(all(is_after(day, as_of) for day in date.readings) for date in find_dates(sentence))
     return late and bool(_DONE.search(sentence)) and not _AHEAD.search(sentence)
 
 
@@ -117,22 +118,24 @@ class TenseFilter:
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
         """Return one verdict per excerpt, in order."""
         return [
-            LeakVerdict(word="KEEP" if tells_nothing_late(one.title, one.text, as_of) else "DROP", reason="by tense")
-            for one in excerpts
+            LeakVerdict(
+                word="KEEP" if tells_nothing_late(excerpt.title, excerpt.text, as_of) else "DROP", reason="by tense"
+            )
+            for excerpt in excerpts
         ]
 
 
 # The audit of filters.
 
 ADVICE = (
-    "A leak is stopped if a rule refuses it, or else the filter. Rules alone are the column that must hold beside any "
-    "filter, even one that keeps everything. Tuned: wordings that rules were made on. Judged: other wordings, and "
-    "whole kinds that no rule was changed for after a look at a single miss.",
-    "The texts and the rules are by the same people: shares on real pages may be lower. The stand-in knows tense and "
-    "dates only. A very small model drops or keeps almost at random; what counts for you is the filter you use: name "
-    "it as the model.",
+    "A leak is stopped if a rule or the filter refuses it. Rules alone work with any filter, even one that keeps "
+    "everything. Tuned: wordings that rules were tuned on. Judged: other wordings, and whole kinds that no rule was "
+    "ever changed for.",
+    "The texts and the rules have the same authors, so shares on real pages may be lower. The stand-in uses tense and "
+    "dates only. A very small model drops or keeps almost at random. To test the filter that you use, name it as the "
+    "model.",
 )
-CAPTION = "Tuned and judged: by rules alone. Stand-in and models: by rules and filter; a model, of those it was asked."
+CAPTION = "Tuned and judged: rules alone. Stand-in and models: rules and filter; for a model, of the texts it judged."
 MODEL_TEXTS = 200
 """Number of texts that each model is asked about if no other number is given."""
 SMALL_REPLY = 200
@@ -145,7 +148,7 @@ COLUMNS = (words("must"), words("tuned"), words("judged"), words("stand-in"))
 
 
 RULES = "rules"
-"""The name that stands for no model: the rules alone and the stand-in."""
+"""Name to use instead of a model: tests only the rules and the stand-in."""
 
 
 async def audit_filters(
@@ -167,11 +170,11 @@ async def audit_filters(
     places = evenly_spaced(range(len(cases)), limit or MODEL_TEXTS)
     for name in (name for name in models if name != RULES):
         async with open_model(name) as setup:
-            leak_filter = _leak_filter(setup)
-            counted = _Counted(leak_filter)
-            at_once = BATCHES_AT_ONCE * leak_filter.batch
+            content_filter = _leak_filter(setup)
+            counted = _Counted(content_filter)
+            at_once = BATCHES_AT_ONCE * content_filter.batch
             by_model[name] = await _ask_model(setup, counted, cases, refused, places, at_once)
-            silent += counted.told(name)
+            silent += counted.notes(name)
             spent.append(setup.cost)
     result = leak_study(StoppedTexts(cases=cases, refused=refused, stand_in=stand_in, by_model=by_model))
     result = replace(result, sentences=(*result.sentences, *silent))
@@ -182,64 +185,64 @@ async def audit_filters(
 class _Counted:
     """A filter that counts how many texts it was asked about, and on how many it gave no clear verdict."""
 
-    leak_filter: ContentFilter
+    content_filter: ContentFilter
     asked: int = 0
     silent: int = 0
 
     async def judge(self, excerpts: Sequence[Excerpt], as_of: AsOf, question: str) -> list[LeakVerdict]:
-        verdicts = await self.leak_filter.judge(excerpts, as_of, question)
+        verdicts = await self.content_filter.judge(excerpts, as_of, question)
         self.asked += len(verdicts)
         self.silent += sum(verdict.failed or verdict.unclear for verdict in verdicts)
         return verdicts
 
-    def told(self, name: str) -> list[str]:
+    def notes(self, name: str) -> list[str]:
         if not self.silent:
             return []
         return [
             f"{name} gave no clear verdict on {self.silent} of the {self.asked} texts it was asked about: too late, "
-            "failed or unreadable. They count as dropped, as in a run: its column says little about how well it reads."
+            "failed or unreadable. They count as dropped, as in a run, so its column does not show how well it reads."
         ]
 
 
-def _leak_filter(setup: StudyModels) -> LeakFilter:
-    # A very small model is asked about one text at a time and held to the form of a reply; it may never end otherwise.
+def _leak_filter(setup: StudyModels) -> ModelContentFilter:
+    # Very small models get one text at a time and a constrained reply format; otherwise they may never stop.
     small = ModelName.read(setup.name).provider == "local"
-    return LeakFilter(
+    return ModelContentFilter(
         model=setup.model,
         name=setup.name,
         seconds=MODEL_SECONDS,
         settings=ModelSettings(max_tokens=SMALL_REPLY if small else None),
         marked=True,
-        batch=1 if small else LeakFilter.batch,
+        batch=1 if small else ModelContentFilter.batch,
         held=small,
     )
 
 
 async def _ask_model(
     setup: StudyModels,
-    leak_filter: ContentFilter,
+    content_filter: ContentFilter,
     cases: Sequence[LeakCase],
     refused: Sequence[bool],
     places: Sequence[int],
     at_once: int,
 ) -> dict[int, bool]:
     """Return, for the cases at `places`, whether the rules or a model as the filter stop them."""
-    found = {place: refused[place] for place in places}
-    left = [place for place in places if not refused[place]]
-    setup.progress(0, len(left))
-    for start in range(0, len(left), at_once):
-        part = left[start : start + at_once]
-        stopped = await _stopped(leak_filter, [cases[place] for place in part], [False] * len(part))
-        found |= dict(zip(part, stopped, strict=True))
-        setup.progress(start + len(part), len(left))
-    return found
+    model = {place: refused[place] for place in places}
+    remaining = [place for place in places if not refused[place]]
+    setup.progress(0, len(remaining))
+    for start in range(0, len(remaining), at_once):
+        part = remaining[start : start + at_once]
+        stopped = await _stopped(content_filter, [cases[place] for place in part], [False] * len(part))
+        model |= dict(zip(part, stopped, strict=True))
+        setup.progress(start + len(part), len(remaining))
+    return model
 
 
-async def _stopped(leak_filter: ContentFilter, cases: Sequence[LeakCase], refused: Sequence[bool]) -> list[bool]:
+async def _stopped(content_filter: ContentFilter, cases: Sequence[LeakCase], refused: Sequence[bool]) -> list[bool]:
     open_places = [place for place, done in enumerate(refused) if not done]
-    left = [cases[place] for place in open_places]
-    excerpts = [Excerpt(title=case.title, text=case.text, url=case.url) for case in left]
-    verdicts = await leak_filter.judge(excerpts, CUTOFF, ASKED.text)
+    remaining = [cases[place] for place in open_places]
+    excerpts = [Excerpt(title=case.title, text=case.text, url=case.url) for case in remaining]
+    verdicts = await content_filter.judge(excerpts, CUTOFF, ASKED.text)
     stopped = list(refused)
     for place, verdict in zip(open_places, verdicts, strict=True):
         stopped[place] = not verdict.keeps
@@ -262,22 +265,24 @@ class StoppedTexts:
     by_model: Mapping[str, Mapping[int, bool]]
     """Stopped by the rules or a model as the filter, by model and place of the text."""
 
-    def row(self, wanted: Callable[[LeakCase], bool]) -> tuple[str, ...]:
+    def row(self, is_member: Callable[[LeakCase], bool]) -> tuple[str, ...]:
         """Return how many of the wanted texts were stopped, as the columns of a table."""
         tuned, judged = (
-            _tally(self.cases, self.refused, lambda case, part=part: wanted(case) and case.part == part)
+            _tally(self.cases, self.refused, lambda case, part=part: is_member(case) and case.part == part)
             for part in ("tuned", "judged")
         )
-        counts = [tuned, judged, _tally(self.cases, self.stand_in, wanted)]
-        for found in self.by_model.values():
-            counts.append(_tally([self.cases[place] for place in found], list(found.values()), wanted))
+        counts = [tuned, judged, _tally(self.cases, self.stand_in, is_member)]
+        for stopped_by_place in self.by_model.values():
+            counts.append(
+                _tally([self.cases[place] for place in stopped_by_place], list(stopped_by_place.values()), is_member)
+            )
         return tuple(f"{stopped} of {n}" if n else "–" for stopped, n in counts)
 
     def table(self, title: str, row_header: str, rows: Mapping[str, TextGroup], caption: str = "") -> StudyTable:
         """Build a table with a row for every group of texts."""
         names = [model.partition(":")[2].rsplit("/", 1)[-1] or model for model in self.by_model]
-        cells = {name: (must, *self.row(wanted)) for name, (must, wanted) in rows.items()}
-        return table(title, row_header, (*COLUMNS, *map(words, names)), cells, caption=caption)
+        counts = {name: (must, *self.row(is_member)) for name, (must, is_member) in rows.items()}
+        return table(title, row_header, (*COLUMNS, *map(words, names)), counts, caption=caption)
 
 
 def leak_study(texts: StoppedTexts) -> StudyResult:
@@ -311,12 +316,14 @@ def leak_study(texts: StoppedTexts) -> StudyResult:
 
 TOTALS: Mapping[str, TextGroup] = {
     "leaks with a date": ("drop", lambda case: case.leak and case.dated),
-    "leaks that only reading tells": ("drop", lambda case: case.leak and not case.dated),
+    "leaks without a date": ("drop", lambda case: case.leak and not case.dated),
     "clean texts": ("keep", lambda case: not case.leak),
 }
 
 
-def _tally(cases: Sequence[LeakCase], stopped: Sequence[bool], wanted: Callable[[LeakCase], bool]) -> tuple[int, int]:
+def _tally(
+    cases: Sequence[LeakCase], stopped: Sequence[bool], is_member: Callable[[LeakCase], bool]
+) -> tuple[int, int]:
     """Return how many of the wanted texts were stopped, and how many there are."""
-    chosen = [done for case, done in zip(cases, stopped, strict=True) if wanted(case)]
+    chosen = [done for case, done in zip(cases, stopped, strict=True) if is_member(case)]
     return sum(chosen), len(chosen)

@@ -1,7 +1,7 @@
-"""What the agent of a run was shown and what was withheld, reconstructed from its events and the journal.
+"""Texts that the agent of a run was shown and texts that were withheld, read from its events and the journal.
 
-Events hold every word a model was shown, but of a refusal only its reason, address and headline. The text that was
-refused is in the journal, where the tools keep what they brought before the fence looks at it.
+Events contain every word a model was shown, but of a refused text only reason, address and headline. The refused text
+is in the journal, where tools store their results before the leakage filter checks them.
 """
 
 import json
@@ -11,51 +11,57 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from foretell.forecasters.prompt.prediction_context import RankedSource
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf, AsOfMode, instant
 from foretell.questions.question import Question, Target
-from foretell.questions.trace import LeakBlocked, ToolUsed, TraceEvent
-from foretell.runs.store import CellKey
+from foretell.questions.trace import LeakBlocked, QuestionShown, ToolUsed, TraceEvent
+from foretell.runs.store import TrialKey
 from foretell.studies.audit.auditor import (
     AuditCase,
     AuditedText,
     Auditor,
     AuditRuling,
     ClusteredRate,
-    FenceDecision,
-    FenceMatrix,
+    FilterDecision,
+    FilterMatrix,
     VerdictCounts,
     clustered_rate,
     count_verdicts,
-    fence_matrix,
+    filter_matrix,
 )
 from foretell.studies.inputs import StudyProgress
 from foretell.tools.dates.ages import without_age
-from foretell.tools.fence import READ_LIMIT, SHOWN_LIMIT, SNIPPET_LIMIT, unmarked
 from foretell.tools.journal import JournaledTool, journal_scope
-from foretell.tools.rules import clamp_text
+from foretell.tools.leakage_filter import READ_LIMIT, SHOWN_LIMIT, SNIPPET_LIMIT
+from foretell.tools.leakage_rules import clamp_text
+from foretell.tools.marks import source_parts, unmarked
 from foretell.tools.tool import (
     FETCH_PRICES,
     FETCH_SERIES,
+    LOOKUP_URL,
     PREFIXES,
+    SERIES_STATS,
     SUMMARIZE_RESULTS,
     SourceItem,
     ToolFailed,
     ToolMaterial,
 )
 
+QUESTION, CONTEXT = "question", "context"
+"""Used as the tools of passages that are the question itself, or a source that was gathered beforehand."""
 QuestionKey = tuple[str, str]
-"""One asking of a question: its id and due time, as stored."""
-NUMBERS = (FETCH_SERIES, FETCH_PRICES)
+"""Id and due time of a question, as stored."""
+NUMBERS = (FETCH_SERIES, FETCH_PRICES, SERIES_STATS)
 """Tools that return dated rows, which are checked row by row instead of being read."""
 HEAD = re.compile(
     r"^(?P<title>.*?)(?: \((?P<place>(?:(?:https?://\S+|[\w.-]+), )?\d{4}-\d{2}-\d{2}"
     r"|https?://\S+|[\w-]+(?:\.[\w-]+)+)\))?$",
     re.DOTALL,
 )
-MORE = re.compile(r"\n?\(\d+ more characters: summarize_results reads them\)\Z")
+MORE = re.compile(r"\n?\(\d+ more characters: (?:summarize_results|lookup_url) reads them\)\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +74,10 @@ class TextLocation:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPassage:
-    """A text that the fence kept or dropped. The same text in several trials of a question is one passage."""
+    """A text that the leakage filter kept or dropped. The same text in several trials of a question is one passage."""
 
     asked: QuestionKey
-    decision: FenceDecision
+    decision: FilterDecision
     tool: str
     title: str
     text: str
@@ -88,13 +94,15 @@ class AuditPassage:
 class TrialTrace:
     """The events of one trial, and its question."""
 
-    key: CellKey
+    key: TrialKey
     question: Question
     events: Sequence[TraceEvent]
+    sources: Sequence[RankedSource] = ()
+    """Sources that were gathered beforehand and shown with the question."""
 
     @property
     def asked(self) -> QuestionKey:
-        """The asking it belongs to."""
+        """The id and due time of its question."""
         return self.key.question, self.key.due
 
 
@@ -110,17 +118,17 @@ class ShownMaterial:
 
 
 def trial_traces(
-    events: Iterable[tuple[int, CellKey, TraceEvent]], questions: Mapping[QuestionKey, Question]
+    events: Iterable[tuple[int, TrialKey, TraceEvent]], questions: Mapping[QuestionKey, Question]
 ) -> Iterator[TrialTrace]:
-    """The events by trial, in the order of the questions. A question that is gone is known by id and date only."""
-    by_cell: dict[CellKey, list[TraceEvent]] = {}
+    """The events by trial, in the order of the questions. A question that is missing has only its id and date."""
+    by_trial: dict[TrialKey, list[TraceEvent]] = {}
     for _, key, event in events:
-        by_cell.setdefault(key, []).append(event)
-    for key, happened in sorted(by_cell.items(), key=lambda cell: cell[0].row()):
+        by_trial.setdefault(key, []).append(event)
+    for key, trial_events in sorted(by_trial.items(), key=lambda item: item[0].row()):
         unknown = Question(
             id=key.question, source="unknown", text="", due=instant(key.due), targets=(Target(id="yes"),)
         )
-        yield TrialTrace(key=key, question=questions.get((key.question, key.due), unknown), events=happened)
+        yield TrialTrace(key=key, question=questions.get((key.question, key.due), unknown), events=trial_events)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,22 +142,23 @@ class MaterialOrigin:
 
 
 async def collect_passages(trials: Iterable[TrialTrace], origin: MaterialOrigin) -> ShownMaterial:
-    """What the trials of a run saw and were refused; equal texts of one question are merged."""
-    found: list[AuditPassage] = []
+    """Return the texts that the trials of a run saw and were refused; equal texts of one question are merged."""
+    audit_passages: list[AuditPassage] = []
     lost: Counter[str] = Counter()
     cuts = 0
     for trace in trials:
         fetch = _reader(trace, origin)
+        audit_passages += first_passages(trace)
         for event, step, uses, before in steps_of(trace.events):
             if isinstance(event, ToolUsed):
-                found += shown_passages(trace, event)
+                audit_passages += shown_passages(trace, event)
             elif event.layer == "data":
                 cuts += 1
             else:
                 passage = await _refused(trace, event, step, (uses, before), fetch)
-                found += [passage] if passage else []
+                audit_passages += [passage] if passage else []
                 lost[event.layer] += passage is None
-    return ShownMaterial(passages=tuple(_merge_equal(found)), without_text=dict(+lost), cuts=cuts)
+    return ShownMaterial(passages=tuple(_merge_equal(audit_passages)), without_text=dict(+lost), cuts=cuts)
 
 
 Step = tuple[ToolUsed | LeakBlocked, int, Sequence[ToolUsed], Sequence[ToolUsed]]
@@ -158,7 +167,7 @@ Step = tuple[ToolUsed | LeakBlocked, int, Sequence[ToolUsed], Sequence[ToolUsed]
 def steps_of(events: Sequence[TraceEvent]) -> Iterator[Step]:
     """Tool uses and refusals with their step, the tools used in it, and those used before.
 
-    A trial that was cut off in the middle of a tool leaves refusals without one: they stand a step after the last.
+    If a trial was interrupted during a tool use, its last refusals belong to no tool; their step is the last plus one.
     """
     relevant = [event for event in events if isinstance(event, ToolUsed | LeakBlocked)]
     uses = [event for event in relevant if isinstance(event, ToolUsed)]
@@ -169,13 +178,28 @@ def steps_of(events: Sequence[TraceEvent]) -> Iterator[Step]:
         yield event, step, now, [use for use in uses if use.step < step]
 
 
+def first_passages(trace: TrialTrace) -> list[AuditPassage]:
+    """Return what a trial was shown before research: its first prompt, and each source of its context."""
+    start = (TextLocation(trial=trace.key.trial, step=0),)
+    prompts = [
+        (QUESTION, trace.question.text, event.text, trace.question.url)
+        for event in trace.events
+        if isinstance(event, QuestionShown)
+    ]
+    sources = [(CONTEXT, source.title, source.summary, source.url) for source in trace.sources]
+    return [
+        AuditPassage(asked=trace.asked, decision="kept", tool=tool, title=title, text=text, where=where, seen=start)
+        for tool, title, text, where in (*prompts[:1], *sources)
+    ]
+
+
 def shown_passages(trace: TrialTrace, use: ToolUsed) -> list[AuditPassage]:
-    """The texts of one observation; together they hold every word below its heading."""
+    """Return the texts of one observation; together they contain every word below its heading."""
     if not use.sources:
         return []
-    parts = _parts(unmarked(use.result), use.sources)
+    parts = source_parts(unmarked(use.result), use.sources)
     if use.tool not in PREFIXES:
-        # A stranger's heading may tell as much as what stands below it; our own only repeat what was asked.
+        # Headings of other tools may contain leaks; those of our own tools only repeat the request.
         parts = [f"{parts[0]}\n{parts[1]}", *parts[2:]] if len(parts) > 1 else parts
     else:
         parts = parts[1:] or parts
@@ -197,29 +221,13 @@ def shown_passages(trace: TrialTrace, use: ToolUsed) -> list[AuditPassage]:
     return passages
 
 
-def _parts(result: str, ids: Sequence[str]) -> list[str]:
-    """The heading and one part per id; the whole text if the ids do not all occur in order."""
-    cuts: list[int] = []
-    at = 0
-    for name in ids:
-        at = result.find(f"[{name}]", at)
-        while at > 0 and result[at - 1] != "\n":
-            at = result.find(f"[{name}]", at + 1)
-        if at < 0:
-            return [result]
-        cuts.append(at)
-        at += 1
-    heading = result[: cuts[0]].strip()
-    return [heading, *(result[a:b].strip() for a, b in zip(cuts, [*cuts[1:], len(result)], strict=True))]
-
-
 Fetch = Callable[[ToolUsed], Awaitable[tuple[SourceItem, ...]]]
 
 
 async def _refused(
     trace: TrialTrace, event: LeakBlocked, step: int, uses: tuple[Sequence[ToolUsed], Sequence[ToolUsed]], fetch: Fetch
 ) -> AuditPassage | None:
-    """The refused text as it would have been shown: an excerpt, or the whole if the agent wanted to read on."""
+    """Return the refused text as it would have been shown: an excerpt, or all of it if the agent asked for that."""
     now, before = uses
 
     async def find(among: Sequence[ToolUsed]) -> tuple[ToolUsed, SourceItem] | None:
@@ -230,14 +238,15 @@ async def _refused(
                     return use, item
         return None
 
-    if (found := await find(now)) is not None:
-        use, item = found
-        # What the fence would have shown of it.
+    if (match := await find(now)) is not None:
+        use, item = match
+        # The part that the leakage filter would have shown.
         text = without_age(item.snippet)[:SNIPPET_LIMIT] if item.snippet else item.text[:SHOWN_LIMIT]
         tool = use.tool
-    elif any(use.tool == SUMMARIZE_RESULTS for use in now) and (found := await find(before)) is not None:
-        _, item = found
-        text, tool = item.text[:READ_LIMIT], SUMMARIZE_RESULTS
+    elif any(use.tool in (SUMMARIZE_RESULTS, LOOKUP_URL) for use in now) and (match := await find(before)) is not None:
+        _, item = match
+        text = item.text[:READ_LIMIT]
+        tool = next(use.tool for use in now if use.tool in (SUMMARIZE_RESULTS, LOOKUP_URL))
     else:
         return None
     return AuditPassage(
@@ -255,12 +264,14 @@ async def _refused(
 
 def _merge_equal(passages: Iterable[AuditPassage]) -> list[AuditPassage]:
     """Equal texts with the same decision merged into one, with all their locations."""
-    found: dict[tuple[Any, ...], AuditPassage] = {}
-    for one in passages:
-        key = (one.asked, one.decision, one.layer, one.tool, one.title, one.text)
-        before = found.get(key)
-        found[key] = replace(before, seen=tuple(dict.fromkeys((*before.seen, *one.seen)))) if before else one
-    return list(found.values())
+    audit_passages: dict[tuple[Any, ...], AuditPassage] = {}
+    for passage in passages:
+        key = (passage.asked, passage.decision, passage.layer, passage.tool, passage.title, passage.text)
+        before = audit_passages.get(key)
+        audit_passages[key] = (
+            replace(before, seen=tuple(dict.fromkeys((*before.seen, *passage.seen)))) if before else passage
+        )
+    return list(audit_passages.values())
 
 
 class NotJournalled(Exception):
@@ -284,8 +295,8 @@ class _ReadOnlyJournal:
     journal: Journal
 
     async def once_json(self, key: str, kind: str, produce: Callable[[], Awaitable[Any]]) -> Any:
-        found = self.journal.find(key)
-        return await produce() if found is None else json.loads(found)
+        stored = self.journal.find(key)
+        return await produce() if stored is None else json.loads(stored)
 
 
 def _reader(trace: TrialTrace, origin: MaterialOrigin) -> Fetch:
@@ -311,7 +322,7 @@ def _reader(trace: TrialTrace, origin: MaterialOrigin) -> Fetch:
     return fetch
 
 
-# The leak audit: a second model reads again everything the fence decided on, and says how often it was wrong.
+# The leak audit: a second model judges all texts that the leakage filter decided on, and counts its errors.
 
 
 MATERIAL_INSTRUCTION = """\
@@ -351,15 +362,15 @@ class MaterialAudit:
     """The auditor's verdicts on the material of a run."""
 
     findings: tuple[AuditFinding, ...]
-    whole: FenceMatrix
-    """The whole fence: kept against dropped, by any layer."""
-    content: FenceMatrix
-    """Only what reached the content filter, the part of the fence that is a model."""
+    whole: FilterMatrix
+    """The whole leakage filter: kept against dropped, by any layer."""
+    content: FilterMatrix
+    """Only what reached the content filter, the part of the leakage filter that is a model."""
     by_layer: Mapping[str, VerdictCounts]
     """Verdicts on what each layer dropped."""
-    by_source: Mapping[str, FenceMatrix]
+    by_source: Mapping[str, FilterMatrix]
     """By source of the question."""
-    by_tool: Mapping[str, FenceMatrix]
+    by_tool: Mapping[str, FilterMatrix]
     numbers: VerdictCounts
     """Tables of dated numbers that were shown, checked row by row."""
     questions: VerdictCounts
@@ -379,12 +390,14 @@ class MaterialAudit:
     @property
     def undetected(self) -> tuple[AuditFinding, ...]:
         """Leaks that reached the agent."""
-        return tuple(one for one in self.findings if one.ruling.word == "leak" and one.passage.decision == "kept")
+        return tuple(
+            finding for finding in self.findings if finding.ruling.word == "leak" and finding.passage.decision == "kept"
+        )
 
     @property
     def undecided(self) -> tuple[AuditFinding, ...]:
         """Findings without a verdict."""
-        return tuple(one for one in self.findings if one.ruling.word == "undecided")
+        return tuple(finding for finding in self.findings if finding.ruling.word == "undecided")
 
     @property
     def sampled(self) -> bool:
@@ -397,20 +410,16 @@ class AuditScope:
     """The questions of a run, and its mode."""
 
     questions: Mapping[QuestionKey, Question]
-    """Every asking that the run finished."""
+    """Every question that the run finished, by id and due time."""
     mode: AsOfMode = "backtest"
 
-    def as_of(self, asked: QuestionKey) -> AsOf:
-        """The cutoff of an asking."""
-        return self.questions[asked].as_of_in(self.mode)
-
-
-QUESTION = "question"
-"""Takes the place of the tool if the text is the question itself."""
+    def as_of(self, key: QuestionKey) -> AsOf:
+        """Return the cutoff of a question."""
+        return self.questions[key].as_of_in(self.mode)
 
 
 async def audit_material(
-    seen: ShownMaterial,
+    material: ShownMaterial,
     scope: AuditScope,
     auditor: Auditor,
     *,
@@ -418,43 +427,47 @@ async def audit_material(
     progress: StudyProgress | None = None,
 ) -> MaterialAudit:
     """Judge the passages of a run and its questions' own texts. A larger sample contains a smaller one."""
-    read = [one for one in seen.passages if one.tool not in NUMBERS]
-    passages = draw_sample(read, sample)
-    for asked, question in scope.questions.items():
-        if question.text:
+    read = [passage for passage in material.passages if passage.tool not in (*NUMBERS, QUESTION)]
+    prompts = [passage for passage in material.passages if passage.tool == QUESTION]
+    prompted = {passage.asked for passage in prompts}
+    passages = [*draw_sample(read, sample), *prompts]
+    for key, question in scope.questions.items():
+        if question.text and key not in prompted:
             text = "\n\n".join(filter(None, (question.criteria, question.background)))
             passages.append(
                 AuditPassage(
-                    asked=asked, decision="kept", tool=QUESTION, title=question.text, text=text, where=question.url
+                    asked=key, decision="kept", tool=QUESTION, title=question.text, text=text, where=question.url
                 )
             )
     cases = [
         AuditCase(
             instruction=MATERIAL_INSTRUCTION,
-            as_of=scope.as_of(one.asked),
-            question=scope.questions[one.asked].text,
-            title=one.title,
-            text=one.text,
+            as_of=scope.as_of(passage.asked),
+            question=scope.questions[passage.asked].text,
+            title=passage.title,
+            text=passage.text,
         )
-        for one in passages
+        for passage in passages
     ]
     rulings = await auditor.judge(cases, progress)
     findings = [AuditFinding(passage=p, ruling=r) for p, r in zip(passages, rulings, strict=True)]
-    rows = [check_rows(one, scope.as_of(one.asked)) for one in seen.passages if one.tool in NUMBERS]
-    return _summary([*findings, *rows], seen, scope, drawn_from=len(read))
+    rows = [check_rows(passage, scope.as_of(passage.asked)) for passage in material.passages if passage.tool in NUMBERS]
+    return _summary([*findings, *rows], material, scope, drawn_from=len(read))
 
 
 def draw_sample(passages: Sequence[AuditPassage], count: int | None) -> list[AuditPassage]:
-    """A sample of passages, chosen by a hash of their content: as good as random, and the same every time."""
+    """Return a sample of passages, chosen by a hash of their content, so that it is the same every time."""
     if count is None or count >= len(passages):
         return list(passages)
-    ranked = sorted(passages, key=lambda one: content_key([*one.asked, one.decision, one.title, one.text]))
-    chosen = {id(one) for one in ranked[:count]}
-    return [one for one in passages if id(one) in chosen]
+    ranked = sorted(
+        passages, key=lambda passage: content_key([*passage.asked, passage.decision, passage.title, passage.text])
+    )
+    chosen = {id(passage) for passage in ranked[:count]}
+    return [passage for passage in passages if id(passage) in chosen]
 
 
 def check_rows(passage: AuditPassage, as_of: AsOf) -> AuditFinding:
-    """Whether a table of dated numbers ends at the cutoff, which a rule decides better than a reader."""
+    """Check by a rule whether a table of dated numbers ends at the cutoff."""
     _, late = clamp_text(passage.text, as_of)
     if late:
         ruling = AuditRuling(word="leak", reason="a row after the cutoff", quote=late[0])
@@ -464,51 +477,54 @@ def check_rows(passage: AuditPassage, as_of: AsOf) -> AuditFinding:
 
 
 def _summary(
-    findings: Sequence[AuditFinding], seen: ShownMaterial, scope: AuditScope, *, drawn_from: int
+    findings: Sequence[AuditFinding], material: ShownMaterial, scope: AuditScope, *, drawn_from: int
 ) -> MaterialAudit:
-    texts = [one for one in findings if one.by == "auditor" and one.passage.tool != QUESTION]
-    shown = [one for one in findings if one.passage.tool != QUESTION and one.passage.decision == "kept"]
-    touched = frozenset(one.passage.asked for one in shown if one.ruling.word != "clean")
+    texts = [finding for finding in findings if finding.by == "auditor" and finding.passage.tool != QUESTION]
+    shown = [finding for finding in findings if finding.passage.tool != QUESTION and finding.passage.decision == "kept"]
+    touched = frozenset(finding.passage.asked for finding in shown if finding.ruling.word != "clean")
 
-    def matrix(some: Iterable[AuditFinding]) -> FenceMatrix:
-        return fence_matrix(
+    def matrix(some: Iterable[AuditFinding]) -> FilterMatrix:
+        return filter_matrix(
             [
                 AuditedText(
-                    decision=one.passage.decision,
-                    word=one.ruling.word,
-                    cluster=scope.questions[one.passage.asked].cluster,
+                    decision=finding.passage.decision,
+                    word=finding.ruling.word,
+                    cluster=scope.questions[finding.passage.asked].cluster,
                 )
-                for one in some
+                for finding in some
             ]
         )
 
     def counts(holds: Callable[[AuditFinding], bool]) -> VerdictCounts:
-        return count_verdicts(one.ruling.word for one in findings if holds(one))
+        return count_verdicts(finding.ruling.word for finding in findings if holds(finding))
 
     def by(name: Callable[[AuditFinding], str]) -> dict[str, list[AuditFinding]]:
         groups: dict[str, list[AuditFinding]] = {}
-        for one in texts:
-            groups.setdefault(name(one), []).append(one)
+        for text in texts:
+            groups.setdefault(name(text), []).append(text)
         return dict(sorted(groups.items()))
 
-    sources, tools = by(lambda one: scope.questions[one.passage.asked].source), by(lambda one: one.passage.tool)
-    layers = {name: part for name, part in by(lambda one: one.passage.layer).items() if name}
+    sources, tools = (
+        by(lambda finding: scope.questions[finding.passage.asked].source),
+        by(lambda finding: finding.passage.tool),
+    )
+    layers = {name: part for name, part in by(lambda finding: finding.passage.layer).items() if name}
     return MaterialAudit(
         findings=tuple(findings),
         whole=matrix(texts),
-        content=matrix(one for one in texts if one.passage.layer in ("", "content")),
-        by_layer={name: count_verdicts(one.ruling.word for one in part) for name, part in layers.items()},
+        content=matrix(text for text in texts if text.passage.layer in ("", "content")),
+        by_layer={name: count_verdicts(finding.ruling.word for finding in part) for name, part in layers.items()},
         by_source={name: matrix(part) for name, part in sources.items()},
         by_tool={name: matrix(part) for name, part in tools.items()},
-        numbers=counts(lambda one: one.by == "rows"),
-        questions=counts(lambda one: one.passage.tool == QUESTION),
+        numbers=counts(lambda finding: finding.by == "rows"),
+        questions=counts(lambda finding: finding.passage.tool == QUESTION),
         exposed=clustered_rate(
             [key in touched for key in scope.questions], [q.cluster for q in scope.questions.values()]
         ),
         touched=touched,
         judged=len(texts),
         drawn_from=drawn_from,
-        shown=sum(one.decision == "kept" and one.tool not in NUMBERS for one in seen.passages),
-        without_text=seen.without_text,
-        cuts=seen.cuts,
+        shown=sum(p.decision == "kept" and p.tool not in (*NUMBERS, QUESTION) for p in material.passages),
+        without_text=material.without_text,
+        cuts=material.cuts,
     )

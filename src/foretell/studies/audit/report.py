@@ -5,13 +5,16 @@ from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
 
+from foretell.forecasters.prompt.rendering import BOTH, ContextView
 from foretell.questions.codec import plain_data
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled
-from foretell.report.study import CellValue, StudyResult, StudyTable, column, count, table, words
+from foretell.report.numbers import CellValue
+from foretell.report.study import StudyTable, column, count, table, words
+from foretell.report.study_result import StudyResult
 from foretell.runs.store import RunStore
-from foretell.studies.audit.auditor import Auditor, ClusteredRate, FenceMatrix
+from foretell.studies.audit.auditor import Auditor, ClusteredRate, FilterMatrix
 from foretell.studies.audit.leakage import (
     AgentNote,
     LeakageEstimate,
@@ -34,16 +37,17 @@ from foretell.studies.audit.passages import (
     trial_traces,
 )
 from foretell.studies.inputs import StudyProgress
+from foretell.studies.stored_runs import FindContext, shown_contexts
 
-# The report: what the leakage filter got wrong, rates, leaks and memories, and what they are worth.
+# The report: errors of the leakage filter, rates, leaks, remembered facts, and their effect on the score.
 
 
 LISTED = 20
-"""Findings shown in a table; the JSON file holds all."""
+"""Maximum number of findings shown in a table; the JSON file contains all."""
 HOW_TO_READ = (
-    "A leak is a text from after the time of the forecast that tells how the question came out. The leakage filter "
-    "keeps such texts from the agent; the auditor is another model that reads what came through and what did not.",
-    "Rates carry 95 % intervals; texts on one question resemble each other, so the wider of the plain interval and the "
+    "A leak is a text from after the time of the forecast that shows how the question resolved. The leakage filter "
+    "withholds such texts from the agent; the auditor is another model that reads the shown and the withheld texts.",
+    "Rates carry 95 % intervals; texts on one question are correlated, so the wider of the plain interval and the "
     "one by question is shown.",
     "Memory: statements of the agent about events after the cutoff that none of its sources made.",
 )
@@ -51,12 +55,12 @@ HOW_TO_READ = (
 
 @dataclass(frozen=True, kw_only=True)
 class AuditReport:
-    """Everything an audit knows about a run."""
+    """All results of the audit of a run."""
 
     run: str
     auditor: str
     filter: str
-    """The model that guarded the run."""
+    """The model that was the content filter of the run."""
     material: MaterialAudit
     memory: MemoryAudit
     leakage: LeakageEstimate | None = None
@@ -85,7 +89,7 @@ def audit_result(report: AuditReport) -> StudyResult:
         title=f"Audit of run {report.run}",
         sentences=tuple(sentences),
         tables=tuple(_tables(report)),
-        notes=(*_open_ends(report), *report.notes),
+        notes=(*_caveats(report), *report.notes),
         settings={"run": report.run, "auditor": report.auditor, "filter": report.filter},
         how_to_read=HOW_TO_READ,
         details=report.details(),
@@ -94,25 +98,25 @@ def audit_result(report: AuditReport) -> StudyResult:
 
 def _tables(report: AuditReport) -> Iterator[StudyTable]:
     material = report.material
-    yield _fence_table(material)
+    yield _filter_table(material)
     yield _rate_table(material)
     for title, parts in (("By source of the question", material.by_source), ("By tool", material.by_tool)):
         if len(parts) > 1:
             yield _parts_table(title, parts)
     if material.undetected:
-        yield _findings("Leaks that reached the agent", [_leak(one) for one in material.undetected])
+        yield _findings("Leaks that reached the agent", [_leak(finding) for finding in material.undetected])
     if report.memory.confirmed:
-        title = "Memory: stated as known, and no source says so"
-        yield _findings(title, [_memory_row(one) for one in report.memory.confirmed])
+        title = "Memory: stated as a fact without a source"
+        yield _findings(title, [_memory_row(suspicion) for suspicion in report.memory.confirmed])
     if report.leakage is not None:
         yield _arms_table(report.leakage)
 
 
-def _fence_table(audit: MaterialAudit) -> StudyTable:
+def _filter_table(audit: MaterialAudit) -> StudyTable:
     counts = {"kept": audit.whole.kept, "dropped": audit.whole.dropped}
-    counts |= {f"– by {layer}": one for layer, one in audit.by_layer.items()}
+    counts |= {f"– by {layer}": verdicts for layer, verdicts in audit.by_layer.items()}
     columns = [count(word) for word in ("clean", "leak", "undecided")]
-    rows = {name: (one.clean, one.leak, one.undecided) for name, one in counts.items()}
+    rows = {name: (verdicts.clean, verdicts.leak, verdicts.undecided) for name, verdicts in counts.items()}
     return table("The leakage filter", "Texts", columns, rows, caption=_kinds(audit))
 
 
@@ -127,16 +131,16 @@ def _rate_table(audit: MaterialAudit) -> StudyTable:
     return table("Rates, with 95 % intervals", "Rate", [words(label) for label in parts], rows)
 
 
-def _parts_table(title: str, parts: Mapping[str, FenceMatrix]) -> StudyTable:
+def _parts_table(title: str, parts: Mapping[str, FilterMatrix]) -> StudyTable:
     columns = (
         *(count(label) for label in ("kept", "leaks", "undecided")),
         words("undetected", "share of the kept texts that leak"),
         *(count(label) for label in ("dropped", "clean")),
     )
     rows: dict[str, tuple[CellValue, ...]] = {}
-    for name, one in parts.items():
-        kept = (one.kept.n, one.kept.leak, one.kept.undecided, format_rate(one.undetected))
-        rows[name] = (*kept, one.dropped.n, one.dropped.clean)
+    for name, matrix in parts.items():
+        kept_cells = (matrix.kept.n, matrix.kept.leak, matrix.kept.undecided, format_rate(matrix.undetected))
+        rows[name] = (*kept_cells, matrix.dropped.n, matrix.dropped.clean)
     return table(title, "", columns, rows)
 
 
@@ -148,7 +152,11 @@ def _arms_table(estimate: LeakageEstimate) -> StudyTable:
         "no filter − no tools": estimate.future,
     }
     columns = (column("Brier", decimals=4), column("Brier index"), count("n"))
-    rows = {name: (one.brier, one.index, one.brier.n) for name, one in differences.items() if one is not None}
+    rows = {
+        name: (difference.brier, difference.index, difference.brier.n)
+        for name, difference in differences.items()
+        if difference is not None
+    }
     return table("In score units", "Paired differences", columns, rows)
 
 
@@ -159,20 +167,22 @@ def _findings(title: str, rows: Sequence[tuple[str, tuple[str, str, str]]]) -> S
     return table(f"{title} ({len(rows)})", "Question", columns, rows[:LISTED], caption=caption)
 
 
-def _leak(one: AuditFinding) -> tuple[str, tuple[str, str, str]]:
-    passage = one.passage
+def _leak(finding: AuditFinding) -> tuple[str, tuple[str, str, str]]:
+    passage = finding.passage
     what = "the question itself" if passage.tool == QUESTION else passage.tool
-    places = ", ".join(f"trial {seen.trial} step {seen.step}" for seen in passage.seen[:3]) or "at the start"
-    quote = one.ruling.quote or passage.text[:160]
-    exact = one.by == "rows" or one.ruling.quotes(f"{passage.title}\n{passage.text}")
+    places = (
+        ", ".join(f"trial {location.trial} step {location.step}" for location in passage.seen[:3]) or "at the start"
+    )
+    quote = finding.ruling.quote or passage.text[:160]
+    exact = finding.by == "rows" or finding.ruling.quotes(f"{passage.title}\n{passage.text}")
     text = f"{passage.title}: “{quote[:400]}”{'' if exact else ' (not its exact words)'}"
-    return passage.asked[0], (f"{what} · {places}", text, one.ruling.reason[:400])
+    return passage.asked[0], (f"{what} · {places}", text, finding.ruling.reason[:400])
 
 
-def _memory_row(one: MemorySuspicion) -> tuple[str, tuple[str, str, str]]:
-    note = one.note
-    where = f"trial {note.trial} after step {note.step} · {note.kind}, found by {' and '.join(one.found_by)}"
-    return note.asked[0], (where, one.statement[:400], one.ruling.reason[:400])
+def _memory_row(suspicion: MemorySuspicion) -> tuple[str, tuple[str, str, str]]:
+    note = suspicion.note
+    where = f"trial {note.trial} after step {note.step} · {note.kind}, found by {' and '.join(suspicion.found_by)}"
+    return note.asked[0], (where, suspicion.statement[:400], suspicion.ruling.reason[:400])
 
 
 def audit_headline(report: AuditReport) -> str:
@@ -202,32 +212,32 @@ def format_rate(rate: ClusteredRate) -> str:
 
 
 def _kinds(audit: MaterialAudit) -> str:
-    told = f"{audit.judged} texts judged" + (f", a sample of {audit.drawn_from}" if audit.sampled else "")
-    numbers, asked = audit.numbers, audit.questions
-    told += f". Numbers: {numbers.n} tables checked row by row, {numbers.leak} with rows after the cutoff."
-    if asked.n:
-        told += f" The questions' own words: {asked.leak} of {asked.n} leak, {asked.undecided} undecided."
-    return told
+    kinds = f"{audit.judged} texts judged" + (f", a sample of {audit.drawn_from}" if audit.sampled else "")
+    numbers, questions = audit.numbers, audit.questions
+    kinds += f". Numbers: {numbers.n} tables checked row by row, {numbers.leak} with rows after the cutoff."
+    if questions.n:
+        kinds += f" The questions' own words: {questions.leak} of {questions.n} leak, {questions.undecided} undecided."
+    return kinds
 
 
 def _memory(memory: MemoryAudit) -> str:
-    open_ = sum(one.ruling.word == "undecided" for one in memory.suspicions)
-    told = (
+    open_ = sum(suspicion.ruling.word == "undecided" for suspicion in memory.suspicions)
+    text = (
         f"Memory: {memory.notes} notes read, {len(memory.suspicions)} suspicious statements, "
         f"{len(memory.confirmed)} of them without a source, on {format_rate(memory.questions)} of the questions"
     )
     undecided = memory.read.undecided + open_
-    return told + (f"; {undecided} undecided." if undecided else ".")
+    return text + (f"; {undecided} undecided." if undecided else ".")
 
 
-def _open_ends(report: AuditReport) -> Iterable[str]:
+def _caveats(report: AuditReport) -> Iterable[str]:
     material, memory = report.material, report.memory
     for layer, n in material.without_text.items():
         yield f"{n} refusals of the {layer} layer have no text that could be judged."
     if material.cuts:
         yield f"{material.cuts} times numbers after the cutoff were cut off; cut rows are not judged."
     if memory.replies_missing:
-        yield f"{memory.replies_missing} replies of the agent are not in the journal: their words were not read."
+        yield f"{memory.replies_missing} replies of the agent are not in the journal and were not read."
     for text, n in (memory.cutoffs or {}).items():
         yield f"{text} ({n} questions)."
     if (warning := material.whole.undetected.warning) is not None:
@@ -236,7 +246,7 @@ def _open_ends(report: AuditReport) -> Iterable[str]:
         yield f"Intervals in score units: {report.leakage.lead.brier.warning}."
 
 
-# The audit itself.
+# The audit.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,19 +260,39 @@ class AuditRecord:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models whose words the forecast rests on: those that guard or judge cannot leak into it."""
+        """The models that contributed to the forecast, without those that filter or judge."""
         called = [event for trace in self.trials for event in trace.events if isinstance(event, ModelCalled)]
-        return tuple(dict.fromkeys(one.model for one in called if one.role not in ("filter", "auditor", "judge")))
+        return tuple(dict.fromkeys(event.model for event in called if event.role not in ("filter", "auditor", "judge")))
 
 
-def read_audit_record(store: RunStore, run: str, questions: Iterable[Question], origin: MaterialOrigin) -> AuditRecord:
-    """Read a run from its store. Only questions with a trial count."""
-    known: Mapping[QuestionKey, Question] = {(one.id, one.due.isoformat()): one for one in questions}
-    trials = list(trial_traces(store.events(run), known))
+def read_audit_record(
+    store: RunStore,
+    run: str,
+    questions: Iterable[Question],
+    origin: MaterialOrigin,
+    find: FindContext = lambda digest: None,
+    view: ContextView = BOTH,
+) -> AuditRecord:
+    """Read a run from its store. Only questions with a trial count.
+
+    `find` returns the contexts that were gathered beforehand, which the run showed in its view.
+    """
+    by_key: Mapping[QuestionKey, Question] = {
+        (question.id, question.due.isoformat()): question for question in questions
+    }
+    contexts = shown_contexts(store, run, find, view)
+    sources = {place: context.sources for place, (context, shown) in contexts.items() if shown.sources}
+    trials = [
+        replace(trace, sources=sources.get((*trace.asked, trace.key.trial), ()))
+        for trace in trial_traces(store.events(run), by_key)
+    ]
     forecasts = [answer for answer in store.answers(run) if isinstance(answer, Forecast)]
-    worked_on = {trace.asked: trace.question for trace in trials}
+    questions_by_key = {trace.asked: trace.question for trace in trials}
     return AuditRecord(
-        trials=trials, forecasts=forecasts, scope=AuditScope(questions=worked_on, mode=origin.mode), origin=origin
+        trials=trials,
+        forecasts=forecasts,
+        scope=AuditScope(questions=questions_by_key, mode=origin.mode),
+        origin=origin,
     )
 
 
@@ -270,16 +300,16 @@ async def audit_record(
     record: AuditRecord, auditor: Auditor, *, sample: int | None = None, progress: StudyProgress | None = None
 ) -> tuple[MaterialAudit, MemoryAudit]:
     """Audit a run: what the leakage filter got wrong, and what the models remembered."""
-    seen = await collect_passages(record.trials, record.origin)
-    material = await audit_material(seen, record.scope, auditor, sample=sample, progress=progress)
-    by_trial = {(one.question_id, one.as_of.at, one.trial): one for one in record.forecasts}
+    shown = await collect_passages(record.trials, record.origin)
+    material = await audit_material(shown, record.scope, auditor, sample=sample, progress=progress)
+    by_trial = {(forecast.question_id, forecast.as_of.at, forecast.trial): forecast for forecast in record.forecasts}
     notes: list[AgentNote] = []
     missing = 0
     for trace in record.trials:
         forecast = by_trial.get((trace.key.question, record.scope.as_of(trace.asked).at, trace.key.trial))
-        found, lost = agent_notes(trace, forecast, record.origin.journal)
-        notes += found
+        trial_notes, lost = agent_notes(trace, forecast, record.origin.journal)
+        notes += trial_notes
         missing += lost
-    memory = await audit_memory(notes, seen.passages, record.scope, auditor, progress)
+    memory = await audit_memory(notes, shown.passages, record.scope, auditor, progress)
     cutoffs = training_cutoff_notes(record.models, record.scope)
     return material, replace(memory, replies_missing=missing, cutoffs=cutoffs)

@@ -1,10 +1,11 @@
-"""Ages that a text states for itself ("3 hours ago"), which mean nothing without the day of reading."""
+"""Ages that a text states for itself ("3 hours ago"), which cannot be dated without the day of reading."""
 
 import re
 from functools import cache, lru_cache
 
 from foretell.tools.dates.find import age_patterns
 from foretell.tools.dates.folding import fold, lower
+from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.words import ASIAN_STAMP, SMALL, TOKEN, is_future, is_stamp
 
 _NAMED_DAYS = (
@@ -13,17 +14,17 @@ _NAMED_DAYS = (
 )
 _WITHOUT_NUMBER = frozenset(_NAMED_DAYS.split("|"))
 _WITHOUT_NUMBER_ASIAN = "刚刚|剛剛|昨天|今天|昨日|本日|たった今|방금|어제|오늘"
-_ENGLISH_UNIT = re.compile(
+_ENGLISH_UNIT = pattern(
     r"(?:s|m|h|d|w|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|wks?|weeks?|mos?|months?|yrs?|years?)"
 )
-_SHORT_AGE = re.compile(r"[·•]\s?\d{1,2}(?:s|m|h|d|w|mo|y|hrs?)\s?(?:$|[·•|])", re.MULTILINE)
-"""An age as social media write it, between separators."""
+_SHORT_AGE = pattern(r"[·•]\s?\d{1,2}(?:s|m|h|d|w|mo|y|hrs?)\s?(?:$|[·•|])", re.MULTILINE)
+"""An age in the style of social media, between separators."""
 _ASIAN_SMALL = frozenset(("に", "の", "を", "于", "於", "了", "에", "最終", "最后", "最後"))
 _LONGEST = 60
 _SEPARATORS = ("|", "·", "•", "(", ")", "[", "]", " - ")
-_PIECES = re.compile("|".join(map(re.escape, _SEPARATORS)))
-_NUMBER = re.compile(r"\d+")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_PIECES = pattern("|".join(map(re.escape, _SEPARATORS)))
+_NUMBER = pattern(r"\d+")
+_UNSPACED = pattern("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _BYLINE = ("by ", "von ", "par ", "por ")
 _META_WORDS = (
     "points point views view comments comment replies reply likes shares listed active streamed premiered live viewed "
@@ -31,9 +32,7 @@ _META_WORDS = (
     "kommentare commentaires comentarios комментариев"
 )
 _META = frozenset(_META_WORDS.split())
-_LEADING_AGE = re.compile(
-    r"^\s*(?:an?|\d+)\s+(?:minute|hour|day|week|month|year)s?\s+ago\s*[·•|–—:-]*\s*", re.IGNORECASE
-)
+_LEADING_AGE = pattern(r"^\s*(?:an?|\d+)\s+(?:minute|hour|day|week|month|year)s?\s+ago\s*[·•|–—:-]*\s*", re.IGNORECASE)
 _MOST_WORDS = 6
 
 
@@ -55,19 +54,19 @@ def _spaced() -> frozenset[tuple[str, ...]]:
     """Return the forms of an age in languages with spaces between words, split into words."""
     shorter = [f"{lead}{unit}" for lead, units in _SHORTER for unit in units.split()]
     shorter += [f"{{}} {unit}{end}" for end, units in _SHORTER_BEFORE for unit in units.split()]
-    told = (*age_patterns(), *(lower(fold(one)) for one in shorter))
-    return frozenset(tuple(_words(one)) for one in told if not _UNSPACED.search(one))
+    patterns = (*age_patterns(), *(lower(fold(pattern)) for pattern in shorter))
+    return frozenset(tuple(_words(pattern)) for pattern in patterns if not _UNSPACED.search(pattern))
 
 
 @cache
 def _unspaced() -> re.Pattern[str]:
     """Return a pattern for the forms of an age in languages without spaces between words."""
     forms = {
-        re.escape(one).replace(r"\{\}", r"\d+").replace(r"\ ", r"\s?")
-        for one in age_patterns()
-        if _UNSPACED.search(one)
+        re.escape(age_pattern).replace(r"\{\}", r"\d+").replace(r"\ ", r"\s?")
+        for age_pattern in age_patterns()
+        if _UNSPACED.search(age_pattern)
     }
-    return re.compile(f"(?:{'|'.join(sorted(forms, key=len, reverse=True))}|{_WITHOUT_NUMBER_ASIAN})")
+    return pattern(f"(?:{'|'.join(sorted(forms, key=len, reverse=True))}|{_WITHOUT_NUMBER_ASIAN})")
 
 
 def _words(piece: str) -> list[str]:
@@ -97,10 +96,10 @@ def _age_of(plain: str) -> str | None:
     """Return the age if the piece consists of it, apart from a stamp word, a name or a time of day."""
     piece = lower(plain)
     if not piece.isascii() and _UNSPACED.search(piece):
-        found = _unspaced().search(piece)
-        return None if found is None else _by_the_rest(piece, found[0], piece[: found.start()], piece[found.end() :])
+        match = _unspaced().search(piece)
+        return None if match is None else _by_the_rest(piece, match[0], piece[: match.start()], piece[match.end() :])
     words = _words(piece)
-    if "{}" not in words and not any(one in piece for one in ("ago", *_WITHOUT_NUMBER)):
+    if "{}" not in words and not any(word in piece for word in ("ago", *_WITHOUT_NUMBER)):
         return None
     for start, first in enumerate(words):
         if first not in _first_words():
@@ -118,8 +117,8 @@ def _age_of(plain: str) -> str | None:
 @cache
 def _first_words() -> frozenset[str]:
     """Return the words an age can begin with."""
-    named = (name.split()[0] for name in _WITHOUT_NUMBER)
-    return frozenset(("{}", "a", "an", "one", *named, *(way[0] for way in _spaced() if way)))
+    first_words = (name.split()[0] for name in _WITHOUT_NUMBER)
+    return frozenset(("{}", "a", "an", "one", *first_words, *(way[0] for way in _spaced() if way)))
 
 
 def _is_age(words: list[str]) -> bool:
@@ -150,7 +149,7 @@ def _by_the_rest(piece: str, age: str, before: str, after: str, *, name: str = "
 def _is_name(text: str) -> bool:
     """Whether the words before an age are the name of a person or a newspaper: "Ana Berg, 4 hrs ago"."""
     words = text.strip(" ,").split()
-    # The number itself stands last.
+    # The number itself comes last.
     words = words[:-1] if words and words[-1].isdigit() else words
     return (
         1 <= len(words) <= 3 and text.rstrip(" 0123456789").endswith(",") and all(word[:1].isupper() for word in words)

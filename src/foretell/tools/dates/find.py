@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, Literal
 
 from foretell.tools.dates.folding import fold, lower
+from foretell.tools.dates.patterns import pattern
 
 
 @cache
@@ -36,7 +37,7 @@ def age_patterns() -> tuple[str, ...]:
     return tuple(_calendar_words()["ages"])
 
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = pattern(r"[^\W\d_]+")
 
 Precision = Literal["day", "month", "year"]
 
@@ -54,46 +55,44 @@ class FoundDate:
 Order = Literal["day first", "month first", "unknown"]
 """How to read a date such as 05/06/2024."""
 
-# Each pattern begins with one rare character and is checked for its surroundings afterwards: a search for a character
-# is several times quicker than for anything else, a repeated one (`\d{1,4}`) among it.
-_DIGIT = re.compile(r"[0-9]")
-_YEARS = tuple(re.compile(rf"{first}[0-9]{{3}}(?!\d|%|[.,]\d{{3}}(?!\d))") for first in "12")
-_NUMERIC = re.compile(
+# Each pattern begins with one rare character, and the surroundings are checked afterwards. Searching for a character is
+# several times faster than for anything else, including a repeated one (`\d{1,4}`).
+_DIGIT = pattern(r"[0-9]")
+_YEARS = tuple(pattern(rf"{first}[0-9]{{3}}(?!\d|%|[.,]\d{{3}}(?!\d))") for first in "12")
+_NUMERIC = pattern(
     r"[0-9][0-9]{0,3}[ \t]{0,2}(?P<s>[-/._~·:])[ \t]{0,2}[0-9]{1,2}[ \t]{0,2}(?P=s)[ \t]{0,2}[0-9]{1,4}(?![0-9])"
 )
-_COMPACT = re.compile(r"20\d{6}(?:\d{6})?(?!\d)")
-_NAMED = re.compile(r"[0-9](?P<s>[-/.]?)(?P<m>[^\W\d_]{3,9})(?P=s)'?\d{2}(?!\w)")
-_QUOTED_YEAR = re.compile(r"'2\d(?!\d)")
-_NAMED_AFTER = re.compile(r"(?<![\d.,/])(?P<d>\d{1,2})(?:st|nd|rd|th)?\.? (?P<m>[a-z]{3,9})\.? '(?P<y>\d\d)$")
-_ROW_YEAR = re.compile(r" 2[0-9](?=\s{2}|\s?[|,;\t\n]|$)")
-_ROW_DATE = re.compile(r"(?<![^\n])(?P<d>\d{1,2}) (?P<m>[a-z]{3,9}) (?P<y>2\d)$")
+_COMPACT = pattern(r"20\d{6}(?:\d{6})?(?!\d)")
+_NAMED = pattern(r"[0-9](?P<s>[-/.]?)(?P<m>[^\W\d_]{3,9})(?P=s)'?\d{2}(?!\w)")
+_QUOTED_YEAR = pattern(r"'2\d(?!\d)")
+_NAMED_AFTER = pattern(r"(?<![\d.,/])(?P<d>\d{1,2})(?:st|nd|rd|th)?\.? (?P<m>[a-z]{3,9})\.? '(?P<y>\d\d)$")
+_ROW_YEAR = pattern(r" 2[0-9](?=\s{2}|\s?[|,;\t\n]|$)")
+_ROW_DATE = pattern(r"(?<![^\n])(?P<d>\d{1,2}) (?P<m>[a-z]{3,9}) (?P<y>2\d)$")
 """A day at the start of a row, which may have a two-digit year."""
-_NAMED_FIRST = re.compile(r"\b(?P<m>[a-z]{3,9})\.? (?P<d>\d{1,2}),? '(?P<y>\d\d)$")
-_SHORT_YEAR = re.compile(r"2[0-9](?<=[-']..)(?![\w-])")
-_NAMED_MONTH = re.compile(r"\b(?P<m>[a-z]{3})[-'](?P<y>2\d)$")
-_CLOCK_YEAR = re.compile(r":\d{2}(?: [a-z]{3,4})? 20\d\d(?!\d)")
-_CLOCK_WITHIN = re.compile(
+_NAMED_FIRST = pattern(r"\b(?P<m>[a-z]{3,9})\.? (?P<d>\d{1,2}),? '(?P<y>\d\d)$")
+_SHORT_YEAR = pattern(r"2[0-9](?<=[-']..)(?![\w-])")
+_NAMED_MONTH = pattern(r"\b(?P<m>[a-z]{3})[-'](?P<y>2\d)$")
+_CLOCK_YEAR = pattern(r":\d{2}(?: [a-z]{3,4})? 20\d\d(?!\d)")
+_CLOCK_WITHIN = pattern(
     r"\b(?P<m>[a-z]{3,9}) {1,2}(?P<d>\d{1,2}),? \d{2}:\d{2}(?::\d{2})?(?: [a-z]{3,4})? (?P<y>20\d\d)$"
 )
-_WEEK = re.compile(r"(?P<y>20\d\d)-?w(?P<w>\d\d)(?:-?(?P<d>[1-7]))?(?!\w)")
-_YEAR_MONTH = re.compile(r"20[0-9]{2}-(?:0[1-9]|1[0-2])(?![0-9]|[-/.][0-9])")
-_ORDINAL = re.compile(r"(?P<y>20\d\d)(?P<s>-?)(?P<n>[0-3]\d\d)(?!\d|-\d|[.,]\d{3})")
-_ORDINAL_WORDS = re.compile(r"day (?P<n>\d{1,3}),? (?:of )?(?P<y>20\d\d)(?!\d)")
+_WEEK = pattern(r"(?P<y>20\d\d)-?w(?P<w>\d\d)(?:-?(?P<d>[1-7]))?(?!\w)")
+_YEAR_MONTH = pattern(r"20[0-9]{2}-(?:0[1-9]|1[0-2])(?![0-9]|[-/.][0-9])")
+_ORDINAL = pattern(r"(?P<y>20\d\d)(?P<s>-?)(?P<n>[0-3]\d\d)(?!\d|-\d|[.,]\d{3})")
+_ORDINAL_WORDS = pattern(r"day (?P<n>\d{1,3}),? (?:of )?(?P<y>20\d\d)(?!\d)")
 _NO_DATE_BEFORE = frozenset("0123456789.,/$€£-")
 _NO_YEAR_BEFORE = frozenset(",$€£")
-_EAST_ASIAN = re.compile(r"(?P<y>\d{4})\s*[年년]\s*(?P<m>\d{1,2})\s*[月월](?:\s*(?P<d>\d{1,2})\s*[日号號일])?")
-_THAI = re.compile(r"(?P<d>\d{1,2}) ?(?P<m>[\u0e01-\u0e2e]{2,10})\.? ?(?P<y>[67]\d)(?!\d)")
-_THAI_LETTER = re.compile("[\u0e01-\u0e2e]")
-_MONGOLIAN = re.compile(r"(?P<y>20\d\d) оны (?P<m>\d{1,2})(?:-?\w{1,7})? сарын (?P<d>\d{1,2})")
-_YEAR_LAST = re.compile(r"(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})[日号號일][^\d\n,]{0,4}(?P<y>20\d\d)[年년](?!\s?\d)")
-_ERA = re.compile(
-    r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?"
-)
-_SHORT_ERA = re.compile(r"\br(?P<n>\d{1,2})[./-](?P<m>\d{1,2})[./-](?P<d>\d{1,2})(?!\d)")
+_EAST_ASIAN = pattern(r"(?P<y>\d{4})\s*[年년]\s*(?P<m>\d{1,2})\s*[月월](?:\s*(?P<d>\d{1,2})\s*[日号號일])?")
+_THAI = pattern(r"(?P<d>\d{1,2}) ?(?P<m>[\u0e01-\u0e2e]{2,10})\.? ?(?P<y>[67]\d)(?!\d)")
+_THAI_LETTER = pattern("[\u0e01-\u0e2e]")
+_MONGOLIAN = pattern(r"(?P<y>20\d\d) оны (?P<m>\d{1,2})(?:-?\w{1,7})? сарын (?P<d>\d{1,2})")
+_YEAR_LAST = pattern(r"(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})[日号號일][^\d\n,]{0,4}(?P<y>20\d\d)[年년](?!\s?\d)")
+_ERA = pattern(r"(?P<era>令和|平成|民[國国])\s*(?P<n>\d{1,3}|元)\s*年\s*(?P<m>\d{1,2})\s*月(?:\s*(?P<d>\d{1,2})\s*日)?")
+_SHORT_ERA = pattern(r"\br(?P<n>\d{1,2})[./-](?P<m>\d{1,2})[./-](?P<d>\d{1,2})(?!\d)")
 """The Reiwa era in Latin letters, as used in forms: R6.6.5."""
-_CHINESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+_CHINESE = pattern("[\u3040-\u30ff\u4e00-\u9fff]")
 _ERA_START = {"令和": 2018, "平成": 1988, "民國": 1911, "民国": 1911}
-_HEBREW = re.compile(
+_HEBREW = pattern(
     r"(?:(?<!\w)(?P<d>[א-ל](?:['\"]?[א-ט])?)'? )?(?<!\w)(?P<m>ב?[א-ת]{2,6})(?: [אב]')?,? "
     r"ה?'?(?P<y>תש[נ-צ]?['\"]{0,2}[א-צ])(?!\w)"
 )
@@ -101,13 +100,13 @@ _HEBREW = re.compile(
 _HEBREW_NUMBERS = {letter: number for number, letter in enumerate("אבגדהוזחט", start=1)} | {
     letter: 10 * number for number, letter in enumerate("יכלמנסעפצ", start=1)
 }
-_VIETNAMESE = re.compile(
+_VIETNAMESE = pattern(
     r"(?:(?P<d>\d{1,2})\s*)?(?:thang|thg|th\.?)\s*(?P<m>\d{1,2})\s*(?:,|nam|/)?\s*(?:nam\s*)?(?P<y>20\d\d)"
 )
-_VIETNAMESE_SEEN = re.compile(r"th(?:ang|g|\.)?\s*\d")
+_VIETNAMESE_SEEN = pattern(r"th(?:ang|g|\.)?\s*\d")
 _VIETNAMESE_MONTHS = ("thang", "thg", " th ", " th.", " th1", "0th", "1th", "2th")
-_TOKEN = re.compile(r"\d+|[^\W\d_]+")
-_GAP = re.compile(r"[\s.,'/()\-ºª°*_~]{0,5}\Z")
+_TOKEN = pattern(r"\d+|[^\W\d_]+")
+_GAP = pattern(r"[\s.,'/()\-ºª°*_~]{0,5}\Z")
 _FILLERS = frozenset(
     _WORD.findall(
         "of de del di d den the st nd rd th er re e o a os as ano r y u yil yili year anno annee г года год року р ж "
@@ -143,113 +142,119 @@ def find_in_folded(low: str, order: Order = "unknown") -> list[FoundDate]:
 def _find(low: str, order: Order) -> tuple[FoundDate, ...]:
     if _DIGIT.search(low) is None and "תש" not in low:
         return ()
-    found: dict[int, FoundDate] = {}
+    found_dates: dict[int, FoundDate] = {}
     end = -1
     chinese = not low.isascii() and _CHINESE.search(low) is not None
-    in_numbers = (
+    candidates = (
         *_in_signs(low, chinese=chinese),
         *_in_digits(low, order, chinese=chinese),
         *_in_numbers(low),
         *_with_names(low),
     )
-    for one in sorted(in_numbers, key=lambda one: (one.start, -one.end)):
-        if one.start >= end and one.readings:
-            found[one.start] = one
-            end = one.end
-    taken = {place for one in found.values() for place in range(one.start, one.end)}
+    for candidate in sorted(candidates, key=lambda entry: (entry.start, -entry.end)):
+        if candidate.start >= end and candidate.readings:
+            found_dates[candidate.start] = candidate
+            end = candidate.end
+    covered = {place for found_date in found_dates.values() for place in range(found_date.start, found_date.end)}
     for year in sorted(chain.from_iterable(years.finditer(low) for years in _YEARS), key=re.Match.start):
         number, before = int(year[0]), low[max(0, year.start() - 1) : year.start()]
         known = 1900 <= number < 2100 or 1300 <= number < 1500 or 2550 <= number < 2600
         if not known or before.isdigit() or before in _NO_YEAR_BEFORE:
             continue
-        if year.start() in taken:
+        if year.start() in covered:
             continue
         worded = _in_words(low, year)
         if worded is not None and worded.readings:
-            found[worded.start] = worded
-    return tuple(found[start] for start in sorted(found))
+            found_dates[worded.start] = worded
+    return tuple(found_dates[start] for start in sorted(found_dates))
 
 
 def _in_signs(low: str, *, chinese: bool) -> Iterator[FoundDate]:
     """Yield dates that mark year, month and day with signs or words: 2024年6月5日, 5 thang 6 nam 2024."""
     east_asian = "年" in low or "년" in low
     if east_asian:
-        for one in _ERA.finditer(low):
-            year = _ERA_START[one["era"]] + (1 if one["n"] == "元" else int(one["n"]))
-            yield _signed(one, year)
+        for match in _ERA.finditer(low):
+            year = _ERA_START[match["era"]] + (1 if match["n"] == "元" else int(match["n"]))
+            yield _signed(match, year)
     vietnamese = _VIETNAMESE_SEEN.search(low) is not None and any(map(low.__contains__, _VIETNAMESE_MONTHS))
     mongolian = " сарын " in low
-    for pattern in (_EAST_ASIAN, _YEAR_LAST) * east_asian + (_VIETNAMESE,) * vietnamese + (_MONGOLIAN,) * mongolian:
-        for one in pattern.finditer(low):
-            yield _signed(one, int(one["y"]))
-    for one in _THAI.finditer(low) if not low.isascii() and _THAI_LETTER.search(low) else ():
-        days = (day for month in month_numbers(one["m"]) for day in _day(2500 + int(one["y"]), month, int(one["d"])))
-        yield FoundDate(one.start(), one.end(), tuple(days))
-    for one in _HEBREW.finditer(low) if "תש" in low else ():
-        day = sum(_HEBREW_NUMBERS[letter] for letter in (one["d"] or "").replace("'", "").replace('"', ""))
-        days = (found for month in month_numbers(one["m"]) for found in _day(_hebrew_year(one["y"]), month, day or 1))
-        yield FoundDate(one.start(), one.end(), tuple(days), "day" if day else "month")
+    for signs in (_EAST_ASIAN, _YEAR_LAST) * east_asian + (_VIETNAMESE,) * vietnamese + (_MONGOLIAN,) * mongolian:
+        for match in signs.finditer(low):
+            yield _signed(match, int(match["y"]))
+    for match in _THAI.finditer(low) if not low.isascii() and _THAI_LETTER.search(low) else ():
+        days = (
+            day for month in month_numbers(match["m"]) for day in _day(2500 + int(match["y"]), month, int(match["d"]))
+        )
+        yield FoundDate(match.start(), match.end(), tuple(days))
+    for match in _HEBREW.finditer(low) if "תש" in low else ():
+        day = sum(_HEBREW_NUMBERS[letter] for letter in (match["d"] or "").replace("'", "").replace('"', ""))
+        days = (
+            reading
+            for month in month_numbers(match["m"])
+            for reading in _day(_hebrew_year(match["y"]), month, day or 1)
+        )
+        yield FoundDate(match.start(), match.end(), tuple(days), "day" if day else "month")
     if chinese:
-        for one in _SHORT_ERA.finditer(low):
-            yield _signed(one, 2018 + int(one["n"]))
+        for match in _SHORT_ERA.finditer(low):
+            yield _signed(match, 2018 + int(match["n"]))
 
 
-def _signed(one: re.Match[str], year: int) -> FoundDate:
-    readings = tuple(_day(year, int(one["m"]), int(one["d"] or 1)))
-    return FoundDate(one.start(), one.end(), readings, "day" if one["d"] else "month")
+def _signed(match: re.Match[str], year: int) -> FoundDate:
+    readings = tuple(_day(year, int(match["m"]), int(match["d"] or 1)))
+    return FoundDate(match.start(), match.end(), readings, "day" if match["d"] else "month")
 
 
 def _in_digits(low: str, order: Order, *, chinese: bool) -> Iterator[FoundDate]:
-    for one in _NUMERIC.finditer(low):
-        before, after = low[max(0, one.start() - 2) : one.start()], low[one.end() : one.end() + 2]
+    for match in _NUMERIC.finditer(low):
+        before, after = low[max(0, match.start() - 2) : match.start()], low[match.end() : match.end() + 2]
         clock = before[-1:] == ":" and before[:1].isdigit()
         longer = after[:1] in (".", "/") and after[1:].isdigit()
         # "rates,2024-06-05" and "rates-2024-06-05.csv"
-        year_first = one[0][:4].isdigit() and (before[-1:] == "," or (before[-1:] == "-" and before[:1].isalpha()))
+        year_first = match[0][:4].isdigit() and (before[-1:] == "," or (before[-1:] == "-" and before[:1].isalpha()))
         if (year_first or before[-1:] not in _NO_DATE_BEFORE) and not clock and not longer and after[:1] != "%":
-            days = _numeric(one[0], one["s"], order, taiwanese=chinese)
-            yield FoundDate(one.start(), one.end(), tuple(dict.fromkeys(days)))
-    for one in _COMPACT.finditer(low):
-        digits = one[0]
-        if not low[max(0, one.start() - 1) : one.start()].isdigit() and (len(digits) == 8 or digits[8:12] < "2400"):
+            days = _numeric(match[0], match["s"], order, taiwanese=chinese)
+            yield FoundDate(match.start(), match.end(), tuple(dict.fromkeys(days)))
+    for match in _COMPACT.finditer(low):
+        digits = match[0]
+        if not low[max(0, match.start() - 1) : match.start()].isdigit() and (len(digits) == 8 or digits[8:12] < "2400"):
             days = tuple(_day(int(digits[:4]), int(digits[4:6]), int(digits[6:8])))
-            yield FoundDate(one.start(), one.end(), days)
+            yield FoundDate(match.start(), match.end(), days)
 
 
 def _in_numbers(low: str) -> Iterator[FoundDate]:
     """Yield months, weeks and days given by their number in the year: 2024-06, 2024-W23, 2024-158."""
-    for one in _YEAR_MONTH.finditer(low):
-        if not low[max(0, one.start() - 1) : one.start()].isalnum():
-            yield FoundDate(one.start(), one.end(), (date(int(one[0][:4]), int(one[0][5:]), 1),), "month")
-    for one in _WEEK.finditer(low) if "w" in low else ():
-        yield FoundDate(one.start(), one.end(), tuple(_week(one)))
-    for one in _ORDINAL.finditer(low):
-        # 2024158 may be any number: it counts as a day where a word of publishing stands right before it.
-        bare = not one["s"] and low[max(0, one.start() - 2) : one.start()] != ": "
-        if low[max(0, one.start() - 1) : one.start()] not in _NO_DATE_BEFORE and not bare:
-            yield FoundDate(one.start(), one.end(), tuple(_day_of_year(one)))
-    for one in _ORDINAL_WORDS.finditer(low) if "day " in low else ():
-        yield FoundDate(one.start(), one.end(), tuple(_day_of_year(one)))
+    for match in _YEAR_MONTH.finditer(low):
+        if not low[max(0, match.start() - 1) : match.start()].isalnum():
+            yield FoundDate(match.start(), match.end(), (date(int(match[0][:4]), int(match[0][5:]), 1),), "month")
+    for match in _WEEK.finditer(low) if "w" in low else ():
+        yield FoundDate(match.start(), match.end(), tuple(_week(match)))
+    for match in _ORDINAL.finditer(low):
+        # 2024158 may be any number. It counts as a day only right after a word of publishing.
+        bare = not match["s"] and low[max(0, match.start() - 2) : match.start()] != ": "
+        if low[max(0, match.start() - 1) : match.start()] not in _NO_DATE_BEFORE and not bare:
+            yield FoundDate(match.start(), match.end(), tuple(_day_of_year(match)))
+    for match in _ORDINAL_WORDS.finditer(low) if "day " in low else ():
+        yield FoundDate(match.start(), match.end(), tuple(_day_of_year(match)))
 
 
-def _week(one: re.Match[str]) -> Iterator[date]:
+def _week(match: re.Match[str]) -> Iterator[date]:
     """Yield the first day of a week of the year, or the given day of that week; nothing if there is no such week."""
     try:
-        yield date.fromisocalendar(int(one["y"]), int(one["w"]), int(one.groupdict().get("d") or 1))
+        yield date.fromisocalendar(int(match["y"]), int(match["w"]), int(match.groupdict().get("d") or 1))
     except ValueError:
         return
 
 
-def _day_of_year(one: re.Match[str]) -> Iterator[date]:
+def _day_of_year(match: re.Match[str]) -> Iterator[date]:
     """Yield the day by its number in the year, such as 2024-158."""
-    if 1 <= int(one["n"]) <= 366:
-        yield date(int(one["y"]), 1, 1) + timedelta(days=int(one["n"]) - 1)
+    if 1 <= int(match["n"]) <= 366:
+        yield date(int(match["y"]), 1, 1) + timedelta(days=int(match["n"]) - 1)
 
 
 def _numeric(text: str, separator: str, order: Order, *, taiwanese: bool = False) -> list[date]:
     a, b, c = (part.strip() for part in text.split(separator))
     if len(a) == 4 and len(c) <= 2:
-        # Now and then day and month change places behind the year as well.
+        # Day and month are sometimes swapped after the year as well.
         return list(_day(int(a), int(b), int(c))) or list(_day(int(a), int(c), int(b)))
     if taiwanese and len(a) == 3 and a.startswith("1") and len(c) <= 2:
         return list(_day(int(a) + 1911, int(b), int(c)))
@@ -273,20 +278,22 @@ def _with_names(low: str) -> Iterator[FoundDate]:
 
     Examples: 5-Jun-24, Jun 5, '24, Jun-24, Jun 5 08:15:42 2024.
     """
-    for one in _NAMED.finditer(low):
-        start = one.start() - low[max(0, one.start() - 1) : one.start()].isdigit()
+    for match in _NAMED.finditer(low):
+        start = match.start() - low[max(0, match.start() - 1) : match.start()].isdigit()
         if not low[max(0, start - 1) : start].isalnum():
-            day, year = int(low[start : one.start() + 1]), 2000 + int(one[0][-2:])
-            days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day))
-            yield FoundDate(start, one.end(), days)
+            day, year = int(low[start : match.start() + 1]), 2000 + int(match[0][-2:])
+            days = tuple(reading for number in month_numbers(match["m"]) for reading in _day(year, number, day))
+            yield FoundDate(start, match.end(), days)
     for ends, *wholes in _NAMES_BY_ENDING:
         for whole, end in ((whole, end) for end in ends.finditer(low) for whole in wholes):
-            one = whole.search(low, max(0, end.start() - 29), end.end())
-            if one is not None:
-                year = int(one["y"]) + (2000 if len(one["y"]) == 2 else 0)
-                day = int(one.groupdict().get("d") or 0)
-                days = tuple(found for number in month_numbers(one["m"]) for found in _day(year, number, day or 1))
-                yield FoundDate(one.start(), one.end(), days, "day" if day else "month")
+            match = whole.search(low, max(0, end.start() - 29), end.end())
+            if match is not None:
+                year = int(match["y"]) + (2000 if len(match["y"]) == 2 else 0)
+                day = int(match.groupdict().get("d") or 0)
+                days = tuple(
+                    reading for number in month_numbers(match["m"]) for reading in _day(year, number, day or 1)
+                )
+                yield FoundDate(match.start(), match.end(), days, "day" if day else "month")
 
 
 _NAMES_BY_ENDING = (
@@ -304,13 +311,13 @@ def _in_words(low: str, year: re.Match[str]) -> FoundDate | None:
         start, end = (max(0, year.start() - _BEFORE), year.start()) if backwards else (year.end(), year.end() + _AFTER)
         day, month, edge = _day_and_month(low, _tokens(low, start, end, backwards=backwards), backwards=backwards)
         if month:
-            days = tuple(one for number in month for one in _day(int(year[0]), number, day or 1))
+            days = tuple(reading for number in month for reading in _day(int(year[0]), number, day or 1))
             place = (edge, year.end()) if backwards else (year.start(), edge)
             return FoundDate(*place, days, "day" if day else "month")
     return None
 
 
-_DECIMAL_BEFORE = re.compile(r"\d[.,]$")
+_DECIMAL_BEFORE = pattern(r"\d[.,]$")
 
 
 def _day_and_month(
@@ -320,7 +327,7 @@ def _day_and_month(
     day, month, edge, roman = 0, (), 0, False
     for word, start, end in tokens:
         if word.isdigit():
-            # Decimals are no days: in a table, the line above may end in one.
+            # Decimals are not days. In a table, the line above may end in one.
             if (
                 day
                 or len(word) > 2
@@ -345,15 +352,15 @@ def _day_and_month(
 
 def _tokens(low: str, start: int, end: int, *, backwards: bool) -> list[tuple[str, int, int]]:
     """Return words and numbers next to a year, nearest first, up to the first gap that is more than a separator."""
-    found = [(one[0], one.start(), one.end()) for one in _TOKEN.finditer(low, start, min(end, len(low)))]
+    tokens = [(match[0], match.start(), match.end()) for match in _TOKEN.finditer(low, start, min(end, len(low)))]
     if backwards:
-        # A word cut by the window is no word.
-        if found and start > 0 and found[0][1] == start and low[start - 1].isalnum():
-            found = found[1:]
-        found.reverse()
+        # A word cut by the window does not count.
+        if tokens and start > 0 and tokens[0][1] == start and low[start - 1].isalnum():
+            tokens = tokens[1:]
+        tokens.reverse()
     near: list[tuple[str, int, int]] = []
     edge = end if backwards else start
-    for word, left, right in found[:6]:
+    for word, left, right in tokens[:6]:
         gap = low[right:edge] if backwards else low[edge:left]
         if not _GAP.match(gap):
             break
@@ -371,7 +378,7 @@ def month_names() -> Iterator[str]:
 def month_numbers(word: str) -> tuple[int, ...]:
     """Return the months that a folded lower-case word can mean; Persian ones count from 101, Islamic ones from 201."""
     table = months()
-    # The cases come first: without its vowel signs the June of India is also a short January.
+    # Inflected forms come first: without vowel signs, the Hindi name of June equals a short January.
     if (numbers := _MORE_MONTHS.get(word) or table.get(word)) is not None:
         return numbers
     if (number := _OTHER_MONTHS.get(word)) is not None:
@@ -397,7 +404,7 @@ def _bases(word: str) -> Iterator[str]:
         yield from (word[:-3], word[:-2], f"{word[:-3]}a")
 
 
-_COMPOUND = re.compile(
+_COMPOUND = pattern(
     r"(januari?|februari?|august|september|oktober|november|de[cszk]ember)(?:mot|sitz|runde|sammantr|rapport|bericht|wahl|val"
     r"|valg|rante|hoj|sank|tref|zitting|cijfer|tal|spel|kamp|derby|streik|strejk|storm|hochwasser|schnee)[a-z]{0,16}"
 )

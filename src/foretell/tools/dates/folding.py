@@ -1,69 +1,92 @@
-"""Normalizes texts before dates are searched: ASCII digits, no accents, no invisible characters, no disguises."""
+"""Normalizes texts before dates are searched: ASCII digits, no accents, invisible characters or look-alikes."""
 
 import re
 import unicodedata
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import lru_cache
 from html import unescape
 from itertools import accumulate
 
-# Plain patterns suffice afterwards. Places in a text are always places in the folded one.
+from foretell.tools.dates.patterns import pattern
 
-_INVISIBLE = re.compile(
+# Simple patterns suffice afterwards. Positions always refer to the folded text.
+
+_INVISIBLE = pattern(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
 )
-_LETTERS = str.maketrans(
-    {
-        **{chr(code): str(unicodedata.digit(chr(code))) for code in range(0x10000) if chr(code).isdecimal()},
-        **dict.fromkeys("‐‑‒–—―−﹣－", "-"),
-        **dict.fromkeys("’‘‛′´`ʹʼ״׳", "'"),
-        **dict.fromkeys("⁄∕⧸／", "/"),
-        **dict.fromkeys("∶꞉：︓", ":"),
-        **dict.fromkeys("\u3164\uffa0\u2800", " "),
-        **{
-            "ı": "i",
-            "ł": "l",
-            "Ł": "L",
-            "ø": "o",
-            "Ø": "O",
-            "đ": "d",
-            "Đ": "D",
-            "ي": "ی",
-            "ى": "ی",
-            "ك": "ک",
-            "。": ".",
-            "、": ",",
-            "،": ",",
-            "॰": ".",
-        },
-    }
+
+
+class _Letters(dict[int, str]):
+    """Code → its letter in ASCII, found when a text first has it, because reading all of Unicode takes long."""
+
+    def __missing__(self, code: int) -> str:
+        letter = chr(code)
+        self[code] = str(unicodedata.digit(letter)) if code < 0x10000 and letter.isdecimal() else letter
+        return self[code]
+
+
+class _WithoutMarks(dict[int, str | None]):
+    """Code → the character, None for marks such as accents; found in the same way."""
+
+    def __missing__(self, code: int) -> str | None:
+        self[code] = None if code < 0x10000 and unicodedata.category(chr(code))[0] == "M" else chr(code)
+        return self[code]
+
+
+_LETTERS = _Letters(
+    str.maketrans(
+        {
+            **dict.fromkeys("‐‑‒–—―−﹣－", "-"),
+            **dict.fromkeys("’‘‛′´`ʹʼ״׳", "'"),
+            **dict.fromkeys("⁄∕⧸／", "/"),
+            **dict.fromkeys("∶꞉：︓", ":"),
+            **dict.fromkeys("\u3164\uffa0\u2800", " "),
+            **{
+                "ı": "i",
+                "ł": "l",
+                "Ł": "L",
+                "ø": "o",
+                "Ø": "O",
+                "đ": "d",
+                "Đ": "D",
+                "ي": "ی",
+                "ى": "ی",
+                "ك": "ک",
+                "。": ".",
+                "、": ",",
+                "،": ",",
+                "॰": ".",
+            },
+        }
+    )
 )
-_NO_MARKS = {code: None for code in range(0x10000) if unicodedata.category(chr(code))[0] == "M"}
-_THAI_DOT = re.compile(r"\.(?=[ก-ฮ])(?<=[ก-ฮ]\.)")
+_NO_MARKS = _WithoutMarks()
+_THAI_DOT = pattern(r"\.(?=[ก-ฮ])(?<=[ก-ฮ]\.)")
 """The dots inside abbreviated Thai month names."""
 
-_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,8});", re.IGNORECASE)
-_INLINE_TAG = re.compile(
+_ENTITY = pattern(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,8});", re.IGNORECASE)
+_INLINE_TAG = pattern(
     r"</?(?:b|i|u|s|em|strong|span|font|small|sup|sub|mark|wbr|a|bdi|bdo)(?:\s[^<>\d\n]{0,200})?/?>", re.I
 )
-_SPACED_OUT = re.compile(r"(?<!\S)(?:[^\s|](?: |\u00a0)){5,}[^\s|](?!\S)")
-_LETTER_DIGITS = re.compile(r"(?<!\w)[12][0-9oOlI]{3}([-/.])[0-9oOlI]{1,2}\1[0-9oOlI]{1,2}(?!\w)")
+_SPACED_OUT = pattern(r"(?<!\S)(?:[^\s|](?: |\u00a0)){5,}[^\s|](?!\S)")
+_LETTER_DIGITS = pattern(r"(?<!\w)[12][0-9oOlI]{3}([-/.])[0-9oOlI]{1,2}\1[0-9oOlI]{1,2}(?!\w)")
 _DIGIT_LIKE = str.maketrans("oOlI", "0011")
 _LOOK_ALIKE = str.maketrans(
     "аАвВеЕіІјЈкКмМнНоОрРсСтТуУхХѕЅһԁԛԝᴀαΑβΒεΕηΗιΙκΚμΜνΝοΟρΡτΤυΥχΧᎠᎡᎢᎪᎫᎬᎳᎷᎻᎽᏀᏃᏌᏎᏕᏙᏚᏞᏟᏢᏦ",
     "aAbBeEiIjJkKmMhHoOpPcCtTyYxXsShdqwaaAbBeEnHiIkKuMvNoOpPtTuYxXDRTAJEWMHYGZUSSVSLCPK",
 )
-_MIXED = re.compile(
+_MIXED = pattern(
     r"[a-zA-Z]{0,40}[\u0370-\u03ff\u0400-\u04ff\u0500-\u052f\u13a0-\u13ef\u1d00-\u1d7f][a-zA-Z\u0370-\u03ff\u0400-\u0"
     r"4ff\u0500-\u052f\u13a0-\u13ef\u1d00-\u1d7f]{2,40}"
 )
-_LATIN = re.compile(r"[a-zA-Z]")
-_MIXED_SEEN = re.compile(
+_LATIN = pattern(r"[a-zA-Z]")
+_MIXED_SEEN = pattern(
     r"[\u0370-\u03ff\u0400-\u04ff\u0500-\u052f\u13a0-\u13ef\u1d00-\u1d7f](?:(?=[a-zA-Z])|(?<=[a-zA-Z].))"
 )
 """A letter of another script next to a Latin one."""
-_HAN_NUMBER = re.compile(r"[〇零○一二三四五六七八九十]{1,4}(?=\s?[年月日号號])")
+_HAN_NUMBER = pattern(r"[〇零○一二三四五六七八九十]{1,4}(?=\s?[年月日号號])")
 _HAN = {sign: place for place, sign in enumerate("〇一二三四五六七八九")} | {"零": 0, "○": 0}
 
 _ONES = "one two three four five six seven eight nine"
@@ -101,20 +124,20 @@ def _either(phrases: dict[str, int]) -> str:
     return "|".join(sorted((phrase.replace(" ", r"[ -]{1,3}") for phrase in phrases), key=len, reverse=True))
 
 
-_WORDED_YEAR = re.compile(rf"\b(?:{_either(_YEAR_WORDS)})\b", re.IGNORECASE)
-_WORDED_DAY = re.compile(
+_WORDED_YEAR = pattern(rf"\b(?:{_either(_YEAR_WORDS)})\b", re.IGNORECASE)
+_WORDED_DAY = pattern(
     rf"\b(?P<before>{_either(_ORDINAL_NUMBERS)})\b(?=,? (?:day )?(?:of )?(?:{_MONTHS})\b)"
     rf"|(?<=[a-z]) (?:the )?(?P<after>{_either(_ORDINAL_NUMBERS)})\b(?=,? (?:20\d\d|in the year))",
     re.IGNORECASE,
 )
 _SPELT = ("wenty", "housand", "WENTY", "HOUSAND", "eux mil", " mil ", "ausend", "uemila", "eduizend")
 _ORDINAL_ENDS = ("irst", "econd", "hird", "ifth", "ixth", "hth", "inth", "enth", "elfth", "urth", "ieth")
-_ORDINAL_SEEN = re.compile(rf"(?:{'|'.join(_ORDINAL_ENDS)})(?:,? (?:day )?(?:of )?[A-Z]|,? 20\d\d)")
+_ORDINAL_SEEN = pattern(rf"(?:{'|'.join(_ORDINAL_ENDS)})(?:,? (?:day )?(?:of )?[A-Z]|,? 20\d\d)")
 """Text that may contain a day written in words."""
-_SPACED_OUT_SEEN = re.compile(r" \S \S \S \S")
-_LETTER_DIGITS_SEEN = tuple(re.compile(rf"{first}[0-9oOlI]{{3}}[-/.][0-9oOlI]{{1,2}}[-/.]") for first in "12")
+_SPACED_OUT_SEEN = pattern(r" \S \S \S \S")
+_LETTER_DIGITS_SEEN = tuple(pattern(rf"{first}[0-9oOlI]{{3}}[-/.][0-9oOlI]{{1,2}}[-/.]") for first in "12")
 """Two patterns, because searching for one letter is several times faster than for either of two."""
-_SPACES = re.compile(r"[\s-]+")
+_SPACES = pattern(r"[\s-]+")
 
 
 @lru_cache(maxsize=16)
@@ -138,50 +161,50 @@ def fold(text: str) -> str:
     if not text.isascii():
         text = _plain_letters(text)
     if _SPACED_OUT_SEEN.search(text) is not None:
-        text = _SPACED_OUT.sub(lambda found: _SPACES_ONLY.sub("", found[0]), text)
-    if any(seen.search(text) for seen in _LETTER_DIGITS_SEEN):
-        text = _LETTER_DIGITS.sub(lambda found: found[0].translate(_DIGIT_LIKE), text)
+        text = _SPACED_OUT.sub(lambda match: _SPACES_ONLY.sub("", match[0]), text)
+    if any(pattern.search(text) for pattern in _LETTER_DIGITS_SEEN):
+        text = _LETTER_DIGITS.sub(lambda match: match[0].translate(_DIGIT_LIKE), text)
     if any(map(text.__contains__, _SPELT)):
-        text = _WORDED_YEAR.sub(lambda found: str(_YEAR_WORDS[_SPACES.sub(" ", found[0].lower())]), text)
+        text = _WORDED_YEAR.sub(lambda match: str(_YEAR_WORDS[_SPACES.sub(" ", match[0].lower())]), text)
     if any(map(text.__contains__, _ORDINAL_ENDS)) and _ORDINAL_SEEN.search(text) is not None:
         text = _WORDED_DAY.sub(_in_digits, text)
     return text
 
 
-_SPACES_ONLY = re.compile(r"\s")
+_SPACES_ONLY = pattern(r"\s")
 
 
-_DIGIT = re.compile(r"\d")
-_NON_ASCII = re.compile(r"[^\x00-\x7f]+")
+_DIGIT = pattern(r"\d")
+_NON_ASCII = pattern(r"[^\x00-\x7f]+")
 
 
 @lru_cache(maxsize=20_000)
 def _plain_run(text: str) -> str:
-    """Fold a run of non-ASCII characters. Cached, because the same ones occur again and again."""
+    """Fold a run of non-ASCII characters. Cached, because the same ones occur repeatedly."""
     # Digits first: NFKD would turn superscripts into digits of the number before them.
     plain = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text).translate(_LETTERS))
     plain = unicodedata.normalize("NFC", plain.translate(_NO_MARKS)).translate(_LETTERS)
-    return _DIGIT.sub(lambda found: str(unicodedata.digit(found[0])), plain)
+    return _DIGIT.sub(lambda match: str(unicodedata.digit(match[0])), plain)
 
 
 def _plain_letters(text: str) -> str:
-    plain = _NON_ASCII.sub(lambda found: _plain_run(found[0]), text)
+    plain = _NON_ASCII.sub(lambda match: _plain_run(match[0]), text)
     if plain.isascii():
         return plain
     plain = _THAI_DOT.sub("", plain)
     if "年" in plain or "月" in plain:
-        plain = _HAN_NUMBER.sub(lambda found: _from_han(found[0]), plain)
+        plain = _HAN_NUMBER.sub(lambda match: _from_han(match[0]), plain)
     return _MIXED.sub(_one_script, plain) if _MIXED_SEEN.search(plain) is not None else plain
 
 
-def _read_entity(found: re.Match[str]) -> str:
+def _read_entity(match: re.Match[str]) -> str:
     """Decode an entity; line breaks become spaces, so that a line stays one line."""
-    return unescape(found[0]).replace("\n", " ").replace("\r", " ")
+    return unescape(match[0]).replace("\n", " ").replace("\r", " ")
 
 
-def _one_script(found: re.Match[str]) -> str:
+def _one_script(match: re.Match[str]) -> str:
     """Convert a word that mixes scripts to the Latin letters its letters look like."""
-    word = found[0]
+    word = match[0]
     return word if word.isascii() or _LATIN.search(word) is None else word.translate(_LOOK_ALIKE)
 
 
@@ -194,9 +217,9 @@ def _from_han(signs: str) -> str:
     return str(10 * (_HAN[tens] if tens else 1) + (_HAN[ones] if ones else 0))
 
 
-def _in_digits(found: re.Match[str]) -> str:
-    number = _ORDINAL_NUMBERS[_SPACES.sub(" ", (found["before"] or found["after"]).lower())]
-    return str(number) if found["before"] else f" {number}"
+def _in_digits(match: re.Match[str]) -> str:
+    number = _ORDINAL_NUMBERS[_SPACES.sub(" ", (match["before"] or match["after"]).lower())]
+    return str(number) if match["before"] else f" {number}"
 
 
 @lru_cache(maxsize=16)
@@ -205,10 +228,10 @@ def lower(folded: str) -> str:
     low = folded.lower()
     if len(low) == len(folded):
         return low
-    return "".join(one.lower() if len(one.lower()) == 1 else one for one in folded)
+    return "".join(char.lower() if len(char.lower()) == 1 else char for char in folded)
 
 
-_WORDS = re.compile(r"\s+|\S{1,200}")
+_WORDS = pattern(r"\s+|\S{1,200}")
 _ONE_WORD = lru_cache(maxsize=20_000)(fold.__wrapped__)
 
 
@@ -228,7 +251,7 @@ def _lines(text: str) -> list[str]:
     return text.split("\n")
 
 
-def written(text: str, plain: str, start: int, end: int) -> tuple[str, int, int]:
+def original_span(text: str, plain: str, start: int, end: int) -> tuple[str, int, int]:
     """Return the original text and the start and end in it of a part of its folded form.
 
     If folding joins words, this is the folded form itself. The cost does not grow with the position, because untrusted
@@ -242,10 +265,10 @@ def written(text: str, plain: str, start: int, end: int) -> tuple[str, int, int]
     # Folding changes neither the number nor the order of lines.
     if end > last or len(lines) != plain.count("\n") + 1:
         return plain, start, end
-    found = _word_places(lines[number], plain[first:last])
-    if found is None:
+    word_places = _word_places(lines[number], plain[first:last])
+    if word_places is None:
         return plain, start, end
-    in_text, in_plain, words = found
+    in_text, in_plain, words = word_places
     before = sum(map(len, lines[:number])) + number
 
     def place(folded_place: int) -> int:
@@ -266,3 +289,11 @@ def unfolded(text: str, plain: str, place: int) -> int:
         middle = (low + high) // 2
         low, high = (middle + 1, high) if len(fold(text[start:middle])) <= place - before else (low, middle)
     return max(start, low - 1)
+
+
+def places_of(low: str, word: str) -> Iterator[int]:
+    """Yield the positions of a word: searching for each of a few words is faster than one pattern for all."""
+    place = low.find(word)
+    while place >= 0:
+        yield place
+        place = low.find(word, place + 1)

@@ -1,10 +1,10 @@
 """Dates in lines that are not sentences: labels, list entries, signatures and cells.
 
-No verb says whether such a date has passed, so the layout decides. A record (a labelled date, a chronicle, a signed
-note, a value for a day) is late unless a word in the line, its label or its heading marks it as a plan.
+Such a line has no verb that shows whether the date has passed, so the layout decides. A record (a labelled date, a
+chronicle, a signed note, a value for a day) is late unless a word in the line, its label or its heading marks it as a
+plan.
 """
 
-import re
 from collections.abc import Sequence
 from datetime import date
 from itertools import pairwise
@@ -12,42 +12,48 @@ from itertools import pairwise
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, Order, find_in_folded
 from foretell.tools.dates.folding import fold, lower
-from foretell.tools.dates.places import DatePlace, looks_ahead
+from foretell.tools.dates.patterns import pattern
+from foretell.tools.dates.places import YEAR, DatePlace, looks_ahead
 from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after, is_far, settled_by
 from foretell.tools.dates.tenses import is_edge, is_plan
-from foretell.tools.dates.words import FIXTURE, PLAN_KEY, PLAN_LABEL
+from foretell.tools.dates.words import FIXTURE, PLAN_KEY, PLAN_LABEL, TRADED
 
-_WORD = re.compile(r"[^\W\d_]+")
-_LABEL = re.compile(r"^[\W_]{0,8}(?P<label>[^\W\d_][^:\n|]{0,48}?)\s?:\s{0,4}(?:[^\W\d_]{2,12}\.?,? )?$")
-_FIELD_START = re.compile(r"[|;•·]\s*|\t|\s{2,}")
-_EVENT_FIELD = re.compile(
+_WORD = pattern(r"[^\W\d_]+")
+_LABEL = pattern(r"^[\W_]{0,8}(?P<label>[^\W\d_][^:\n|]{0,48}?)\s?:\s{0,4}(?:[^\W\d_]{2,12}\.?,? )?$")
+_FIELD_START = pattern(r"[|;•·]\s*|\t|\s{2,}")
+_EVENT_FIELD = pattern(
     r"(?:^|[\n·|.])\s*(?:venue|where|location|time|tickets?|place|doors|entry|admission|fee|ort|lieu|heure|lugar|hora|luogo|ora|local|beginn|"
     r"uhrzeit|plaats|tijd|miejsce|godzina|misto|cas|hely|место|время|місце|час|場所|会場|時間|地点|时间|장소|시간)\s?:"
 )
+_EVENT_PLACE = pattern(
+    r"^,[^:;|\n]{2,30}\b(?:arena|stadium|stadion|theatre|theater|hall|dome|auditorium|circuit|park)\b"
+)
+"""The place of an event after its day."""
 _MOST_LABEL_WORDS, _MOST_TAIL_WORDS, _SENTENCE_WORDS = 6, 8, 4
-_BULLETS = re.compile(r"^[\W_]*(?:#?\d{1,4}[.)]?\s+)?$")
-_ENTRY_AFTER = re.compile(
+_BULLETS = pattern(r"^[\W_]*(?:#?\d{1,4}[.)]?\s+)?$")
+_ENTRY_AFTER = pattern(
     r"^(?:[ t,]{0,2}\d{1,2}[:.]\d{2}(?::\d{2})?(?:\s?[ap]m)?(?:z|\s?utc|\s?[a-z]{3,4}(?=\s[-:]))?)?"
     r"[\])]?\s{0,3}[-:|]?\s{0,2}\S"
 )
-_ODD_CLOCK = re.compile(r"\b\d{1,2}[:.]\d[1-46-9]\b|\b\d{1,2}:\d\d:\d\d\b")
-_ANY_CLOCK = re.compile(r"\b\d{1,2}:\d{2}\b(?!:)")
-_SPAN_OF_HOURS = re.compile(r"\d{1,2}[:.]\d{2}\s?(?:[-~]|to|bis|a|à)\s?\d{1,2}[:.]\d{2}")
-_MEASURED = re.compile(
+_ODD_CLOCK = pattern(r"\b\d{1,2}[:.]\d[1-46-9]\b|\b\d{1,2}:\d\d:\d\d\b")
+_ANY_CLOCK = pattern(r"\b\d{1,2}:\d{2}\b(?!:)")
+_SPAN_OF_HOURS = pattern(r"\d{1,2}[:.]\d{2}\s?(?:[-~]|to|bis|a|à)\s?\d{1,2}[:.]\d{2}")
+_MEASURED = pattern(
     r"\d[.,]\d|\d\s?(?:%|°|km|mm|cm|kg|mw|gw|ha\b|pts?\b|points?\b|votes?\b|cases\b|deaths\b|barrels|bn\b|mn\b|million|billion)"
     r"|[a-z.)]\s\d{1,3}\s?[-:]\s?\d{1,3}(?![\d:])|[=:]\s?[-+]?\d{1,3}(?:[.,]\d{3})*(?![\d:.]|\s?[h:]\d)"
 )
-_PRICE = re.compile(r"[$€£¥]|\b(?:eur|usd|gbp|chf|pln|kr|euro|zl|kc|ft|fee|price|from|ab|des|desde|da)\b")
-_CLOCK = re.compile(r"^,? (?:om|um|at|a las|alle|kl\.?|в|o|à|a)? ?\d{1,2}[:.h]\d{2}(?: ?[ap]m)?")
-_SIGNATURE = re.compile(r"(?:[A-Z][\w.'-]{0,20} ?){1,4}, (?:[A-Z][a-z]{2,9},? )?")
-_NAME = re.compile(
+_PRICE = pattern(r"[$€£¥]|\b(?:eur|usd|gbp|chf|pln|kr|euro|zl|kc|ft|fee|price|from|ab|des|desde|da)\b")
+_CLOCK = pattern(r"^,? (?:om|um|at|a las|alle|kl\.?|в|o|à|a)? ?\d{1,2}[:.h]\d{2}(?: ?[ap]m)?")
+_SIGNATURE = pattern(r"(?:[A-Z][\w.'-]{0,20} ?){1,4}, (?:[A-Z][a-z]{2,9},? )?")
+_NAME = pattern(
     r"^\W{0,3}(?:[\w.]{2,20}[_\d][\w.]{0,20}|[A-Z]\w{1,15}(?: (?:[A-Z]\w{0,15}\.?|de|van|von|da|di|el|al)){1,3})"
-    r"[,\s|·•(-]{1,4}$"
+    r"[,\s|·•(-]{1,4}(?:[A-Z][a-z]{2,8},? )?$"
+    r"|^\W{0,3}(?:(?:[Pp]ost )?[Bb]y [\w.-]{2,20} »|[a-z][\w.]{1,20}(?: [-–—»]|,)) (?:[A-Z][a-z]{2,8},? )?$"
 )
 """A user name, or a person's name with initial capitals."""
-_SAMPLE = re.compile(r"^[^\n]{0,20}\bn ?= ?\d{3}|^[^\n]{0,20}\bn ?= ?\d,\d{3}")
+_SAMPLE = pattern(r"^[^\n]{0,20}\bn ?= ?\d{3}|^[^\n]{0,20}\bn ?= ?\d,\d{3}")
 _MOST_POSTS, _FEWEST_ENTRIES = 6, 3
-_SIGNED_BEFORE = re.compile(r"(?:,| -|[·•|]| im| li| den| le| em| dnia| dne| r\.)\s{0,2}(?:[^\W\d_]{2,10}\.?,? )?$")
+_SIGNED_BEFORE = pattern(r"(?:,| -|[·•|]| im| li| den| le| em| dnia| dne| r\.)\s{0,2}(?:[^\W\d_]{2,10}\.?,? )?$")
 
 
 def late_line(text: str, as_of: AsOf, *, order: Order = "unknown", published: date | None = None) -> str | None:
@@ -60,11 +66,11 @@ def late_line(text: str, as_of: AsOf, *, order: Order = "unknown", published: da
     plain = fold(text)
     low = lower(plain)
     dates = find_in_folded(low, order)
-    late = [one for one in dates if all(is_after(day, as_of) for day in one.readings)]
-    for found in late[:MOST_LATE_DATES]:
-        if found.precision == "year" or is_far(found, as_of) or settled_by(found, published):
+    late = [date for date in dates if all(is_after(day, as_of) for day in date.readings)]
+    for found_date in late[:MOST_LATE_DATES]:
+        if found_date.precision == "year" or is_far(found_date, as_of) or settled_by(found_date, published):
             continue
-        line = _Line(DatePlace(plain, low, found, text), dates, late)
+        line = _Line(DatePlace(plain, low, found_date, text), dates, late)
         if line.is_record():
             return line.place.shown()
     return None
@@ -74,15 +80,17 @@ class _Line:
     """A date with its line and the other dates of the text."""
 
     def __init__(self, place: DatePlace, dates: Sequence[FoundDate], late: Sequence[FoundDate]) -> None:
-        self.place, self.found, self.dates, self.late = place, place.found, dates, late
+        self.place, self.date, self.dates, self.late = place, place.date, dates, late
         self.before, self.after = place.before, place.after
         self.words_before, self.words_after = _WORD.findall(self.before), _WORD.findall(self.after)
 
     def is_record(self) -> bool:
         """Whether the line has the layout of a record, and nothing in or above it marks it as a plan."""
-        if self.found.precision == "month" and not (self._labelled() or self._entry()):
+        if self.date.precision == "month" and not (self._labelled() or self._entry()):
             return False
-        if not self.place.opens_line:
+        if not self.place.opens_line or self.place.result == "missing" or _EVENT_PLACE.search(self.after):
+            return False
+        if self.date.precision == "month" and TRADED.match(self.after):
             return False
         if self._closes_a_list():
             return True
@@ -96,7 +104,7 @@ class _Line:
         ):
             return False
         return backwards or not (
-            is_edge(*self.place.written_place) or (self._worded() and is_plan(*self.place.written_place))
+            is_edge(*self.place.original_span) or (self._worded() and is_plan(*self.place.original_span))
         )
 
     def _worded(self) -> bool:
@@ -107,7 +115,7 @@ class _Line:
         """Whether the line is a label and the date: "Last inspection: 12 June 2024"."""
         field = _FIELD_START.split(self.before)[-1]
         label = _LABEL.match(field)
-        if label is None or len(_WORD.findall(label["label"])) > _MOST_LABEL_WORDS:
+        if label is None or len(_WORD.findall(label["label"])) > _MOST_LABEL_WORDS or YEAR.search(self.after):
             return False
         if PLAN_LABEL.search(label["label"]) or PLAN_KEY.search(label["label"]) or looks_ahead(label["label"]):
             return False
@@ -128,29 +136,29 @@ class _Line:
         """Whether the dates that start lines run backwards, or most of them are past; a list of plans does neither."""
         if self._runs_backwards():
             return True
-        days = [one for one in self.dates if _opens_line(self.place.low, one)]
-        over = len(days) - sum(_opens_line(self.place.low, one) for one in self.late)
+        days = [date for date in self.dates if _opens_line(self.place.low, date)]
+        over = len(days) - sum(_opens_line(self.place.low, found_date) for found_date in self.late)
         return len(days) >= _FEWEST_ENTRIES and 2 * over >= len(days)
 
     def _runs_backwards(self) -> bool:
-        """Whether the newest entry comes first: its date is then that of the entry, whatever the entry is about."""
-        days = [one.readings[0] for one in self.dates if _opens_line(self.place.low, one)]
+        """Whether the newest entry comes first. Each date is then that of its entry."""
+        days = [date.readings[0] for date in self.dates if _opens_line(self.place.low, date)]
         return len(days) > 1 and all(later < earlier for earlier, later in pairwise(days))
 
     def _closes_a_list(self) -> bool:
         """Whether it ends a list of dates in brackets, the others past: "West (3 May 2019), East (9 Jan 2022)"."""
-        if len(self.late) > 1 or not self._in_brackets(self.found):
+        if len(self.late) > 1 or not self._in_brackets(self.date):
             return False
         over = [
-            one
-            for one in self.dates
-            if self.place.wide_start <= one.start < self.found.start and self._in_brackets(one)
+            date
+            for date in self.dates
+            if self.place.wide_start <= date.start < self.date.start and self._in_brackets(date)
         ]
         return len(over) >= _FEWEST_ENTRIES - 1 and not (self.place.line_plans or self.place.heading_plans)
 
-    def _in_brackets(self, found: FoundDate) -> bool:
+    def _in_brackets(self, found_date: FoundDate) -> bool:
         low = self.place.low
-        return low[found.start - 1 : found.start] == "(" and low[found.end : found.end + 1] == ")"
+        return low[found_date.start - 1 : found_date.start] == "(" and low[found_date.end : found_date.end + 1] == ")"
 
     def _signed(self) -> bool:
         """Whether a short line ends with a name or place and the date, which is the text's only late date."""
@@ -159,14 +167,16 @@ class _Line:
             return False
         if not _SIGNED_BEFORE.search(self.before) or looks_ahead(self.before):
             return False
-        named = place.plain[place.line_start : place.found.start].lstrip(" -*•([")
+        if len(self.words_before) <= _FEWEST_ENTRIES - 1 and PLAN_LABEL.search(self.words_before[0]):
+            return False
+        name = place.plain[place.line_start : place.date.start].lstrip(" -*•([")
         if place.line_start == place.wide_start:
-            return named[:1].isupper() or not named.isascii()
-        # Behind the last sentence of a paragraph stands the name of who wrote it.
-        return place.line_end == place.wide_end and _SIGNATURE.fullmatch(named) is not None
+            return name[:1].isupper() or not name.isascii()
+        # The name of the author follows the last sentence of a paragraph.
+        return place.line_end == place.wide_end and _SIGNATURE.fullmatch(name) is not None
 
     def _named(self) -> bool:
-        """Whether the line says who wrote the lines below, and when: "marco_b, 4 agosto 2024"."""
+        """Whether the line names the author and date of the lines below: "marco_b, 4 agosto 2024"."""
         place = self.place
         if (
             place.line_start != place.wide_start
@@ -175,7 +185,7 @@ class _Line:
         ):
             return False
         follows = place.low[place.line_end : place.line_end + 80].strip()
-        name = _NAME.match(place.plain[place.line_start : place.found.start])
+        name = _NAME.match(place.plain[place.line_start : place.date.start])
         return bool(follows) and name is not None and not looks_ahead(self.before)
 
     def _measured(self) -> bool:
@@ -185,6 +195,6 @@ class _Line:
         return bool(_MEASURED.search(self.after)) and not (_PRICE.search(self.after) or PLAN_LABEL.search(self.before))
 
 
-def _opens_line(low: str, found: FoundDate) -> bool:
-    start = low.rfind("\n", max(0, found.start - 20), found.start) + 1
-    return (start > 0 or found.start < 6) and _BULLETS.match(low[start : found.start]) is not None
+def _opens_line(low: str, found_date: FoundDate) -> bool:
+    start = low.rfind("\n", max(0, found_date.start - 20), found_date.start) + 1
+    return (start > 0 or found_date.start < 6) and _BULLETS.match(low[start : found_date.start]) is not None

@@ -1,12 +1,12 @@
-"""Decides whether a date is that of its text or of a part of it: by words, by layout, or by what its sentence says."""
+"""Decides whether a date is that of its text or of a part of it, by words, layout or the sentence around it."""
 
-import re
-
+from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.places import LONGEST_LEAD, WORDS, DatePlace, looks_ahead
 from foretell.tools.dates.report_heads import (
     dates_a_deed,
     gives_a_figure,
     gives_a_score,
+    heads_a_message,
     heads_a_report,
     heads_what_follows,
     is_noted,
@@ -21,41 +21,42 @@ from foretell.tools.dates.stamp_words import (
     is_as_of,
     is_labelled,
 )
-from foretell.tools.dates.tenses import is_edge, is_plan, is_told_as_done
+from foretell.tools.dates.tenses import describes_past, is_edge, is_plan
 from foretell.tools.dates.words import PLAN_KEY, SCHEDULED
 
 # Dates written by programs: fields of page data, times with seconds, file names, emails and builds.
 
-_SECONDS_AFTER = re.compile(
+_SECONDS_AFTER = pattern(
     r"^(?:t|\s|,\s?|:|\st)\s?\d{2}:\d{2}(?::\d{2}|z|[+-]\d{2}:\d{2}(?! ?(?:utc|gmt|uhr|[a-z]{2,3}t)\b))|^t\d{4,6}"
 )
-_MAIL_DATE = re.compile(r"^date: (?:[a-z]{3}, )?$")
-_BUILD = re.compile(r"\b(?:build|rev|snapshot|nightly)[ .:#-]{1,2}$")
+_MAIL_DATE = pattern(r"^date: (?:[a-z]{3}, )?$")
+_BUILD = pattern(r"\b(?:build|rev|snapshot|nightly)[ .:#-]{1,2}$")
 _SENTENCE_LEAD = 16
-_SECONDS_BEFORE = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?z?[ ,]{1,2}$")
-_CLOCK_WITHIN = re.compile(r"\d{2}:\d{2}:\d{2}|\d{14}")
-_KEY = re.compile(r"[\"'<\s]?(?P<key>[a-z@][a-z_:.@/-]{0,40})[\"']?\s?(?P<sign>[:=>])\s?[\"'(]{0,2}$")
-_STAMP_KEY = re.compile(
+_BRACKETED_TIME = pattern(r"\[[^\[\]\n]{6,20},? \d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]m)?\](?! ?(?:vs?|v\.)\b)")
+_SECONDS_BEFORE = pattern(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?z?[ ,]{1,2}$")
+_CLOCK_WITHIN = pattern(r"\d{2}:\d{2}:\d{2}|\d{14}")
+_KEY = pattern(r"[\"'<\s]?(?P<key>[a-z@][a-z_:.@/-]{0,40})[\"']?\s?(?P<sign>[:=>])\s?[\"'(]{0,2}$")
+_STAMP_KEY = pattern(
     r"date(?!s)|datum|fecha|data$|creat|modif|updat|publi|lastmod|observ|snapshot|as_?of|retriev|fetch|access|crawl"
     r"|stamp"
     r"|^ts$|time$|^day$|^[xt]$|saved|built|build|revis|version|sent|receiv|filed|decided|signed|record|taken|aired"
     r"|resolved|settled|closed|ended|finish|complet|died|death|scan|print|tdrc|tdor|posted|seen|_at$|_on$|issued"
 )
-_STAMP_META = re.compile(r"=.?[\w:.-]{0,40}(?:modif|publi|updat|creat|\bdate\b|issued)[\w:.-]{0,20}[\"'\s]")
-_EVENT_NEAR = re.compile(
+_STAMP_META = pattern(r"=.?[\w:.-]{0,40}(?:modif|publi|updat|creat|\bdate\b|issued)[\w:.-]{0,20}[\"'\s]")
+_EVENT_NEAR = pattern(
     r"\bvenue|\bwhere\b|\blocation\b|\btime:|\btickets?|\bplace:|\bort:|\blieu\b|\blugar\b|\bdoors\b|event"
 )
-_FILE_BEFORE = re.compile(r"(?:^|[\s\"'(/:=])[\w.%+-]{0,80}$")
-_FILE_AFTER = re.compile(
+_FILE_BEFORE = pattern(r"(?:^|[\s\"'(/:=])[\w.%+-]{0,80}$")
+_FILE_AFTER = pattern(
     r"^(?: (?:at|um|a|в|om|kl) \d\d[.:]\d\d(?:[.:]\d\d)?)?[\w%+-]{0,30}(?:\.tar)?\.(?:"
     r"pdf|xlsx?|csv|tsv|docx?|pptx?|odt|jpe?g|png|gif|webp|heic|tiff?|mp[34]|mov|wav|zip|gz|json|xml|html?"
     r"|txt|md|log|parquet|eml)\b"
 )
-_ANY_FILE_BEFORE, _ANY_FILE_AFTER = re.compile(r"[a-z]\w{0,60}[_-]$"), re.compile(r"^[\w-]{0,30}\.[a-z]\w{1,4}\b")
-_SIZE_AFTER = re.compile(r"^\s+\d\d:\d\d(?::\d\d)?\s+\d[\d.,]*\s?[kmg]?b?\s*$")
+_ANY_FILE_BEFORE, _ANY_FILE_AFTER = pattern(r"[a-z]\w{0,60}[_-]$"), pattern(r"^[\w-]{0,30}\.[a-z]\w{1,4}\b")
+_SIZE_AFTER = pattern(r"^\s+\d\d:\d\d(?::\d\d)?\s+\d[\d.,]*\s?[kmg]?b?\s*$")
 """A time and a size, as in a directory listing."""
-_HASH_AFTER = re.compile(r"^[\s,]{1,3}\(?(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b")
-_HASH_BEFORE = re.compile(r"(?:^|[\s*])(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}[\s,(]{1,3}$")
+_HASH_AFTER = pattern(r"^[\s,]{1,3}\(?(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}\b")
+_HASH_BEFORE = pattern(r"(?:^|[\s*])(?=[a-f]{0,39}\d)(?=\d{0,39}[a-f])[0-9a-f]{7,40}[\s,(]{1,3}$")
 
 
 def is_keyed(place: DatePlace) -> bool:
@@ -81,7 +82,7 @@ def has_seconds(place: DatePlace) -> bool:
     clocked = (
         _SECONDS_AFTER.match(place.after)
         or _SECONDS_BEFORE.search(place.before)
-        or _CLOCK_WITHIN.search(place.low, place.found.start, place.found.end)
+        or _CLOCK_WITHIN.search(place.low, place.date.start, place.date.end)
     )
     if not clocked:
         return False
@@ -95,8 +96,8 @@ def names_a_file(place: DatePlace) -> bool:
         return True
     if _SIZE_AFTER.match(place.after) or (_ANY_FILE_AFTER.match(place.after) and _ANY_FILE_BEFORE.search(place.before)):
         return True
-    named = _FILE_AFTER.match(place.after) and _FILE_BEFORE.search(place.before)
-    return bool(named) and not place.planned
+    file_name = _FILE_AFTER.match(place.after) and _FILE_BEFORE.search(place.before)
+    return bool(file_name) and not place.planned
 
 
 def heads_a_mail(place: DatePlace) -> bool:
@@ -111,16 +112,18 @@ def names_a_build(place: DatePlace) -> bool:
 
 # The decision.
 
-_FEWEST_WORDS, _SHORT_SENTENCE = 2, 4
-"""Word counts beside a date: below the first there is no sentence; below the second a word of plans decides."""
-NUMBER_BEFORE = re.compile(
+_FEWEST_WORDS, _SHORT_SENTENCE, _FEWEST_OF_A_SENTENCE = 2, 4, 8
+"""Word counts next to a date: below the first there is no sentence; below the second a word of plans decides."""
+_LABELLED = pattern(r"[^:\n\d]{3,40}:")
+"""The label before a list of dates."""
+NUMBER_BEFORE = pattern(
     r"\b(?:lot|nos?|nr|section|part|item|ref|code|art|model|serial|sku|isbn|order)\b[.:#]{0,2} ?[a-z]{0,4}-?$"
 )
 """Words that make 5.6.25 a number rather than a date."""
-_SPAN_EDGE_AFTER = re.compile(
+_SPAN_EDGE_AFTER = pattern(
     r"^\s?(?:[-~]\s?|(?:to|au|bis|al|a|do|tot|till|til|until)\s)(?:[a-z]{3,9} )?\d{1,2}(?![\d:.,]?\d)"
 )
-_SPAN_EDGE_BEFORE = re.compile(r"(?:^|[\s(])\d{1,2}\.?(?: ?- ?|,? (?:and|und|et|e|y|og|och|en|a|i|&|au|bis|to|al) )$")
+_SPAN_EDGE_BEFORE = pattern(r"(?:^|[\s(])\d{1,2}\.?(?: ?- ?|,? (?:and|und|et|e|y|og|och|en|a|i|&|au|bis|to|al) )$")
 """Days of a range or a list, which belong to events."""
 
 
@@ -128,16 +131,20 @@ def dates_its_text(place: DatePlace) -> bool:
     """Whether the date is that of the text or of a part of it."""
     if NUMBER_BEFORE.search(place.before, max(0, len(place.before) - LONGEST_LEAD)):
         return False
+    if place.result is not None:
+        return place.result == "given"
+    if _BRACKETED_TIME.match(place.low, place.date.start - 1) and not place.line_plans:
+        return True
     edge = _SPAN_EDGE_AFTER.match(place.after) or _SPAN_EDGE_BEFORE.search(place.before)
     labelled = is_labelled(place) and not edge
     if heads_a_mail(place) or has_stamp_word_before(place) or labelled or is_as_of(place) or is_keyed(place):
         return True
-    if place.found.precision != "day" or place.far:
+    if place.date.precision != "day" or place.far:
         return False
     if dates_a_deed(place) or names_a_build(place) or is_noted(place):
         return True
     if not edge and (
-        names_a_file(place) or (_is_laid_out(place) and not (place.heading_plans or is_edge(*place.written_place)))
+        names_a_file(place) or (_is_laid_out(place) and not (place.heading_plans or is_edge(*place.original_span)))
     ):
         return True
     return _tells_what_happened(place)
@@ -149,22 +156,30 @@ def _is_laid_out(place: DatePlace) -> bool:
         has_stamp_word_after(place)
         or heads_a_report(place)
         or has_seconds(place)
-        or is_posted(place)
+        or heads_a_message(place)
+        or (is_posted(place) and not (_has_a_verb(place) and is_plan(*place.original_span)))
         or begins_with_stamp_word(place)
-        or ((gives_a_figure(place) or gives_a_score(place)) and not is_plan(*place.written_place))
+        or ((gives_a_figure(place) or gives_a_score(place)) and not is_plan(*place.original_span))
         or heads_what_follows(place)
         or is_signed(place)
         or is_rated(place)
     )
 
 
+def _has_a_verb(place: DatePlace) -> bool:
+    """Whether the line is long enough to be a sentence."""
+    return len(WORDS.findall(f"{place.before} {place.after}")) >= _FEWEST_OF_A_SENTENCE
+
+
 def _tells_what_happened(place: DatePlace) -> bool:
     """Whether the date's sentence says what happened on that day."""
-    if place.low[place.found.start : place.found.end].isdigit():
-        # 20240605 is as likely the number of a part or of a telephone.
+    if place.low[place.date.start : place.date.end].isdigit():
+        # 20240605 may also be a part number or a telephone number.
         return False
     line = f"{place.before} {place.after}"
     words = len(WORDS.findall(line))
+    if words < _FEWEST_OF_A_SENTENCE and (place.heading_plans or (place.among_plans and _LABELLED.match(place.before))):
+        return False
     if line.isascii() and (words < _FEWEST_WORDS or (words < _SHORT_SENTENCE and SCHEDULED.search(line))):
         return False
-    return is_told_as_done(*place.written_place)
+    return describes_past(*place.original_span)

@@ -1,52 +1,89 @@
 """A date and its context: its line, its sentence, the field it belongs to, and the headings above it."""
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Literal
 
 from foretell.tools.dates.find import FoundDate
-from foretell.tools.dates.folding import lower, written
+from foretell.tools.dates.folding import lower, original_span
+from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.words import FUTURE_SIGN, PLAN_HEADING, PLANNED, SCHEDULED, TOKEN, WILL, is_future
 
-_RUN_ON = re.compile(r"[.!](?<=[^\W\d]{4}.)\s+(?=[^\Wa-z]|[\"'(\[])")
-_DOT_AFTER = re.compile(r"(?<=\d)\.\s?-?\s+(?=[^\Wa-z\d])")
-SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[^\Wa-z]|[\"'(\[])|\n\s{0,9}(?=\n|[^\Wa-z]|[\"'(\[#*|<-])|[。！？]")
-CLOCK_AFTER = re.compile(
+_RUN_ON = pattern(r"[.!](?<=[^\W\d]{4}.)\s+(?=[^\Wa-z]|[\"'(\[])")
+_DOT_AFTER = pattern(r"(?<=\d)\.\s?-?\s+(?=[^\Wa-z\d])")
+SENTENCE_END = pattern(r"(?<=[.!?;])\s+(?=[^\Wa-z]|[\"'(\[])|\n\s{0,9}(?=\n|[^\Wa-z]|[\"'(\[#*|<-])|[。！？]")
+CLOCK_AFTER = pattern(
     r"^[\s,t|·•@-]{0,6}(?:at|um|a las|kl\.?|as|alle|ore)?\s?\d{1,2}\s?(?:[:h]\s?\d{2}|\.\d{2}\s?uhr|\s?[ap]\.?m\b)"
 )
-WORDS = re.compile(r"[^\W\d_]+")
+WORDS = pattern(r"[^\W\d_]+")
 LONGEST_HEAD_LINE = 160
 LONGEST_LEAD = 60
 """How many characters right before a date are searched for what introduces it."""
-_BY_NAME = re.compile(r"\b[Bb]y (?=[A-Z@]|u/|the (?!end|time|deadline))")
-_TO_BE = re.compile(r"\b(?:to be|(?:is|are|was|were|due|set|expected|planned) to|may|might|could|should|must|if)\b")
+_BY_NAME = pattern(r"\b[Bb]y (?=[A-Z@]|u/|the (?!end|time|deadline))")
+_TO_BE = pattern(r"\b(?:to be|(?:is|are|was|were|due|set|expected|planned) to|may|might|could|should|must|if)\b")
 _REACH = 200
 """How many characters of a line are searched on each side of a date, because untrusted lines may be endless."""
 
 _FIELD, _LONGEST_FIELD = 120, 80
 """How many characters before a date are searched for its field, in a tag and elsewhere."""
-SPAN_HEAD = re.compile(r"(?:^|(?<=[\s(]))\d{1,2}\.?(?: [a-z]{3,9})? ?[-/] ?$")
+SPAN_HEAD = pattern(r"(?:^|(?<=[\s(]))\d{1,2}\.?(?: [a-z]{3,9})? ?[-/] ?$")
 """The first day of a range whose last day is the date: "3-" of "3-5 December 2025"."""
-SPAN_BEFORE = re.compile(r"\b(?:from|until|till|to|by|ab|bis|a partir|dal|desde) $")
-_OPEN_CELL = re.compile(r"(?:^|[,;|\t])[ ]*open[ ]*(?=[,;|\t])", re.MULTILINE)
+SPAN_BEFORE = pattern(r"\b(?:from|until|till|to|by|ab|bis|a partir|dal|desde) $")
+_OPEN_CELL = pattern(r"(?:^|[,;|\t])[ ]*open[ ]*(?=[,;|\t])", re.MULTILINE)
 """The column of a day's opening price."""
 _LONGEST_TITLE = 120
 _LONGEST_LIST, _MOST_ROWS, _LONGEST_HEADING = 2_000, 40, 70
-_ROW = re.compile(r"\d{1,2}[./:-]\d|(?:19|20)\d\d|\d\s?(?:[|;\t]|$)|---")
-"""What a row of a table or list contains and a heading does not."""
-YEAR = re.compile(r"(?:19|20)\d\d")
+_ROW = pattern(r"\d{1,2}[./:-]\d|(?:19|20)\d\d|\d\s?(?:[|;\t]|$)|---")
+"""Characters that occur in rows of tables and lists but not in headings."""
+YEAR = pattern(r"(?:19|20)\d\d")
+_DIGIT = pattern(r"\d")
+
+
+_COMMA = pattern(r",")
+_CELLS = (pattern(r"[|\t;]"), pattern(r" {2,}"), _COMMA)
+"""What separates the cells of a row; commas only below a head, because prose has them too."""
+_FEWEST_COLUMNS, _LONGEST_COLUMN = 4, 24
+_MISSING = pattern(r"[\W_]*|tb[acd]|n/?a|pending")
+_RESULT_COLUMN = pattern(
+    r"\W*(?:[\w.]{2,12} )?(?:actual|result|outcome|decision|ist|tatsachlich|ergebnis|entscheid(?:ung)?"
+    r"|reel|publie|resultat|decisione?|effettivo|actual|resultado|efectivo|real|atual|werkelijk|uitslag|wynik)\W*"
+)
+_EXPECTED_COLUMN = pattern(
+    r"\b(?:f'?cast|forecast|cons|consensus|exp|expected|est|estimate|median|survey|poll|prognose|erwartet|erwartung|schatzung"
+    r"|prevision|prevu|attendu|consenso|prevision|previsto|esperado|atteso|previsione|verwachting|prognoza)\b"
+)
+_EARLIER_COLUMN = pattern(
+    r"\b(?:prior|previous|prev|previo|last|vorwert|vormonat|precedent|anterior|precedente|vorige|poprzednio)\b"
+)
+"""Columns of the value before, which calendars have beside the dates of releases."""
+_VALUE_COLUMN = pattern(
+    r"\b(?:value|price|close|open|high|low|rate|level|change|volume|wert|kurs|valeur|valor|cours)\b"
+)
+"""Columns of what was measured on the date."""
+_PLANNED_COLUMN = pattern(
+    r"\b(?:no earlier|net|due|deadline|expir\w*|matur\w*|planned|schedul\w*|expected|target|eta|window|kick-?off"
+    r"|starts?|opens|closes|next|until|frist|fallig|termin|echeance|vencimiento|scadenza)\b"
+)
+"""Columns of days to come."""
+_EXPECTED_VALUE = pattern(rf"(?:{_EXPECTED_COLUMN.pattern}|\bfcst|\bprev\.?)[.:]? ?[-+$€£]?\d[\d.,]* ?%?")
+_GIVEN_VALUE = pattern(
+    r"\b(?:act|actual|ist)[.:]? ?[-+$€£]?\d|(?:(?<!\d): ?|: )[-+$€£]?\d[\d.,]* ?(?:%|[km]\b|bn\b|tsd\b)?\s?[(;,|]"
+)
+"""The result beside the expected value in a line of a calendar: "decision: 4.00% (fcst 4.00%)"."""
 
 
 class DatePlace:
     """A date in its text, with its context."""
 
-    def __init__(self, plain: str, low: str, found: FoundDate, text: str = "", *, far: bool = False) -> None:
-        self.plain, self.low, self.found = plain, low, found
+    def __init__(self, plain: str, low: str, found_date: FoundDate, text: str = "", *, far: bool = False) -> None:
+        self.plain, self.low, self.date = plain, low, found_date
         """The folded text with its capitals, the same in lower case, and the date."""
         self.text = text
         """The original text, with its accents."""
         self.far = far
-        """Whether the date is so far ahead that only words of publishing make it a stamp."""
-        start, end = found.start, found.end
+        """Whether the date is so far ahead that it is a stamp only next to a word of publishing."""
+        start, end = found_date.start, found_date.end
         least, most = max(0, start - _REACH), min(len(low), end + _REACH)
         newline = low.rfind("\n", least, start)
         self.wide_start = least if newline < 0 else newline + 1
@@ -62,9 +99,9 @@ class DatePlace:
         """The line before and after the date."""
 
     def _sentence_of_line(self) -> tuple[int, int]:
-        first, start, end = self.wide_start, self.found.start, self.found.end
-        for one in _RUN_ON.finditer(self.plain, first, start + 1):
-            first = one.end() if one.end() <= start else first
+        first, start, end = self.wide_start, self.date.start, self.date.end
+        for match in _RUN_ON.finditer(self.plain, first, start + 1):
+            first = match.end() if match.end() <= start else first
         if (stop := _DOT_AFTER.match(self.plain, end, self.wide_end)) is not None:
             return first, stop.start()
         stop = _RUN_ON.search(self.plain, end, self.wide_end)
@@ -74,7 +111,7 @@ class DatePlace:
     def segment(self) -> str:
         """The text before the date since the last field separator."""
         part = self.before[-_FIELD:]
-        start = max(len(part) - _LONGEST_FIELD, *(part.rfind(one) + 1 for one in ",;{}<>["))
+        start = max(len(part) - _LONGEST_FIELD, *(part.rfind(separator) + 1 for separator in ",;{}<>["))
         tag = part.rfind("<")
         return part[tag if tag >= 0 and ">" not in part[tag:] else start :]
 
@@ -85,6 +122,18 @@ class DatePlace:
         return self.opens_line and ended and self.line_end - self.line_start <= LONGEST_HEAD_LINE
 
     @cached_property
+    def in_table(self) -> bool:
+        """Whether the line is a row of a table: as many bars as in the lines next to it."""
+        bars = self.low.count("|", self.wide_start, self.wide_end)
+        near = self.low[max(0, self.wide_start - _REACH) : self.wide_end + _REACH].split("\n")
+        return bars > 1 and sum(line.count("|") == bars for line in near) > 1
+
+    @cached_property
+    def among_plans(self) -> bool:
+        """Whether the line names several dates and plans, as lists of events to come do."""
+        return len(YEAR.findall(self.low[self.wide_start : self.wide_end])) > 1 and self.line_plans
+
+    @cached_property
     def planned(self) -> bool:
         """Whether the line or its heading mentions plans."""
         return self.line_plans or self.under_a_plan
@@ -92,8 +141,8 @@ class DatePlace:
     @cached_property
     def line_plans(self) -> bool:
         """Whether the line itself mentions plans."""
-        # Those who wrote something are no deadline.
-        before, after = self.plain[self.wide_start : self.found.start], self.plain[self.found.end : self.wide_end]
+        # A byline is not a deadline.
+        before, after = self.plain[self.wide_start : self.date.start], self.plain[self.date.end : self.wide_end]
         line = lower(_BY_NAME.sub("", f"{before} {after}"))
         ahead = PLANNED.search(line) or SCHEDULED.search(line) or FUTURE_SIGN.search(line) or _TO_BE.search(line)
         return bool(ahead) or not WILL.isdisjoint(TOKEN.findall(line))
@@ -113,6 +162,27 @@ class DatePlace:
         return PLAN_HEADING.search("\n".join((*heads[-2:], self.title)))
 
     @cached_property
+    def result(self) -> Literal["given", "missing"] | None:
+        """Whether its row of a calendar has a result beside the expected value; None if it is in no such table."""
+        row = self.low[self.wide_start : self.wide_end]
+        above = self.low[max(0, self.wide_start - _LONGEST_LIST) : self.wide_start].split("\n")
+        for separator in _CELLS:
+            cells = separator.split(row)
+            heads = (
+                separator.split(line)
+                for line in reversed(above[-_MOST_ROWS:])
+                if WORDS.search(line) and not _DIGIT.search(line)
+            )
+            head = next((head for head in heads if len(head) == len(cells) > 1), None)
+            if head is not None and (separator is not _COMMA or _is_head(head)):
+                column = len(separator.split(self.low[self.wide_start : self.date.start])) - 1
+                return _result_in_row(head, cells, head[column])
+        others, expected = _EXPECTED_VALUE.subn("", row)
+        if not expected:
+            return None
+        return "given" if _GIVEN_VALUE.search(others) else "missing"
+
+    @cached_property
     def title(self) -> str:
         """The first line of the text, or "" if it is the date's own line or not a heading."""
         first = self.low[:_LONGEST_TITLE].split("\n", 1)[0]
@@ -121,24 +191,39 @@ class DatePlace:
     def sentence_before(self, place: int, reach: int = 90) -> str:
         """Return the sentence up to a position."""
         first = max(0, place - reach)
-        # One character more: the end of a sentence is known by how the next one begins.
-        ends = [one.end() for one in SENTENCE_END.finditer(self.plain, first, place + 1) if one.end() <= place]
+        # One character more, because the start of the next sentence marks the end of this one.
+        ends = [match.end() for match in SENTENCE_END.finditer(self.plain, first, place + 1) if match.end() <= place]
         return self.low[ends[-1] if ends else first : place]
 
     def sentence_after(self, reach: int = 90) -> str:
         """Return the rest of the sentence after the date."""
-        part = self.plain[self.found.end : self.found.end + reach]
+        part = self.plain[self.date.end : self.date.end + reach]
         end = SENTENCE_END.search(part)
         return lower(part[: end.start()] if end is not None else part)
 
     def shown(self) -> str:
         """Return the date with a few words before it."""
-        return " ".join(self.plain[max(self.line_start, self.found.start - 30) : self.found.end].split())
+        return " ".join(self.plain[max(self.line_start, self.date.start - 30) : self.date.end].split())
 
     @cached_property
-    def written_place(self) -> tuple[str, int, int]:
+    def original_span(self) -> tuple[str, int, int]:
         """The original text, and the start and end of the date in it."""
-        return written(self.text, self.plain, self.found.start, self.found.end)
+        return original_span(self.text, self.plain, self.date.start, self.date.end)
+
+
+def _is_head(cells: Sequence[str]) -> bool:
+    """Whether the parts of a line between commas are names of columns."""
+    return len(cells) >= _FEWEST_COLUMNS and all(0 < len(cell.strip()) <= _LONGEST_COLUMN for cell in cells)
+
+
+def _result_in_row(head: Sequence[str], cells: Sequence[str], column: str) -> Literal["given", "missing"] | None:
+    """Whether a row below these column names has a result; `column` is the name of the date's own column."""
+    results = [k for k, name in enumerate(head) if _RESULT_COLUMN.fullmatch(name)]
+    if results:
+        return "missing" if all(_MISSING.fullmatch(cells[k].strip()) for k in results) else "given"
+    if _PLANNED_COLUMN.search(column) or any(map(_EXPECTED_COLUMN.search, head)):
+        return "missing"
+    return "missing" if any(map(_EARLIER_COLUMN.search, head)) and not any(map(_VALUE_COLUMN.search, head)) else None
 
 
 def looks_ahead(words: str) -> bool:

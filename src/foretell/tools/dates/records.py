@@ -1,28 +1,27 @@
 """What tables, headlines, period figures, states and live reports reveal about the time after the cutoff."""
 
-import re
-from collections.abc import Iterator
 from datetime import date
 
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, find_in_folded, month_numbers
-from foretell.tools.dates.folding import fold, lower, written
+from foretell.tools.dates.folding import fold, lower, original_span, places_of
 from foretell.tools.dates.own_dates import NUMBER_BEFORE
+from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.periods import EXPECTED, RESULT, unfinished_periods
-from foretell.tools.dates.places import SPAN_HEAD, DatePlace, looks_ahead
+from foretell.tools.dates.places import SPAN_HEAD, YEAR, DatePlace, looks_ahead
 from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after, is_late, settled_by
 from foretell.tools.dates.tenses import is_plan
 from foretell.tools.dates.words import FIXTURE, PLANNED, SCHEDULED
 
-_FORECAST = re.compile(
+_FORECAST = pattern(
     r"forecast|projec|predict|expect|estimat|outlook|schedul|calendar|prognos|previs|fixture|futures|maturity|model"
     r"|予測|预测|예측|прогноз"
 )
-_NUMBERS = re.compile(r"^[\s,;|:\t\"'()\[\]=]*[-+$€£¥]?\d[\d.,%\s;|\t\"'$€£¥+()\[\]\w/-]{0,60}$")
-_ROW_START = re.compile(r"[\W_]*(?:\"?[a-z_]+\"?\s*:\s*\"?)?")
-_CLOCK = re.compile(r"^[t\s]*\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?")
+_NUMBERS = pattern(r"^[\s,;|:\t\"'()\[\]=]*[-+$€£¥]?\d[\d.,%\s;|\t\"'$€£¥+()\[\]\w/-]{0,60}$")
+_ROW_START = pattern(r"[\W_]*(?:\"?[a-z_]+\"?\s*:\s*\"?)?")
+_CLOCK = pattern(r"^[t\s]*\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?")
 _ENDED = r"resolved|settled|finali[sz]ed|closed|determined|ended"
-_STATE = re.compile(
+_STATE = pattern(
     r"\"(?:closed|is_?resolved|resolved|settled|finali[sz]ed|is_?closed)\"\s*:\s*true\b"
     r"|\"(?:result|resolution|outcome|winner|resolved_?to|winning_?outcome|final_?result)\"\s*:\s*"
     r"(?:\"[^\"\s]|true|false|[01](?:\.0+)?\b)"
@@ -46,7 +45,7 @@ _AROUND = 80
 """How many characters around such a word are searched."""
 _LIVE_WORDS = ("live", "happened", "minute", "rolling", "direct", "vivo")
 """Every title of a live report contains one of these words."""
-_LIVE_REPORT = re.compile(
+_LIVE_REPORT = pattern(
     r"\blive ?blog|\blive\b[^\n]{0,40}\b(?:updates?|coverage|results|reaction|ticker|tracker)|\bas it happened\b"
     r"|\bminute[- ]by[- ]minute\b|\brolling coverage\b|^live:|\| live\b"
     r"|\bliveticker\b|\ben direct\b|\ben vivo\b|\bao vivo\b"
@@ -58,43 +57,52 @@ def late_title(title: str, as_of: AsOf, *, published: date | None = None) -> str
     low = lower(fold(title))
     if low.rstrip().endswith(("?", "？", "؟")):
         return None
-    for found in find_in_folded(low):
-        if is_late(found, as_of) and not settled_by(found, published):
-            rest = f"{low[: found.start]} {low[found.end :]}"
-            if SCHEDULED.search(rest) or PLANNED.search(rest) or looks_ahead(rest) or _FOR.search(low[: found.start]):
+    for found_date in find_in_folded(low):
+        if is_late(found_date, as_of) and not settled_by(found_date, published):
+            rest = f"{low[: found_date.start]} {low[found_date.end :]}"
+            if (
+                SCHEDULED.search(rest)
+                or PLANNED.search(rest)
+                or looks_ahead(rest)
+                or _FOR.search(low[: found_date.start])
+            ):
                 continue
             if FIXTURE.search(rest) and not _SCORE.search(rest):
                 continue
-            if NUMBER_BEFORE.search(low, 0, found.start) or is_plan(
-                *written(title, fold(title), found.start, found.end)
+            if NUMBER_BEFORE.search(low, 0, found_date.start) or is_plan(
+                *original_span(title, fold(title), found_date.start, found_date.end)
             ):
                 continue
-            if found.precision == "day" or (RESULT.search(rest) and not EXPECTED.search(rest)):
+            if found_date.precision == "day" or (RESULT.search(rest) and not EXPECTED.search(rest)):
                 return title
     return None
 
 
-_SCORE = re.compile(r"[a-z]\s\d{1,3}\s?[-:]\s?\d{1,3}(?![\d:])")
-_FOR = re.compile(
+_SCORE = pattern(r"[a-z]\s\d{1,3}\s?[-:]\s?\d{1,3}(?![\d:])")
+_FOR = pattern(
     r"\b(?:called|set|due|slated|tickets?|booked|fixed|agenda|plans?|candidates?|date|fixed|needed|why|matters?"
     r"|to) (?:for |on )?$"
 )
 
 
-_CELLS = re.compile(r"</?t[dhr][^<>]{0,60}>|[,;|\t]|\s/\s")
-_NUMBER_CELL = re.compile(r"[-+$€£¥(]?\d[\d.,%)\s$€£¥]{0,20}(?:%|[kmb]n?|bn)?")
-_CLOCK_CELL = re.compile(r"\d{1,2}:\d{2}")
+_CELLS = pattern(r"</?t[dhr][^<>]{0,60}>|[,;|\t]|\s/\s")
+_NUMBER_CELL = pattern(r"[-+$€£¥(]?\d[\d.,%)\s$€£¥]{0,20}(?:%|[kmb]n?|bn|bps?)?")
+_CLOCK_CELL = pattern(r"\d{1,2}:\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 _LONGEST_CELL = 40
-_DIGITS = re.compile(r"\d")
+_DIGITS = pattern(r"\d")
 
 
 def late_row(title: str, text: str, as_of: AsOf) -> str | None:
     """Return a row of numbers for a day after the cutoff, in a table that is not a forecast, or None."""
     low = lower(fold(text))
-    dates = [one for one in find_in_folded(low) if all(is_after(day, as_of) for day in one.readings)]
-    for found in (*dates[:MOST_LATE_DATES], *unfinished_periods(low, as_of)):
-        place = DatePlace(low, low, found)
+    dates = [
+        found_date for found_date in find_in_folded(low) if all(is_after(day, as_of) for day in found_date.readings)
+    ]
+    for late_date in (*dates[:MOST_LATE_DATES], *unfinished_periods(low, as_of)):
+        place = DatePlace(low, low, late_date)
         if not place.opens_line or not (_leads_numbers(place) or _among_cells(place)) or place.under_a_plan:
+            continue
+        if place.result == "missing":
             continue
         above = low[max(0, place.line_start - 600) : place.line_start]
         heads = " ".join(line for line in above.split("\n")[-12:] if len(line) < 80 and not _DIGITS.search(line))
@@ -104,7 +112,7 @@ def late_row(title: str, text: str, as_of: AsOf) -> str | None:
     return None
 
 
-_MONTH_CELL = re.compile(r"[a-z]{3,9}")
+_MONTH_CELL = pattern(r"[a-z]{3,9}")
 _FEWEST_MONTHS, _FEWEST_VALUES = 4, 2
 
 
@@ -119,11 +127,11 @@ def _late_day_column(low: str, as_of: AsOf) -> str | None:
     starts: dict[int, list[FoundDate]] = {}
     if "\n" not in low:
         return None
-    for found in find_in_folded(low):
-        if found.precision == "day" and len(found.readings) == 1:
-            starts.setdefault(low.rfind("\n", 0, found.start) + 1, []).append(found)
+    for found_date in find_in_folded(low):
+        if found_date.precision == "day" and len(found_date.readings) == 1:
+            starts.setdefault(low.rfind("\n", 0, found_date.start) + 1, []).append(found_date)
     for start, days in starts.items():
-        late = [one for one in days if is_after(one.readings[0], as_of)]
+        late = [day for day in days if is_after(day.readings[0], as_of)]
         if not late or len(late) == len(days) or len(days) > _MOST_ROWS:
             continue
         header, _, below = low[start : start + _LONGEST_ROW * 2].partition("\n")
@@ -152,9 +160,9 @@ def _late_month_column(low: str, as_of: AsOf) -> str | None:
             continue
         cells = [cell.strip() for cell in _CELLS.split(line)]
         months = {
-            k: found[0]
+            k: numbers[0]
             for k, cell in enumerate(cells)
-            if _MONTH_CELL.fullmatch(cell) and (found := month_numbers(cell))
+            if _MONTH_CELL.fullmatch(cell) and (numbers := month_numbers(cell))
         }
         if len(months) < _FEWEST_MONTHS or str(as_of.at.year) not in " ".join(
             (*lines[max(0, place - 3) : place + 1], lines[0])
@@ -167,9 +175,9 @@ def _late_month_column(low: str, as_of: AsOf) -> str | None:
             if len(values) != len(cells):
                 break
             late = [k for k, month in months.items() if month <= 12 and is_after(date(as_of.at.year, month, 28), as_of)]
-            told = [k for k in late if _NUMBER_CELL.fullmatch(values[k])]
-            if len(told) >= _FEWEST_VALUES and not PLANNED.search(row):
-                return f"{cells[told[0]]}: {values[told[0]]}"
+            filled = [k for k in late if _NUMBER_CELL.fullmatch(values[k])]
+            if len(filled) >= _FEWEST_VALUES and not PLANNED.search(row):
+                return f"{cells[filled[0]]}: {values[filled[0]]}"
     return None
 
 
@@ -177,11 +185,13 @@ _LONGEST_ROW, _MOST_ROWS = 400, 40
 
 
 def _leads_numbers(place: DatePlace) -> bool:
-    return bool(_ROW_START.fullmatch(place.before) and _NUMBERS.match(_CLOCK.sub("", place.after)))
+    # Several dates in a row are those of events.
+    numbers = _NUMBERS.match(_CLOCK.sub("", place.after)) and not YEAR.search(place.after)
+    return bool(_ROW_START.fullmatch(place.before) and numbers)
 
 
 def _among_cells(place: DatePlace) -> bool:
-    """Whether the date is a cell of its own in a line of short cells, one of which is a number."""
+    """Whether the date is a separate cell in a line of short cells, one of which is a number."""
     if not place.short_line:
         return False
     cells = [cell.strip(" \"'") for cell in _CELLS.split(SPAN_HEAD.sub("", place.before))]
@@ -193,26 +203,18 @@ def _among_cells(place: DatePlace) -> bool:
     return any(_NUMBER_CELL.fullmatch(cell) and not _CLOCK_CELL.fullmatch(cell) for cell in others)
 
 
-def told_state(text: str) -> str | None:
+def stated_outcome(text: str) -> str | None:
     """Return a field or line that says how a question, market or contest ended, or None."""
     low = lower(fold(text))
     if not any(map(low.__contains__, _STATE_SIGNS)):
         return None
     words = _LATIN_STATE_WORDS if low.isascii() else _STATE_WORDS
-    for place in sorted(place for word in words for place in _places(low, word)):
+    for place in sorted(place for word in words for place in places_of(low, word)):
         start, end = max(0, place - _AROUND), place + _AROUND
         signed = any(map(low[start:end].__contains__, _STATE_SIGNS))
-        if signed and (found := _STATE.search(low, start, end)) is not None:
-            return found[0].strip()
+        if signed and (match := _STATE.search(low, start, end)) is not None:
+            return match[0].strip()
     return None
-
-
-def _places(low: str, word: str) -> Iterator[int]:
-    """Yield the positions of a word: searching for each of a few words is faster than one pattern for all."""
-    place = low.find(word)
-    while place >= 0:
-        yield place
-        place = low.find(word, place + 1)
 
 
 def late_entry(title: str, text: str, as_of: AsOf) -> str | None:
@@ -222,7 +224,7 @@ def late_entry(title: str, text: str, as_of: AsOf) -> str | None:
         return None
     for line in text.splitlines():
         opening = line.lstrip(" \t#*-[(•")[:40]
-        for found in find_in_folded(lower(fold(opening))):
-            if found.start <= 12 and is_late(found, as_of):
+        for found_date in find_in_folded(lower(fold(opening))):
+            if found_date.start <= 12 and is_late(found_date, as_of):
                 return opening
     return None

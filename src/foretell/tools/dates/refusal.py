@@ -1,4 +1,4 @@
-"""The date layer of the fence: an item is admitted only if there is evidence that its text predates the cutoff."""
+"""The date layer of the leakage filter: an item passes only with evidence that its text predates the cutoff."""
 
 from collections.abc import Callable
 from datetime import date, datetime, time
@@ -11,7 +11,8 @@ from foretell.tools.dates.find import Order
 from foretell.tools.dates.lines import late_line
 from foretell.tools.dates.partial_dates import late_year, late_yearless_day
 from foretell.tools.dates.periods import late_period
-from foretell.tools.dates.records import late_column, late_entry, late_row, late_title, told_state
+from foretell.tools.dates.records import late_column, late_entry, late_row, late_title, stated_outcome
+from foretell.tools.dates.relative import late_age, late_anniversary, late_counted_time
 from foretell.tools.dates.stamps import late_stamp
 from foretell.tools.tool import SourceItem
 
@@ -25,7 +26,7 @@ ANY_ORDER = frozenset({"com", "org", "net", "info", "io", "co", "news", "edu", "
 def date_refusal(item: SourceItem, as_of: AsOf, *, crawl_dates: bool = True) -> str | None:
     """Return why an item cannot be shown to be old enough, or None.
 
-    A version stored before the cutoff is proof; a version stored later proves nothing, just like today's page.
+    A version stored before the cutoff is proof. A version stored later is treated like today's page.
     """
     if item.captured is not None and _reaches(item.captured, as_of):
         if item.published is not None and not _reaches(item.published, as_of):
@@ -34,35 +35,35 @@ def date_refusal(item: SourceItem, as_of: AsOf, *, crawl_dates: bool = True) -> 
     if (reason := _without_version(item, as_of, crawl_dates=crawl_dates)) is not None:
         return reason
     if (age := age_stamp(_words(item))) is not None:
-        return f"it tells only its age: {age!r}"
+        return f"it states only its age: {age!r}"
     return _states_late_date(item, as_of)
 
 
 def _without_version(item: SourceItem, as_of: AsOf, *, crawl_dates: bool) -> str | None:
     if item.dating == "relative":
-        return "it is dated by an age, which means nothing without the day of reading"
+        return "it is dated only by an age, which needs the day of reading"
     if item.published is None or item.dating == "none":
         return "it has no date"
     if item.published.year < OLDEST_YEAR:
-        return f"its date, {item.published.date()}, stands for an unknown one"
+        return f"its date, {item.published.date()}, is a placeholder for an unknown date"
     if not _reaches(item.published, as_of):
         return "it is dated after the cutoff, or on a day that was not over"
     if item.dating == "crawled" and not crawl_dates:
         return "it is dated by a crawler, and such dates are not accepted here"
     if item.rewritten or any(is_living(url) for url in (item.url, *item.hops) if url):
-        return "the page is rewritten for ever under its address: only a stored version can be old"
-    if (state := told_state(_words(item))) is not None:
-        return f"it tells how something ended, and not when: {state!r}"
+        return "the page is continually rewritten under its address; only a stored version can be old"
+    if (state := stated_outcome(_words(item))) is not None:
+        return f"it states an outcome without a date: {state!r}"
     return None
 
 
-def _reaches(moment: datetime, as_of: AsOf) -> bool:
-    """Whether a time lies before the cutoff. Exactly midnight stands for a whole day, which must be over."""
+def _reaches(at: datetime, as_of: AsOf) -> bool:
+    """Whether a time is before the cutoff. Exactly midnight means a whole day, which must be over."""
     try:
-        moment = instant(moment)
+        at = instant(at)
     except ValueError:
         return False
-    return as_of.admits_day(moment.date()) if moment.time() == time.min else as_of.admits(moment)
+    return as_of.admits_day(at.date()) if at.time() == time.min else as_of.admits(at)
 
 
 def _states_late_date(item: SourceItem, as_of: AsOf) -> str | None:
@@ -72,19 +73,22 @@ def _states_late_date(item: SourceItem, as_of: AsOf) -> str | None:
     rules: tuple[tuple[str, Callable[[], str | None]], ...] = (
         ("it states a date after the cutoff", lambda: late_stamp(words, as_of, order=order, published=published)),
         ("it states a day after the cutoff", lambda: _late_yearless(words, published, as_of)),
+        ("it counts from a day to one after the cutoff", lambda: late_counted_time(words, published, as_of)),
+        ("it looks back from an anniversary after the cutoff", lambda: late_anniversary(words, as_of)),
+        ("it describes something as lasting past the cutoff", lambda: late_age(words, as_of)),
         ("its title is dated after the cutoff", lambda: late_title(title, as_of, published=published)),
-        ("it holds numbers of a day after the cutoff", lambda: late_row(title, words, as_of)),
-        ("it holds numbers of a month after the cutoff", lambda: late_column(words, as_of)),
+        ("it has numbers for a day after the cutoff", lambda: late_row(title, words, as_of)),
+        ("it has numbers for a month after the cutoff", lambda: late_column(words, as_of)),
         ("it records a day after the cutoff", lambda: late_line(words, as_of, order=order, published=published)),
-        ("it tells results of a time after the cutoff", lambda: late_period(words, as_of)),
-        ("it tells of a year after the cutoff", lambda: late_year(words, as_of)),
-        ("a live report with an entry after the cutoff", lambda: late_entry(title, words, as_of)),
-        ("it holds a link to a page of a day after the cutoff", lambda: late_link(words, as_of, title=title)),
+        ("it has results for a period after the cutoff", lambda: late_period(words, as_of)),
+        ("it describes a year after the cutoff", lambda: late_year(words, as_of)),
+        ("it is a live report with an entry after the cutoff", lambda: late_entry(title, words, as_of)),
+        ("it links to a page dated after the cutoff", lambda: late_link(words, as_of, title=title)),
         ("its address is dated after the cutoff", lambda: _late_address(item, as_of)),
     )
     for reason, rule in rules:
-        if (found := rule()) is not None:
-            return f"{reason}: {found!r}"
+        if (passage := rule()) is not None:
+            return f"{reason}: {passage!r}"
     return None
 
 
@@ -93,8 +97,8 @@ def _late_yearless(words: str, published: date | None, as_of: AsOf) -> str | Non
 
 
 def _late_address(item: SourceItem, as_of: AsOf) -> str | None:
-    found = (late_address(url, as_of, title=item.title) for url in (item.url, *item.hops) if url)
-    return next((path for path in found if path is not None), None)
+    late_dates = (late_address(url, as_of, title=item.title) for url in (item.url, *item.hops) if url)
+    return next((path for path in late_dates if path is not None), None)
 
 
 def _order(url: str) -> Order:

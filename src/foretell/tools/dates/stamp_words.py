@@ -1,9 +1,9 @@
 """Words of publishing next to a date: "Updated 5 June", "5 June: published", "as of 5 June", "Aktualisiert: 05.06."."""
 
-import re
-
 from foretell.tools.dates.find import month_numbers, weekdays
+from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.places import CLOCK_AFTER, LONGEST_LEAD, SPAN_BEFORE, YEAR, DatePlace, looks_ahead
+from foretell.tools.dates.tenses import is_plan
 from foretell.tools.dates.words import (
     ASIAN_STAMP,
     FUTURE_SIGN,
@@ -19,7 +19,7 @@ from foretell.tools.dates.words import (
 )
 
 _SHORT_LEAD = 6
-_AS_OF = re.compile(
+_AS_OF = pattern(
     r"(?:\bas (?:of|at)(?: (?:the )?(?:market )?close(?: of (?:trading|business))?(?: on)?)?|\bdata (?:to|through"
     r"|until)|\bcurrent (?:as of|to|through)|\bstand|\bau|\bal"
     r"|\bclose of business(?: on)?|\bthrough games (?:of|on)|\bdate:? as of|\ba fecha de|\ben date du|\ba la date du"
@@ -30,54 +30,59 @@ _AS_OF = re.compile(
     r"|\b(?:temporal |time |data )?coverage:? [^\n]{4,14} (?:to|-)|^\W{0,3}на"
     r"|станом на|към|по состоянию(?: на)?|時点|现在|截至|截止)(?![a-z])\W{0,4}(?:[a-z]{3,9},?\s+)?$"
 )
-_WORD_BEFORE = re.compile(
+_WORD_BEFORE = pattern(
     r"(?:of|at|close|on|to|through|until|stand|au|al|business|da|de|du|del|il|per|den|peildatum|na|dzien|dni|ngay|ate|hasta"
     r"|a|zum|bis|met|tot|dnia|do|till|til|-)\W{0,4}(?:[a-z]{3,9},?\s+)?$"
 )
 """How each "as of" phrase ends in Latin letters, which is faster to search for."""
-_COUNTED = re.compile("已|累计|累計|共|达|達")
-_LABEL = re.compile(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,6})\s{0,2}[:：]\s*$")
-_ASIAN_CLOCK = re.compile(r"^[\s\d:時时分秒시분초()\[\]日曜月火水木金土,.-]{0,18}")
-_CONDITION = re.compile(r"\b(?:if|whether|unless|provided that|resolves?)\b")
-_CLAUSE_END = re.compile(r"\n\n|;")
-_BY_WHOM = re.compile(r"\bby (?:our|an?|the) (?!end|time|deadline)")
+_COUNTED = pattern("已|累计|累計|共|达|達")
+_LABEL = pattern(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,6})\s{0,2}[:：]\s*$")
+_ASIAN_CLOCK = pattern(r"^[\s\d:時时分秒시분초()\[\]日曜月火水木金土,.-]{0,18}")
+_CONDITION = pattern(r"\b(?:if|whether|unless|provided that|resolves?)\b")
+_CLAUSE_END = pattern(r"\n\n|;")
+_BY_WHOM = pattern(r"\bby (?:our|an?|the) (?!end|time|deadline)")
 _SENTENCE = 160
-_ORDERED_AHEAD = re.compile(
+_ORDERED_AHEAD = pattern(
     r"\bpre-?order|\bcalendar|\bagenda|\bschedule|kalender|calendrier|calendario|vorbestell|precommand"
 )
-_SPAN_AFTER = re.compile(r"^,? ?(?:to|until|till|and|through|bis|und|au|et|al|hasta|e|ate|tot|en|do|a|-) ")
-_ASIAN_EDGE = re.compile(r"^(?:\([^)]{1,4}\))?\s?(?:[~〜]|부터|까지|から|まで|まて|至|起|で満了|て満了)")
-_RUN_ON = re.compile(r"(?<=[^\W\d]{4})[.!?] (?=[^\Wa-z])")
+_SPAN_AFTER = pattern(r"^,? ?(?:to|until|till|and|through|bis|und|au|et|al|hasta|e|ate|tot|en|do|a|-) ")
+_ASIAN_EDGE = pattern(r"^(?:\([^)]{1,4}\))?\s?(?:[~〜]|부터|까지|から|まで|まて|至|起|で満了|て満了)")
+_RUN_ON = pattern(r"(?<=[^\W\d]{4})[.!?] (?=[^\Wa-z])")
 _ON_DAY = frozenset(("on", "am", "le", "el", "il", "em", "op", "den", "dne", "dnia", "at", "in", "the"))
 
 
 def has_stamp_word_before(place: DatePlace) -> bool:
     """Whether a stamp word precedes the date, with only weekday, time of day and small words between."""
-    start = max(0, place.found.start - 60)
-    # What was published in the sentence before has its own date, if any.
-    start = max((end.end() for end in _RUN_ON.finditer(place.plain, start, place.found.start)), default=start)
-    before = place.low[start : place.found.start]
+    start = max(0, place.date.start - 60)
+    # Something published in the sentence before has its own date, if any.
+    start = max((end.end() for end in _RUN_ON.finditer(place.plain, start, place.date.start)), default=start)
+    before = place.low[start : place.date.start]
     if not before.isascii() and ASIAN_STAMP.search(before[-14:]):
         return not _ASIAN_EDGE.match(place.after) and not FUTURE_SIGN.search(
-            before[-30:] + place.low[place.found.end : place.found.end + 20]
+            before[-30:] + place.low[place.date.end : place.date.end + 20]
         )
-    if (SPAN_BEFORE.search(before) and _SPAN_AFTER.match(place.after)) or _ORDERED_AHEAD.search(place.before):
+    if (
+        before.endswith("date of ")
+        or (SPAN_BEFORE.search(before) and _SPAN_AFTER.match(place.after))
+        or _ORDERED_AHEAD.search(place.before)
+    ):
         return False
     for number, token in enumerate(reversed(list(TOKEN.finditer(before)))):
         word = token[0]
         if YEAR.fullmatch(word):
-            # The stamp is that of the other date.
+            # The stamp belongs to the other date.
             return False
-        if place.found.precision == "day" and is_document(word):
-            return _tells_of_the_past(place, start + token.start())
+        if place.date.precision == "day" and is_document(word):
+            planned = place.among_plans or (bool(place.text) and is_plan(*place.original_span))
+            return not planned and _tells_of_the_past(place, start + token.start())
         if is_stamp(word) and not (word in SMALL and number == 0 and word != "update"):
-            return _tells_of_the_past(place, start + token.start())
+            return not place.among_plans and _tells_of_the_past(place, start + token.start())
         if number == 0 and word in ("by", "out"):
-            # "received by 5 June" is a deadline, and a book that is out on 5 June is to come.
+            # "received by 5 June" is a deadline, and "out on 5 June" is a future release.
             return False
         small = word.isdigit() or word in SMALL or word in weekdays() or len(word) <= 2 or bool(month_numbers(word))
         if not small and place.plain[start + token.start()].isupper():
-            # Who or where: "Kommentar von Uschi am 30.06.2024".
+            # An author or place: "Kommentar von Uschi am 30.06.2024".
             small = "\n" not in before[max(0, token.start() - 20) :]
         if number >= 6 or not small or (is_future(word) and word not in SMALL):
             return False
@@ -96,15 +101,15 @@ def _tells_of_the_past(place: DatePlace, stamp: int) -> bool:
 
 def has_stamp_word_after(place: DatePlace) -> bool:
     """Whether a stamp word follows the date, as in many Asian languages, in Turkish, and in brackets."""
-    after = _CLAUSE_END.split(place.low[place.found.end : min(place.found.end + 40, place.line_end)], maxsplit=1)[0]
+    after = _CLAUSE_END.split(place.low[place.date.end : min(place.date.end + 40, place.line_end)], maxsplit=1)[0]
     if not after.isascii():
         if FUTURE_SIGN.search(after):
             return False
     elif not any(map(is_stamp, TOKEN.findall(after)[:4])):
         return False
-    if looks_ahead(place.sentence_before(place.found.start)[-50:]):
+    if place.among_plans or looks_ahead(place.sentence_before(place.date.start)[-50:]):
         return False
-    if _CONDITION.search(place.sentence_before(place.found.start, _SENTENCE)):
+    if _CONDITION.search(place.sentence_before(place.date.start, _SENTENCE)):
         return False
     if ASIAN_STAMP.match(_ASIAN_CLOCK.sub("", after)):
         return True
@@ -119,7 +124,7 @@ def has_stamp_word_after(place: DatePlace) -> bool:
 
 def is_labelled(place: DatePlace) -> bool:
     """Whether the line is a label and the date, with a label that has a word of publishing or is not in ASCII."""
-    label = _LABEL.match(place.plain[place.line_start : place.found.start]) if place.opens_line else None
+    label = _LABEL.match(place.plain[place.line_start : place.date.start]) if place.opens_line else None
     if label is None or PLAN_LABEL.search(place.before) or TOKEN.search(CLOCK_AFTER.sub("", place.after)):
         return False
     if place.heading_plans and not is_stamp(label[1].lower()):
@@ -132,13 +137,16 @@ def is_labelled(place: DatePlace) -> bool:
 
 def is_as_of(place: DatePlace) -> bool:
     """Whether a sentence or line begins with "as of" the date and is not about a plan."""
-    sentence = place.sentence_before(place.found.start)
+    sentence = place.sentence_before(place.date.start)
     if sentence.isascii() and _WORD_BEFORE.search(sentence) is None:
         return False
     ends = not place.after.strip(" .)") and "as a" in sentence[-8:]
     if _AS_OF.search(sentence) is None or (len(TOKEN.findall(sentence)) > 5 and not ends):
         return False
-    if place.found.precision != "day" and sentence.endswith("per "):
+    if sentence.endswith("per ") and place.date.precision != "day":
+        return False
+    if sentence.endswith((" al ", " au ")) and place.line_plans:
+        # "Lleva la jornada al 31 de diciembre": the day that something is moved to.
         return False
     if sentence.endswith(("截至", "截止")) and _COUNTED.search(place.after[:60]):
         return True

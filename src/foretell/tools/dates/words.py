@@ -5,11 +5,11 @@ They are beginnings of words, so that inflected forms count too, except those wi
 whole words. They are folded and in lower case when compared.
 """
 
-import re
 from functools import cache, lru_cache
 from typing import Literal
 
 from foretell.tools.dates.folding import fold, lower
+from foretell.tools.dates.patterns import pattern
 
 STAMPS = {
     "en": "updated update! updates! updating modified edited revised revision corrected correction "
@@ -138,10 +138,10 @@ DOCUMENTS = {
 }
 """Words for things that are dated by their day, such as judgments, reviews and sales."""
 
-TOKEN = re.compile(r"\d+|[^\W\d_]+(?:'[a-z]\b)?")
+TOKEN = pattern(r"\d+|[^\W\d_]+(?:'[a-z]\b)?")
 """A number or a word."""
 
-ASIAN_STAMP = re.compile(
+ASIAN_STAMP = pattern(
     "更新|發文|发文|公告|公表|公示|检索|發稿|公開|公开|掲載|配信|発表|発行|投稿|修正|改訂|编辑|編輯|编辑|发布|發布|發佈|发表|發表|刊登|刊載|出版|公布|転載|取得|閲覧|访问|檢索|作成|创建|創建|建立"
     "|[电電讯訊](?=[\\s(:,])|撮影|提出日|収稿|收稿|修回|录用|錄用|登録日|收盘|收市|終値|종가|접수|캡처|会议纪要|紀錄|記録|観測|レビュー|レヒュー|公開|お知らせ|判決|言い渡|评论|評論|成交|中间价|公示|공시|제출일|접수일|선고|판결|게재|후기|업데이트|입력|수정|등록|발행|게시|작성|승인|갱신|개정|보도|생성|변경|"
     + "|".join(
@@ -187,7 +187,7 @@ FUTURE = {
     "lt": "bus", "lv": "tiks! būs", "et": "saab! tuleb!",
 }  # fmt: skip
 """Words after which even a stamp refers to the future."""
-FUTURE_SIGN = re.compile(
+FUTURE_SIGN = pattern(
     "期限|締切|締め切り|截止|마감|기한|予定|見込|預計|预计|将|將|计划|預定|即将|예정|계획|"
     + "|".join(lower(fold(word)) for word in ("จะ",))
 )
@@ -230,7 +230,7 @@ class AnyOf:
         words = alternatives.split("|")
         self._plain = tuple(word for word in words if word.replace(" ", "").isalpha())
         self._latin = tuple(word for word in self._plain if word.isascii())
-        self._pattern = re.compile("|".join(word for word in words if word not in self._plain))
+        self._pattern = pattern("|".join(word for word in words if word not in self._plain))
         self.search = lru_cache(maxsize=64)(self._search)
 
     def _search(self, text: str) -> bool:
@@ -289,7 +289,7 @@ PLAN_LABEL = AnyOf(
     )
 )
 """Labels of future days: deadlines, ends of validity, events."""
-PLAN_KEY = re.compile(
+PLAN_KEY = pattern(
     r"start|inicio|\bfin\b|\bdebut|beginn|\bende\b|\bend(?!ed)|_end(?!ed)|enddate|endtime|begin|clos(?:e|es|ing)(?!d)|expir|\bdue|due_|matur|deadline|sched"
     r"|kick|event"
     r"|game|match|round|session(?! started)|race|commence|valid|until|next|not_?after|notbefore|resolves|resolve_by"
@@ -300,12 +300,19 @@ PLAN_KEY = re.compile(
     r"|effective|ablauf|verfall|caduc|scaden|vencim|echeance|renewal"
 )
 """Names of fields that hold a future time."""
-FIXTURE = re.compile(
+GOODS = (
+    r"gold|silver|platinum|freight|gas|power|electricity|crude|oil|brent|coal|carbon|wheat|corn|soya?|soybeans?|rice|sugar"
+    r"|coffee|cocoa|copper|nickel|cotton|cargoe?s?"
+)
+"""What is traded for delivery in a month."""
+TRADED = pattern(rf" (?:{GOODS}|futures|contracts?|calls?|puts?|options?|swaps?|delivery)\b")
+"""What follows the month of delivery."""
+FIXTURE = pattern(
     r"\bvs?\b\.? |\bversus\b|\bpicks\b|\bpreview|\bpredict|\btip-?off\b|\blive stream|\bhow to watch|\bbetting\b"
-    r"|\blineups?\b|\btv:"
+    r"|\blineups?\b|\btv:|\b[a-z]+ at [a-z]+, \d{1,2}(?::\d\d)? ?[ap]\.?m\b"
 )
 """Words next to the day of a match that is still to be played, unless there is a score too."""
-PLANNED = re.compile(
+PLANNED = pattern(
     r"\b(?:ends|closes|opens|begins|starts|(?:end|close|open|begin|start) (?:on|at|in|from)|(?:start|end|closing"
     r"|opening|court|call) "
     r"dates?|opening hours|airs|premieres|expir\w+|due|deadline|until|till|before|upcoming"
@@ -340,27 +347,27 @@ def _forms(table: Literal["stamps", "documents", "future"]) -> tuple[frozenset[s
     """Split words into whole words and beginnings; short ones count whole, because too many others begin with them."""
     languages = {"stamps": STAMPS, "documents": DOCUMENTS, "future": FUTURE}[table].values()
     words = {lower(fold(word)) for language in languages for word in language.split()}
-    whole = {word.rstrip("!") for word in words if word.endswith("!") or (word.isascii() and len(word) < 4)}
+    whole_words = {word.rstrip("!") for word in words if word.endswith("!") or (word.isascii() and len(word) < 4)}
     longer = {word for word in words if not word.endswith("!") and (len(word) >= 4 or not word.isascii())}
-    return frozenset(whole), tuple(sorted(longer))
+    return frozenset(whole_words), tuple(sorted(longer))
 
 
 @lru_cache(maxsize=20_000)
 def is_stamp(word: str) -> bool:
     """Whether a folded lower-case word is one of publishing, updating or reading."""
-    whole, beginnings = _forms("stamps")
-    return (word in whole or word.startswith(beginnings)) and not is_future(word)
+    whole_words, beginnings = _forms("stamps")
+    return (word in whole_words or word.startswith(beginnings)) and not is_future(word)
 
 
 @lru_cache(maxsize=20_000)
 def is_document(word: str) -> bool:
     """Whether a folded lower-case word names something dated by its day: a judgment, a review, a sale."""
-    whole, beginnings = _forms("documents")
-    return (word in whole or word.startswith(beginnings)) and not is_future(word)
+    whole_words, beginnings = _forms("documents")
+    return (word in whole_words or word.startswith(beginnings)) and not is_future(word)
 
 
 @lru_cache(maxsize=20_000)
 def is_future(word: str) -> bool:
     """Whether a folded lower-case word refers to the future."""
-    whole, beginnings = _forms("future")
-    return word in whole or word.startswith(beginnings) or word.endswith(("acak", "ecek", "acaktir", "ecektir"))
+    whole_words, beginnings = _forms("future")
+    return word in whole_words or word.startswith(beginnings) or word.endswith(("acak", "ecek", "acaktir", "ecektir"))

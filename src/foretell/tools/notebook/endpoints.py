@@ -1,4 +1,4 @@
-"""Endpoints that notebooks can call by path: fenced tools, series, prices, and tables stored on this machine."""
+"""Endpoints that notebooks can call by path: filtered tools, series, prices, and tables stored on this machine."""
 
 import csv
 import re
@@ -25,9 +25,9 @@ from foretell.tools.dates.folding import fold
 from foretell.tools.dates.periods import late_period
 from foretell.tools.dates.stamps import is_after
 from foretell.tools.dates.words import PLAN_KEY
-from foretell.tools.fence import AdmittedSource, FencedTools
 from foretell.tools.journal import stored_result
-from foretell.tools.late_text import tells_late
+from foretell.tools.leakage_filter import AdmittedSource, FilteredTools
+from foretell.tools.post_cutoff_text import tells_later_events
 from foretell.tools.series import WithProvenance, known_ahead, known_prices, known_series
 from foretell.tools.tool import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH, ToolFailed
 
@@ -71,14 +71,14 @@ class Endpoint:
     """What it returns, where the data comes from, and an example; the first line is a summary."""
     parameters: tuple[Parameter, ...]
     call: Callable[[Mapping[str, Any], AsOf], Awaitable[Any]]
-    """Return JSON-serializable data with nothing later than the cutoff, or raise `ToolFailed` in our own words.
+    """Return JSON-serializable data with nothing later than the cutoff, or raise `ToolFailed`.
 
-    A failure raised from another error is withheld in a backtest, because why a source fails can reveal the future.
+    A failure raised from another error is withheld in a backtest, because its cause can reveal later events.
     """
 
 
 def check_parameters(endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parsed parameters of a call; anything unexpected is an error that says what would be right."""
+    """Return the parsed parameters of a call. Raises `ToolFailed`, which names the valid parameters, on an error."""
     known = {parameter.name: parameter for parameter in endpoint.parameters}
     for name in params:
         if name not in known:
@@ -104,22 +104,22 @@ def summarize_endpoints(endpoint: Endpoint) -> str:
     return f"{endpoint.path}: {endpoint.documentation.strip().splitlines()[0]}"
 
 
-# Any tool behind the fence, such as the web search, as an endpoint: a notebook sees what an agent would see.
+# Filtered tools, such as the web search, as endpoints. A notebook sees the same results as an agent.
 
 PATHS = {WEB_SEARCH: "/search/web", LOOKUP_URL: "/search/page", FETCH_WIKIPEDIA: "/search/wikipedia"}
 
 
-def fenced_tool_endpoint(toolbox: FencedTools, tool: str = WEB_SEARCH) -> Endpoint:
-    """Return an endpoint that calls a toolbox. The cutoff is that of its fence and must be the notebook's."""
+def filtered_tool_endpoint(toolbox: FilteredTools, tool: str = WEB_SEARCH) -> Endpoint:
+    """Return an endpoint that calls a toolbox. The cutoff is that of its leakage filter and must be the notebook's."""
     spec = next(spec for spec in toolbox.specs() if spec.name == tool)
 
     async def call(params: Mapping[str, Any], as_of: AsOf) -> dict[str, Any]:
         if as_of.at < toolbox.as_of.at:
             raise ToolFailed("this source stands at a later cutoff than the notebook, so it is closed")
-        seen = await toolbox.use(tool, params)
-        if seen.failed:
-            raise ToolFailed(seen.text)
-        return {"rows": [_source_row(toolbox.sources[source_id]) for source_id in seen.source_ids]}
+        observation = await toolbox.use(tool, params)
+        if observation.failed:
+            raise ToolFailed(observation.text)
+        return {"rows": [_source_row(toolbox.sources[source_id]) for source_id in observation.source_ids]}
 
     return Endpoint(
         path=PATHS.get(tool, f"/tool/{tool}"),
@@ -148,18 +148,18 @@ def journaled_endpoint(endpoint: Endpoint, journal: Journal, scope: str = "") ->
     """
 
     async def call(params: Mapping[str, Any], as_of: AsOf) -> Any:
-        given = {name: str(value) for name, value in params.items()}
-        asked = ["endpoint", endpoint.path, given, as_of.at.isoformat(), as_of.mode, scope]
+        texts = {name: str(value) for name, value in params.items()}
+        request = ["endpoint", endpoint.path, texts, as_of.at.isoformat(), as_of.mode, scope]
 
         async def produce() -> dict[str, Any]:
             return {"answer": await endpoint.call(params, as_of)}
 
-        return (await stored_result(journal, asked, "endpoint", produce))["answer"]
+        return (await stored_result(journal, request, "endpoint", produce))["answer"]
 
     return replace(endpoint, call=call)
 
 
-# Tables of this machine that were named beforehand, row by row up to the cutoff.
+# Configured tables on this machine, filtered row by row at the cutoff.
 
 ROWS = 5_000
 MOST_ROWS = 50_000
@@ -175,7 +175,7 @@ class LocalFile:
 
     path: Path
     meaning: str
-    """A description shown to every notebook, so it should not mention anything that became known later."""
+    """A description shown to every notebook, which should not mention anything known only later."""
     date_column: str | None = None
     """The column with the day or time a row became known; rows that are later or undated are left out."""
     known_since: date | None = None
@@ -220,16 +220,16 @@ class LocalFile:
 def _is_late_cell(name: str, text: str, as_of: AsOf) -> bool:
     if isinstance(_value(text), int | float):
         return False
-    told = f"{name}: {text}"
-    if tells_late(told, as_of) or tells_late(text, as_of):
+    named_text = f"{name}: {text}"
+    if tells_later_events(named_text, as_of) or tells_later_events(text, as_of):
         return len(find_dates(text)) != 1 or not PLAN_KEY.search(name.lower())
-    return late_period(told, as_of) is not None or late_link(text, as_of) is not None
+    return late_period(named_text, as_of) is not None or late_link(text, as_of) is not None
 
 
 def _late_column(name: str, as_of: AsOf) -> bool:
     """Whether a column holds the values of a day or month that had not begun, as in wide tables."""
-    found = find_dates(name) if as_of.mode != "live" else []
-    return any(all(is_after(day, as_of) for day in one.readings) for one in found)
+    dates = find_dates(name) if as_of.mode != "live" else []
+    return any(all(is_after(day, as_of) for day in found_date.readings) for found_date in dates)
 
 
 LONGEST_CELL = 24_000
@@ -246,9 +246,9 @@ def _value(text: str | None) -> str | float | int | None:
         return None
     if "_" in text or (len(text) > 1 and text.startswith("0") and text.isdigit()):
         return text
-    for read in (int, float):
+    for parse in (int, float):
         try:
-            return read(text)
+            return parse(text)
         except ValueError:
             continue
     return text

@@ -27,9 +27,9 @@ from foretell.tools.notebook.protocol import (
     jupyter_request,
     read_message,
 )
-from foretell.tools.notebook.sandbox import WIRE, Sandbox, SandboxUnavailable
+from foretell.tools.notebook.sandbox import SOCKET_DIR, Sandbox, SandboxUnavailable
 
-# One cell being run: what is still to come, and how it ended.
+# The state and result of the cell being run.
 
 Channel = Literal["shell", "iopub", "control"]
 ExecutionEnding = Literal["done", "failed", "interrupted", "dead"]
@@ -42,7 +42,7 @@ class ExecutionEnd:
     how: ExecutionEnding
     """done; failed: raised an exception; interrupted: ran out of time, variables kept; dead: all state is lost."""
     reason: str = ""
-    """Why it ended, in words, unless it was the cell's own exception."""
+    """Why it ended, unless the cell raised an exception."""
     count: int | None = None
     """The execution count that the kernel assigned."""
 
@@ -74,8 +74,8 @@ class Execution:
         """Return how the execution ended; `death` is why the kernel died, or None if it did not."""
         if death is not None or self.reply is None:
             return ExecutionEnd(how="dead", reason=death or "")
-        given = self.reply.content.get("execution_count")
-        count = given if isinstance(given, int) and 0 <= given < 1_000_000 else None
+        number = self.reply.content.get("execution_count")
+        count = number if isinstance(number, int) and 0 <= number < 1_000_000 else None
         if self.interrupted:
             return ExecutionEnd(how="interrupted", reason=f"it ran for more than {self.seconds:g} s", count=count)
         return ExecutionEnd(how="done" if self.reply.text("status") == "ok" else "failed", count=count)
@@ -93,7 +93,7 @@ POLL = 0.01
 
 
 class Kernel:
-    """One kernel, for one notebook. Create it with `Kernel.start`; `close` leaves nothing behind."""
+    """One kernel, for one notebook. Create it with `Kernel.start`. `close` removes all its processes and files."""
 
     def __init__(
         self, confined: SandboxedProcess, sandbox: Sandbox | None, *, limits: KernelLimits, caps: OutputCaps, key: str
@@ -109,13 +109,13 @@ class Kernel:
         self._caps = caps
         self._key = key.encode()
         self._names = map("request-{}".format, itertools.count(1))
-        self._wires: dict[Channel, ZmtpConnection] = {}
+        self._connections: dict[Channel, ZmtpConnection] = {}
         self._coming: dict[Channel, asyncio.Task[list[bytes]]] = {}
         self._death: str | None = None
 
     @classmethod
     async def start(cls, sandbox: Sandbox | None, *, limits: KernelLimits, caps: OutputCaps) -> "Kernel":
-        """Start a kernel and wait until it responds. Without a sandbox, be careful.
+        """Start a kernel and wait until it responds. Without a sandbox, it has all rights of the user.
 
         Raises `SandboxUnavailable`, with the process's last error output as the hint, if it does not respond.
         """
@@ -128,10 +128,10 @@ class Kernel:
         if sandbox is not None and sandbox.fonts is not None:
             shutil.copyfile(sandbox.fonts, run.fonts)
         ports = {f"{name}_port": port for name, port in PORTS.items()}
-        address = str((WIRE if inside else run.wire) / "kernel")
+        address = str((SOCKET_DIR if inside else run.sockets) / "kernel")
         connection = {"transport": "ipc", "ip": address, "key": key, "signature_scheme": "hmac-sha256", **ports}
-        (run.wire / "connection.json").write_text(json.dumps(connection), encoding="utf-8")
-        (run.wire / "connection.json").chmod(0o644)
+        (run.sockets / "connection.json").write_text(json.dumps(connection), encoding="utf-8")
+        (run.sockets / "connection.json").chmod(0o644)
         program = kernel_program(run, limits=limits, caps=caps, inside=inside, user=user)
         confined = await SandboxedProcess.start(program, sandbox=sandbox, limits=limits, run=run)
         kernel = cls(confined, sandbox, limits=limits, caps=caps, key=key)
@@ -140,7 +140,7 @@ class Kernel:
                 await kernel._connect()
         except (TimeoutError, ZmtpBroken) as error:
             await kernel._die(str(error) or f"it did not answer within {limits.start_seconds:g} s")
-            hint = confined.last_words.strip() or None
+            hint = confined.stderr_text.strip() or None
             raise SandboxUnavailable(f"no kernel could be started: {kernel.death}", hint=hint) from None
         except BaseException:
             await kernel.close()
@@ -149,7 +149,7 @@ class Kernel:
 
     @property
     def death(self) -> str | None:
-        """Why the kernel is gone, or None while it is alive."""
+        """Why the kernel ended, or None while it is alive."""
         return self._death or (None if self._confined.alive else self._confined.reason())
 
     @property
@@ -172,7 +172,7 @@ class Kernel:
         if self._death is not None:
             yield ExecutionEnd(how="dead", reason=self._death)
             return
-        cell = Execution(next(self._names), self._limits.cell_seconds if seconds is None else seconds)
+        cell = Execution(next(self._names), self._limits.trial_seconds if seconds is None else seconds)
         request = {
             "code": source,
             "silent": silent,
@@ -188,7 +188,7 @@ class Kernel:
                 if output is not None:
                     yield output
         except PeerHungUp as error:
-            # Most often it is dying, and in a moment it will be known of what.
+            # Usually the process is ending, and the cause will be known shortly.
             await asyncio.wait([self._confined.ended], timeout=1.0)
             await self._die(str(error))
         except ZmtpBroken as error:
@@ -204,35 +204,37 @@ class Kernel:
         for task in self._coming.values():
             task.cancel()
         await asyncio.gather(*self._coming.values(), return_exceptions=True)
-        for wire in self._wires.values():
-            wire.close()
+        for connection in self._connections.values():
+            connection.close()
         await self._confined.close()
 
     async def _connect(self) -> None:
-        """Connect once, before any notebook code runs: later, that code may have put something at these paths."""
+        """Connect once, before any notebook code runs, because that code could replace the sockets."""
         for channel, kind in SOCKETS:
-            self._wires[channel] = await self._wire(self.run.wire / f"kernel-{PORTS[channel]}", kind)
-        for wire in self._wires.values():
-            wire.allowance = self._caps.flood
+            self._connections[channel] = await self._open_connection(
+                self.run.sockets / f"kernel-{PORTS[channel]}", kind
+            )
+        for connection in self._connections.values():
+            connection.allowance = self._caps.flood
         name = next(self._names)
         await self._ask("shell", "kernel_info_request", name, {})
         waiting = {"kernel_info_reply", "iopub_welcome"}
         while waiting:
             waiting -= {message.kind for _, message in await self._arrived(None)}
 
-    async def _wire(self, path: Path, kind: SocketKind) -> ZmtpConnection:
+    async def _open_connection(self, path: Path, kind: SocketKind) -> ZmtpConnection:
         """Connect to a socket as soon as it exists."""
         while self._confined.alive:
             with suppress(FileNotFoundError, PeerAbsent):
                 if stat.S_ISSOCK(path.lstat().st_mode):
                     return await ZmtpConnection.connect(path, kind, most=self._caps.message)
             await asyncio.sleep(POLL)
-        raise ZmtpBroken("it ended at once")
+        raise ZmtpBroken("it ended immediately")
 
     async def _messages_of(self, cell: Execution) -> AsyncIterator[JupyterMessage]:
         """Yield the messages that the kernel sends for a cell, until the cell is over."""
-        for wire in self._wires.values():
-            wire.allowance = self._caps.flood
+        for connection in self._connections.values():
+            connection.allowance = self._caps.flood
         while not cell.over:
             arrived = await self._arrived(max(cell.deadline - now(), 0))
             for channel, message in arrived:
@@ -256,15 +258,15 @@ class Kernel:
         """Return the next messages, at most one per channel, or none on timeout. No read is cancelled half-way."""
         for channel in HEARD:
             if channel not in self._coming:
-                self._coming[channel] = asyncio.create_task(self._wires[channel].receive())
+                self._coming[channel] = asyncio.create_task(self._connections[channel].receive())
         done, _ = await asyncio.wait(self._coming.values(), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         ready: list[Channel] = [channel for channel, task in self._coming.items() if task in done]
         return [(channel, read_message(self._coming.pop(channel).result())) for channel in ready]
 
     async def _ask(self, channel: Channel, kind: str, name: str, content: Mapping[str, Any]) -> None:
-        await self._wires[channel].send(jupyter_request(kind, name, content, self._key))
+        await self._connections[channel].send(jupyter_request(kind, name, content, self._key))
 
     async def _die(self, reason: str) -> None:
-        """Record why the kernel is gone, and kill it if it is not."""
+        """Record why the kernel ended, and kill it if it is still running."""
         self._death = reason if self._confined.alive else self._confined.reason()
         await self.close()

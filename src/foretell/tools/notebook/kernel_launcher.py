@@ -1,13 +1,12 @@
 """Runs inside the sandbox before any notebook code: sets limits, then starts a real ipykernel that cuts its own output.
 
-It is passed as source text and cannot import anything of ours. Whatever it does to be helpful (cutting output) is done
-again outside, because notebook code can undo it; what it does to be safe (limits) cannot be undone without privileges.
+It is passed as source text and cannot import foretell. It cuts output, which is done again outside, because notebook
+code can undo it. It sets limits, which cannot be undone without privileges.
 """
 
 import ctypes
 import json
 import os
-import resource
 import signal
 import sys
 from typing import Any
@@ -18,6 +17,8 @@ OUTPUTS = ("stream", "display_data", "execute_result", "update_display_data")
 
 def limit(limits: dict[str, int]) -> None:
     """Set hard resource limits, which neither this process nor a child can raise again."""
+    import resource  # Windows has none.
+
     for name, value in limits.items():
         number = getattr(resource, f"RLIMIT_{name}")
         hard = resource.getrlimit(number)[1]
@@ -26,7 +27,7 @@ def limit(limits: dict[str, int]) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have this process killed when its parent dies, for use without a sandbox, which would do that itself."""
+    """Have this process killed when its parent dies. A sandbox does this itself."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -37,7 +38,7 @@ def cut(text: str, most: int) -> str:
     if len(text) > most:
         head, tail = most * 2 // 3, most // 3
         text = f"{text[:head]}\n[{len(text) - head - tail:,} characters left out]\n{text[-tail:]}"
-    return text.encode("utf-8", "replace").decode()  # half a character cannot be sent
+    return text.encode("utf-8", "replace").decode()  # Lone surrogates cannot be sent.
 
 
 class OutputCutter:
@@ -55,7 +56,7 @@ class OutputCutter:
         if cell != self.cell:
             self.cell, self.sent, self.counts = cell, 0, {}
         self.counts[kind] = count = self.counts.get(kind, 0) + 1
-        # What is printed arrives in small pieces and is joined outside; so more of them may come.
+        # Printed text arrives in small pieces that are joined outside, so more pieces are allowed.
         most = self.caps["pieces"] * (50 if kind == "stream" else 5)
         if kind == "stream" and count == most:
             message["content"] = {**message["content"], "text": "\n[further output left out]\n"}
@@ -75,16 +76,16 @@ class OutputCutter:
 
     def forms(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return all representations of one display, without those that are too large."""
-        kept: dict[str, Any] = {}
+        fitting: dict[str, Any] = {}
         for mime, value in data.items():
             if mime == "text/plain":
-                kept[mime] = cut(str(value), self.caps["text"])
+                fitting[mime] = cut(str(value), self.caps["text"])
             elif isinstance(value, str) and len(value) <= self.most(mime):
-                kept[mime] = cut(value, len(value))
+                fitting[mime] = cut(value, len(value))
             else:
-                kept.setdefault("text/plain", f"[{mime} left out: it is too large]")
-            self.sent += len(kept.get(mime, ""))
-        return kept
+                fitting.setdefault("text/plain", f"[{mime} left out: it is too large]")
+            self.sent += len(fitting.get(mime, ""))
+        return fitting
 
     def most(self, mime: str) -> int:
         """Return the maximum length of a representation, as encoded for sending."""
@@ -139,7 +140,7 @@ if __name__ == "__main__":
     options: dict[str, Any] = json.loads(sys.argv[1])
     sys.argv = sys.argv[:1]
     limit(options["limits"])
-    # Packages that this Python would not find by itself, such as those a user installed for himself alone.
+    # Directories that this Python would not search by itself, such as those of packages installed for one user.
     sys.path += [path for path in options["packages"] if path not in sys.path]
     if options.get("parent"):
         die_with_parent(options["parent"])

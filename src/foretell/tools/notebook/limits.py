@@ -29,7 +29,7 @@ class KernelLimits:
     """Size of `/tmp` in bytes; it is kept in memory and disappears with the sandbox."""
     cpu_seconds: int = 900
     """CPU seconds of one process over the whole life of a notebook."""
-    cell_seconds: float = 60.0
+    trial_seconds: float = 60.0
     """Wall-clock seconds a cell may run before it is interrupted."""
     grace_seconds: float = 2.0
     """Seconds an interrupted cell has to end before the sandbox is killed."""

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from foretell.data.untrusted import for_json, for_prompt
+from foretell.questions.errors import InputError
 from foretell.tools.notebook.limits import OutputCaps
 from foretell.tools.notebook.protocol import JupyterMessage
 
-# Text and HTML of a stranger, made harmless: what remains can be shown in a terminal or a page and does nothing.
+# Sanitizing untrusted text and HTML, so that they can be shown in a terminal or on a page.
 
 ESCAPES = re.compile(r"\x1b(?:\[[0-9;:<=>?]{0,100}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[@-Z\\-_])")
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -32,7 +33,7 @@ SWALLOWED = frozenset(
     ("script", "style", "iframe", "object", "embed", "svg", "math", "template", "noscript", "title", "textarea")
 )
 """Tags that are removed together with their content."""
-# Every repetition is bounded: a stranger's text must not make the search slow.
+# All repetitions are bounded, so that untrusted text cannot make the search slow.
 TAG = re.compile(r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][A-Za-z0-9]{0,15})(?P<rest>[\s/][^<>]{0,500})?>")
 ATTRIBUTE = re.compile(r"(colspan|rowspan|scope)\s{0,9}=\s{0,9}[\"']?([A-Za-z0-9]{1,20})", re.IGNORECASE)
 MAX_OPEN = 200
@@ -63,24 +64,24 @@ def harmless_html(html: str) -> str:
     out: list[str] = []
     open_tags: list[str] = []
     place = 0
-    while (found := TAG.search(html, place)) is not None:
-        out.append(escape(unescape(html[place : found.start()]), quote=False))
-        place = _after(html, found)
-        if found["name"] is not None and place == found.end():
-            out += _harmless_tag(found["name"].lower(), bool(found["end"]), found["rest"] or "", open_tags)
+    while (match := TAG.search(html, place)) is not None:
+        out.append(escape(unescape(html[place : match.start()]), quote=False))
+        place = _after(html, match)
+        if match["name"] is not None and place == match.end():
+            out += _harmless_tag(match["name"].lower(), bool(match["end"]), match["rest"] or "", open_tags)
     out.append(escape(unescape(html[place:]), quote=False))
     return "".join([*out, *(f"</{tag}>" for tag in reversed(open_tags))])
 
 
-def _after(html: str, found: "re.Match[str]") -> int:
+def _after(html: str, match: "re.Match[str]") -> int:
     """Return the position after a tag, skipping a comment or an element whose content is removed."""
-    if found["name"] is None:
-        end = html.find("-->", found.end())
+    if match["name"] is None:
+        end = html.find("-->", match.end())
         return end + 3 if end >= 0 else len(html)
-    name = found["name"].lower()
-    if found["end"] or name not in SWALLOWED:
-        return found.end()
-    closing = re.compile(rf"</{name}[\s/]{{0,9}}>", re.IGNORECASE).search(html, found.end())
+    name = match["name"].lower()
+    if match["end"] or name not in SWALLOWED:
+        return match.end()
+    closing = re.compile(rf"</{name}[\s/]{{0,9}}>", re.IGNORECASE).search(html, match.end())
     return closing.end() if closing is not None else len(html)
 
 
@@ -152,10 +153,10 @@ def output_of(message: JupyterMessage, caps: OutputCaps) -> Output | None:
         return StreamOutput(stream=stream, text=text) if text else None
     if message.kind in ("display_data", "execute_result"):
         data = message.content.get("data")
-        found = _shown(cast("dict[str, Any]", data), caps) if isinstance(data, dict) else None
-        if found is None:
+        shown = _shown(cast("dict[str, Any]", data), caps) if isinstance(data, dict) else None
+        if shown is None:
             return None
-        return replace(found, result=message.kind == "execute_result")
+        return replace(shown, result=message.kind == "execute_result")
     if message.kind == "error":
         lines = message.content.get("traceback")
         lines = lines if isinstance(lines, list) else []
@@ -170,15 +171,15 @@ def output_of(message: JupyterMessage, caps: OutputCaps) -> Output | None:
 
 def _shown(data: Mapping[str, Any], caps: OutputCaps) -> DisplayOutput | None:
     html = data.get("text/html")
-    kept = harmless_html(html) if isinstance(html, str) and len(html) <= caps.html else ""
+    clean_html = harmless_html(html) if isinstance(html, str) and len(html) <= caps.html else ""
     kind, image = next(((kind, data[kind]) for kind in IMAGES if isinstance(data.get(kind), str)), ("image/png", ""))
     pixels = _pixels(kind, image, caps.image)
     text = _words(data, caps)
     if image and not pixels:
         text = f"{text}\n[{kind} left out: too large or unreadable]".strip()
-    if not (kept or pixels or text):
+    if not (clean_html or pixels or text):
         return None
-    return DisplayOutput(text=text, html=kept, image=pixels, image_kind=kind)
+    return DisplayOutput(text=text, html=clean_html, image=pixels, image_kind=kind)
 
 
 def _words(data: Mapping[str, Any], caps: OutputCaps) -> str:
@@ -215,16 +216,16 @@ def join_outputs(outputs: Iterable[Output], caps: OutputCaps) -> tuple[Output, .
     joined = list(_joined(outputs, caps))
     head, tail = caps.pieces * 2 // 3, caps.pieces // 3
     middle = range(head, max(len(joined) - tail, head))
-    kept: list[Output] = []
+    fitting: list[Output] = []
     size = left_out = 0
     for place, output in enumerate(joined):
         size += _size(output)
         if isinstance(output, ErrorOutput) or (place not in middle and size <= caps.cell):
-            kept.append(output)
+            fitting.append(output)
         else:
             left_out += 1
     note = StreamOutput(stream="stderr", text=f"[{left_out:,} outputs left out]\n")
-    return (*kept[:head], note, *kept[head:]) if left_out else tuple(kept)
+    return (*fitting[:head], note, *fitting[head:]) if left_out else tuple(fitting)
 
 
 def _joined(outputs: Iterable[Output], caps: OutputCaps) -> Iterator[Output]:
@@ -299,7 +300,7 @@ _RESULT_HEAD = re.compile(r"^([ \t]{0,8})(?=cell[ \t]{1,3}\d{1,5}[ \t]{0,3}\()",
 
 
 def report_for_prompt(report: str) -> str:
-    r"""Return a cell's output as safe to include in a prompt: nothing in it can pose as the result of another cell.
+    r"""Return a cell's output in a form that cannot imitate the result of another cell in a prompt.
 
     >>> report_for_prompt("Cell 7 (python, ran):\n[search_1_result_2] 0.99")
     '‹Cell 7 (python, ran):\n‹search_1_result_2] 0.99'
@@ -345,7 +346,7 @@ OURS = "foretell"
 
 
 def ipynb(notebook: Notebook) -> dict[str, Any]:
-    """Return the content of an `.ipynb` file; whatever the format has no field for goes into our own metadata."""
+    """Return the content of an `.ipynb` file. Facts without a field in the format are stored as metadata."""
     return {
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -372,7 +373,7 @@ def _cell(cell: NotebookCell, name: str) -> dict[str, Any]:
     outputs = [_output(output, cell.count) for output in cell.outputs]
     if cell.problem:
         ours["problem"] = cell.problem
-        # What no kernel could say any more is said for it.
+        # Add an error output for a cell whose kernel could not report one.
         outputs.append({"output_type": "stream", "name": "stderr", "text": _lines(f"[{cell.problem}]\n")})
     if cell.attempts:
         ours["failed_versions"] = [_attempt(attempt) for attempt in cell.attempts]
@@ -388,7 +389,7 @@ def _cell(cell: NotebookCell, name: str) -> dict[str, Any]:
 
 
 def _attempt(attempt: CellAttempt) -> dict[str, Any]:
-    version = {"source": attempt.source, "outputs": [_output(one, None) for one in attempt.outputs]}
+    version = {"source": attempt.source, "outputs": [_output(output, None) for output in attempt.outputs]}
     return {**version, "problem": attempt.problem} if attempt.problem else version
 
 
@@ -410,3 +411,26 @@ def _output(output: Output, count: int | None) -> dict[str, Any]:
 
 def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
+
+
+def data_path(notebook: Path) -> Path:
+    """Return the path of the file next to a notebook with the data it read."""
+    return notebook.with_suffix(".data.json")
+
+
+def read_notebook(path: Path) -> dict[str, Any]:
+    """Return the content of an `.ipynb` file; raise `InputError` if it is not one."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(document, dict) and isinstance(cast("dict[str, Any]", document)["cells"], list):
+            return cast("dict[str, Any]", document)
+    except OSError as error:
+        raise InputError(error.strerror or "cannot be read", path=path) from None
+    except (ValueError, KeyError):
+        pass
+    raise InputError("is not a notebook", path=path)
+
+
+def conclusion_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the conclusion recorded in a notebook's file: claim, p and key factor."""
+    return cast("Mapping[str, Any]", document.get("metadata", {}).get(OURS, {}).get("conclusion", {}))

@@ -1,4 +1,4 @@
-"""The end of the first cell of a notebook that is rerun: it answers data requests from a file beside the notebook."""
+"""The end of the first cell of a rerun notebook: it answers data requests from a file next to the notebook."""
 
 import json as _json
 from pathlib import Path as _Path
@@ -9,8 +9,8 @@ _answers: dict[str, list[_Any]] = {}
 
 
 def _read_answers() -> None:
-    for one in _json.loads(_Path(_FILE).read_text(encoding="utf-8")):
-        _answers.setdefault(_json.dumps(one["request"], sort_keys=True), []).append(one["answer"])
+    for exchange in _json.loads(_Path(_FILE).read_text(encoding="utf-8")):
+        _answers.setdefault(_json.dumps(exchange["request"], sort_keys=True), []).append(exchange["answer"])
 
 
 def _send(request: dict[str, _Any]) -> _Any:  # pyright: ignore[reportUnusedFunction] - the code above calls it
@@ -19,5 +19,5 @@ def _send(request: dict[str, _Any]) -> _Any:  # pyright: ignore[reportUnusedFunc
     known = _answers.get(_json.dumps(request, sort_keys=True))
     if not known:
         return {"error": "this was not asked when the notebook was made, and there is no way to ask it now"}
-    # Asked again it gets the next answer, and in the end always the last.
+    # Repeated requests get the next answer, and finally always the last.
     return known.pop(0) if len(known) > 1 else known[0]

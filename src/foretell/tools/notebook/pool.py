@@ -15,12 +15,12 @@ from foretell.tools.notebook.kernel import ExecutionEnd, Kernel
 from foretell.tools.notebook.limits import KernelLimits, OutputCaps
 from foretell.tools.notebook.process import sweep
 from foretell.tools.notebook.sandbox import Sandbox, spare_user
-from foretell.tools.notebook.sandbox_check import check_sandbox, weaknesses
+from foretell.tools.notebook.sandbox_check import check_sandbox, require_linux, weaknesses
 
-# What a kernel would otherwise work out anew at every start: compiled modules and the list of fonts.
+# Caches that a kernel would otherwise rebuild at every start: compiled modules and the list of fonts.
 #
-# A sandbox can write neither where the next one would find it, so it is done once outside, in the ordinary way: Python
-# and matplotlib write their own caches when they are first used.
+# A sandbox cannot write them to a shared place, so they are filled once outside: Python and matplotlib write their own
+# caches when they are first used.
 
 KERNEL_PACKAGES = ("ipykernel", "IPython", "pandas", "matplotlib")
 IMPORTS = ("ipykernel.kernelapp", "pandas", "matplotlib.pyplot", "matplotlib_inline.backend_inline")
@@ -32,7 +32,7 @@ async def prepare_kernel_cache() -> Path | None:
     packages = [spec for name in KERNEL_PACKAGES if (spec := find_spec(name)) is not None]
     compiled = all(spec.origin is not None and Path(cache_from_source(spec.origin)).exists() for spec in packages)
     if not compiled or (find_spec("matplotlib") is not None and font_list() is None):
-        # Whatever goes wrong here only makes kernels start more slowly.
+        # A failure here only makes kernels start more slowly.
         lines = "\n".join(f"try: import {name}\nexcept ImportError: pass" for name in IMPORTS)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-c", lines), stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, cwd="/"
@@ -50,8 +50,8 @@ def font_list() -> Path | None:
     """Return the path of matplotlib's cached list of this machine's fonts, the newest if there are several."""
     own = os.environ.get("MPLCONFIGDIR")
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    found = (Path(own) if own else Path(cache) / "matplotlib").glob("fontlist-*.json")
-    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+    glob = (Path(own) if own else Path(cache) / "matplotlib").glob("fontlist-*.json")
+    return max(glob, key=lambda path: path.stat().st_mtime, default=None)
 
 
 PRELOAD = ("numpy", "pandas")
@@ -76,7 +76,7 @@ class KernelPool:
         unsandboxed: bool = False,
     ) -> None:
         if warm < 0 or most < 1:
-            raise InputError(f"a pool of {warm} waiting and {most} working kernels is none")
+            raise InputError(f"a pool cannot have {warm} waiting and {most} working kernels")
         self.limits = limits or KernelLimits()
         self.caps = caps or OutputCaps()
         self._warm = warm
@@ -90,6 +90,7 @@ class KernelPool:
         self._filling: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "KernelPool":
+        require_linux()
         self._sandbox = None if self._unsandboxed else await check_sandbox(self.limits)
         await asyncio.to_thread(sweep)
         fonts = await prepare_kernel_cache()
@@ -168,13 +169,13 @@ class KernelPool:
                 try:
                     kernel = await self._started()
                 except (InputError, OSError):
-                    break  # whoever takes a kernel will hear the reason
+                    break  # `take` raises the error.
                 self._ready.append(kernel)
 
     async def _started(self) -> Kernel:
         sandbox = self._sandbox and replace(self._sandbox, user=spare_user())
         kernel = await Kernel.start(sandbox, limits=self.limits, caps=self.caps)
-        # Libraries are loaded without leaving a name, a number or an output behind; one that is missing is no matter.
+        # Libraries are loaded without changing names, execution counts or outputs. Missing ones are ignored.
         lines = "\n".join(f"try: __import__({name!r})\nexcept ImportError: pass" for name in self._preload)
         try:
             async for event in kernel.execute(lines, seconds=self.limits.start_seconds, silent=True):

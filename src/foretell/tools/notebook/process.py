@@ -1,7 +1,6 @@
-"""One sandboxed process, from its start to the removal of its last traces."""
+"""One sandboxed process, from its start to the removal of its directories."""
 
 import asyncio
-import fcntl
 import json
 import os
 import secrets
@@ -18,9 +17,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from foretell.questions.file_lock import LockHeld, lock_open_file
 from foretell.tools.notebook.limits import MIB, KernelLimits, OutputCaps
 from foretell.tools.notebook.sandbox import (
-    WIRE,
+    SOCKET_DIR,
     RunDirectory,
     Sandbox,
     SandboxUnavailable,
@@ -31,14 +31,15 @@ from foretell.tools.notebook.sandbox import (
 )
 from foretell.tools.notebook.watchdog import SandboxWatchdog, descendants, is_running, kill_tree, resident
 
-# What is left in a notebook's directory, read and removed as if an enemy had made it.
+# Reading and removing a notebook's directory, whose content is untrusted.
 
 MAX_DEPTH = 8
 
 
 @contextmanager
-def _opened(name: str | Path, flags: int = os.O_DIRECTORY, *, within: int | None = None) -> Generator[int]:
-    """Yield a file descriptor for reading, opened without following a symlink."""
+def _opened(name: str | Path, flags: int | None = None, *, within: int | None = None) -> Generator[int]:
+    """Yield a file descriptor for reading a directory, or what `flags` say, opened without following a symlink."""
+    flags = os.O_DIRECTORY if flags is None else flags  # Windows has no such flags.
     opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=within)
     try:
         yield opened
@@ -51,7 +52,7 @@ class CollectedFiles:
     """Files that a notebook left, by their path in its directory, and those that were skipped, with the reason."""
 
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    left: dict[str, str] = field(default_factory=dict[str, str])
+    skipped: dict[str, str] = field(default_factory=dict[str, str])
 
 
 def collect_files(directory: Path, *, most_files: int = 100, most_bytes: int = 32 * MIB) -> CollectedFiles:
@@ -61,21 +62,21 @@ def collect_files(directory: Path, *, most_files: int = 100, most_bytes: int = 3
     def collect(opened: int, above: str, depth: int) -> None:
         for name in sorted(os.listdir(opened)):
             path = f"{above}{name}".encode("utf-8", "replace").decode()
-            if len(collected.left) >= most_files:
+            if len(collected.skipped) >= most_files:
                 return
             try:
-                # Not blocking: the other end of a pipe may never come.
+                # Non-blocking, because the other end of a pipe may never be opened.
                 with _opened(name, os.O_NONBLOCK, within=opened) as entry:
                     if not stat.S_ISDIR(os.fstat(entry).st_mode):
                         collected.files[path] = _content(entry, collected, most_files, most_bytes)
                     elif depth < MAX_DEPTH:
                         collect(entry, f"{path}/", depth + 1)
                     else:
-                        collected.left[path] = "it lies too deep"
+                        collected.skipped[path] = "it lies too deep"
             except OSError as error:
-                collected.left[path] = f"it cannot be opened as a file ({error.strerror})"
+                collected.skipped[path] = f"it cannot be opened as a file ({error.strerror})"
             except ValueError as error:
-                collected.left[path] = str(error)
+                collected.skipped[path] = str(error)
 
     with _opened(directory) as top:
         collect(top, "", 0)
@@ -84,16 +85,16 @@ def collect_files(directory: Path, *, most_files: int = 100, most_bytes: int = 3
 
 def _content(opened: int, collected: CollectedFiles, most_files: int, most_bytes: int) -> bytes:
     """Return the bytes of a regular file; raise `ValueError` with the reason if it has to be skipped."""
-    seen = os.fstat(opened)
+    status = os.fstat(opened)
     room = most_bytes - sum(map(len, collected.files.values()))
-    if not stat.S_ISREG(seen.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise ValueError("it is not an ordinary file")
-    if seen.st_nlink != 1:
+    if status.st_nlink != 1:
         raise ValueError("it has more than one name")
     if len(collected.files) >= most_files:
         raise ValueError(f"there are more than {most_files} files")
-    if seen.st_size > room:
-        raise ValueError(f"its {seen.st_size:,} bytes are too many")
+    if status.st_size > room:
+        raise ValueError(f"its {status.st_size:,} bytes are too many")
     with os.fdopen(os.dup(opened), "rb") as stream:
         content = stream.read(room + 1)
     if len(content) > room:
@@ -126,7 +127,7 @@ def _emptied(opened: int, top: int) -> list[str]:
             os.unlink(name, dir_fd=opened)
             continue
         os.chmod(name, 0o700, dir_fd=opened)
-        moved.append(secrets.token_hex(8))  # no name that somebody could have taken before
+        moved.append(secrets.token_hex(8))  # An unpredictable name.
         os.rename(name, moved[-1], src_dir_fd=opened, dst_dir_fd=top)
     return moved
 
@@ -146,25 +147,30 @@ COUNTED_APART = (5, 14)
 class SandboxedProcess:
     """A program that runs in its own directories under a watchdog."""
 
-    def __init__(self, process: Process, run: RunDirectory, limits: KernelLimits, *, ear: int, inside: bool) -> None:
+    def __init__(
+        self, process: Process, run: RunDirectory, limits: KernelLimits, *, stderr_fd: int, inside: bool
+    ) -> None:
         self.run = run
         self._process = process
         self._inside = inside
-        self._watcher = SandboxWatchdog(process.pid, (run.work, run.wire), limits, self._kill)
+        self._watcher = SandboxWatchdog(process.pid, (run.work, run.sockets), limits, self._kill)
         self._watcher.start()
-        self._ear = ear
-        self.last_words = ""
+        self._stderr_fd = stderr_fd
+        self.stderr_text = ""
         """The end of its standard error output, set once it has ended."""
         self._lock = _locked(run.top)
         self.ended = asyncio.create_task(self._end())
-        """A task that is done once the process is gone."""
+        """A task that is done once the process has ended."""
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(
         cls, program: Sequence[str], *, sandbox: Sandbox | None, limits: KernelLimits, run: RunDirectory
     ) -> "SandboxedProcess":
-        """Start a program in a run's directories, which are removed with it. Without a sandbox, be careful."""
+        """Start a program in a run's directories, which are removed with it.
+
+        Without a sandbox, the program has all rights of the user.
+        """
         inside = sandbox is not None
         filter_fd = None
         if (seccomp := seccomp_filter()) is not None:
@@ -172,28 +178,28 @@ class SandboxedProcess:
             os.write(into, seccomp)
             os.close(into)
         handed = () if filter_fd is None else (filter_fd,)
-        # Nobody listens before the end: a pipe holds a few words, and whoever goes on and on is left waiting.
-        ear, mouth = os.pipe()
-        os.set_blocking(ear, False)
+        # Read only at the end. A pipe has a small buffer, and a process that fills it blocks.
+        read_fd, write_fd = os.pipe()
+        os.set_blocking(read_fd, False)
         try:
             process = await asyncio.create_subprocess_exec(
                 *(sandbox.command(run, program, filter_fd) if sandbox is not None else program),
                 stdin=DEVNULL,
                 stdout=DEVNULL,
-                stderr=mouth,
+                stderr=write_fd,
                 pass_fds=handed if inside else (),
                 env={"PATH": PROGRAMS} if inside else variables(run.work, run.tmp),
                 cwd="/" if inside else run.work,
                 start_new_session=not inside,
             )
         except BaseException:
-            os.close(ear)
+            os.close(read_fd)
             remove_directory(run.top)
             raise
         finally:
-            for fd in (*handed, mouth):
+            for fd in (*handed, write_fd):
                 os.close(fd)
-        return cls(process, run, limits, ear=ear, inside=inside)
+        return cls(process, run, limits, stderr_fd=read_fd, inside=inside)
 
     @property
     def alive(self) -> bool:
@@ -206,7 +212,7 @@ class SandboxedProcess:
         return sum(map(resident, descendants(self._process.pid, most=1000))) if self.alive else 0
 
     def reason(self) -> str:
-        """Return why it ended, worded for the author of the program."""
+        """Return why it ended, as a message for the author of the program."""
         if self._watcher.breach is not None:
             return f"the sandbox was killed: {self._watcher.breach}"
         return _exit_reason(self._process.returncode)
@@ -236,7 +242,7 @@ class SandboxedProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def _end(self) -> int:
-        """Wait for the process and for the others in its namespace, which die a moment later; return its exit code."""
+        """Wait for the process and the others in its namespace, which end shortly after; return its exit code."""
         code = await self._process.wait()
         await asyncio.to_thread(self._watcher.stop)
         for _ in range(500):
@@ -244,47 +250,47 @@ class SandboxedProcess:
                 break
             await asyncio.sleep(0.01)
         with suppress(BlockingIOError):
-            self.last_words = os.read(self._ear, MIB)[-STDERR_BYTES:].decode("utf-8", "replace")
-        os.close(self._ear)
+            self.stderr_text = os.read(self._stderr_fd, MIB)[-STDERR_BYTES:].decode("utf-8", "replace")
+        os.close(self._stderr_fd)
         return code
 
 
 def new_run(user: int | None) -> RunDirectory:
-    """Create directories that nobody else on the machine can read, with a path short enough for sockets."""
+    """Create directories that no other user can read, with a path short enough for sockets."""
     for parent in (None, "/tmp"):
         top = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         run = RunDirectory(top=top)
-        short = len(os.fsencode(run.wire / "kernel-5")) <= LONGEST_SOCKET
+        short = len(os.fsencode(run.sockets / "kernel-5")) <= LONGEST_SOCKET
         if short and (user is None or closed_above(top) is None):
             try:
                 run.make(user)
             except OSError as error:
                 remove_directory(top)
                 raise SandboxUnavailable(
-                    f"root cannot give a directory to another user: {error.strerror}", hint="be an ordinary user"
+                    f"root cannot change the owner of a directory: {error.strerror}", hint="run as an ordinary user"
                 ) from None
             return run
         top.rmdir()
-    raise SandboxUnavailable("there is no place for temporary files with a short path that anybody may pass")
+    raise SandboxUnavailable("there is no directory for temporary files with a short path that all users may traverse")
 
 
 def sweep() -> None:
     """Remove directories whose owner was killed before it could: those that no process holds the lock on."""
     for path in {*Path(tempfile.gettempdir()).glob(f"{PREFIX}*"), *Path("/tmp").glob(f"{PREFIX}*")}:
-        with suppress(FileNotFoundError, BlockingIOError):
-            seen = path.lstat()
-            ours = stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
-            if ours and time.time() - seen.st_mtime > YOUNG:
+        with suppress(FileNotFoundError, LockHeld):
+            status = path.lstat()
+            ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+            if ours and time.time() - status.st_mtime > YOUNG:
                 lock = _locked(path)
                 remove_directory(path)
                 os.close(lock)
 
 
 def _locked(path: Path) -> int:
-    """Return a descriptor that holds the lock on a directory; raise `BlockingIOError` if another process holds it."""
+    """Return a descriptor that holds the lock on a directory; raise `LockHeld` if another process holds it."""
     opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_open_file(opened, wait=False)
     except BaseException:
         os.close(opened)
         raise
@@ -306,7 +312,7 @@ def kernel_program(
     if inside and (user is not None or release >= COUNTED_APART):
         resources["NPROC"] = limits.processes
     options: dict[str, Any] = {
-        "connection": str((WIRE if inside else run.wire) / "connection.json"),
+        "connection": str((SOCKET_DIR if inside else run.sockets) / "connection.json"),
         "limits": resources,
         "caps": asdict(caps),
         "packages": [str(path) for path in package_directories()],
@@ -317,7 +323,7 @@ def kernel_program(
 
 
 def module_source(name: str) -> str:
-    """Return the source of a module that runs inside a sandbox, where none of our modules can be imported."""
+    """Return the source of a module that runs inside a sandbox, where foretell cannot be imported."""
     package, _, module = name.rpartition(".")
     return files(package).joinpath(f"{module}.py").read_text(encoding="utf-8")
 

@@ -1,7 +1,7 @@
 """The subset of ZMTP 3.0, ZeroMQ's wire protocol, that a Jupyter client needs, written for an untrusted peer.
 
-A library client collects the parts of a message without any bound and reconnects to whatever is at a path by then. Here
-every size is checked before anything is read, and a connection is made once, before notebook code runs.
+A library client collects the parts of a message without a limit and reconnects to a path that may have been replaced.
+Here every size is checked before anything is read, and a connection is made once, before notebook code runs.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ SUBSCRIBE_TO_ALL = b"\x01"
 
 
 class ZmtpBroken(Exception):
-    """The peer is gone or violates the protocol; nothing more can be received from it."""
+    """The peer has disconnected or violates the protocol. Nothing more can be received from it."""
 
 
 class PeerHungUp(ZmtpBroken):
@@ -53,13 +53,13 @@ class ZmtpConnection:
             reader, writer = await asyncio.open_unix_connection(str(path))
         except OSError as error:
             raise PeerAbsent(f"no connection to the kernel: {error}") from None
-        wire = cls(reader, writer, most)
+        connection = cls(reader, writer, most)
         try:
-            await wire._shake_hands(kind)
+            await connection._shake_hands(kind)
         except BaseException:
-            wire.close()
+            connection.close()
             raise
-        return wire
+        return connection
 
     async def send(self, parts: Sequence[bytes]) -> None:
         """Send one message."""
@@ -69,12 +69,12 @@ class ZmtpConnection:
     async def receive(self) -> list[bytes]:
         """Return the parts of the next message. If this is cancelled, the connection can no longer be used."""
         parts: list[bytes] = []
-        left = self._most
+        remaining = self._most
         while True:
-            flags, body = await self._part(left)
+            flags, body = await self._part(remaining)
             if flags & COMMAND:
                 continue
-            left -= len(body)
+            remaining -= len(body)
             parts.append(body)
             if not flags & MORE:
                 return parts
@@ -138,7 +138,7 @@ def _property(name: bytes, value: bytes) -> bytes:
     return bytes([len(name)]) + name + len(value).to_bytes(4, "big") + value
 
 
-# Messages of the Jupyter protocol, as parts on a wire.
+# Messages of the Jupyter protocol.
 
 DELIMITER = b"<IDS|MSG>"
 VERSION = "5.4"
@@ -178,7 +178,7 @@ def read_message(parts: Sequence[bytes]) -> JupyterMessage:
 
 
 def _table(part: bytes) -> dict[str, Any]:
-    found = json.loads(part)
-    if not isinstance(found, dict):
+    table = json.loads(part)
+    if not isinstance(table, dict):
         raise ValueError("not a table")
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", table)

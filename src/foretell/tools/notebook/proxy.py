@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from foretell.models.rate_limits import MemoryLimits, RateLimit, RateLimiter
 from foretell.questions.as_of import AsOf
 from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
 from foretell.tools.notebook.endpoints import (
@@ -38,8 +39,8 @@ class ProxyLimits:
     """Maximum requests per second; faster ones are delayed."""
     request_bytes: int = 64 * KIB
     answer_bytes: int = 8 * MIB
-    kept_bytes: int = 64 * MIB
-    """Bytes of requests and responses that are kept so that the notebook can be rerun."""
+    recorded_bytes: int = 64 * MIB
+    """Bytes of requests and responses that are recorded so that the notebook can be rerun."""
     seconds: float = 60.0
     """Timeout of one call, in seconds."""
     connections: int = 16
@@ -68,14 +69,15 @@ class DataProxy:
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
         self._turn = asyncio.Semaphore(self._limits.at_once)
-        self._next = 0.0
+        self._limiter = RateLimiter(MemoryLimits(), longest=self._limits.seconds)
+        self._rate = [(RateLimit(most=1, seconds=1 / self._limits.per_second, held=False), 1.0)]
         self._asked = 0
         self._faults = 0
         self.calls: list[dict[str, Any]] = []
         """Every data request so far, in the order of the responses, as recorded with the cell that made it."""
         self.exchanges: list[dict[str, Any]] = []
         """Every request with its response, so that the notebook can be rerun without the proxy."""
-        self._kept = 0
+        self._recorded = 0
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -84,7 +86,7 @@ class DataProxy:
 
     async def serve(self, directory: Path, user: int | None = None) -> Path:
         """Listen on a socket in a directory, owned by `user` if given; return the socket's path."""
-        await self.hush()
+        await self.stop()
         path = directory / SOCKET
         path.unlink(missing_ok=True)
         self._server = await asyncio.start_unix_server(self._accept, path=path, limit=self._limits.request_bytes)
@@ -92,7 +94,7 @@ class DataProxy:
             os.chown(path, user, user)
         return path
 
-    async def hush(self) -> None:
+    async def stop(self) -> None:
         """Stop listening and cancel the calls in flight."""
         if self._server is not None:
             self._server.close()
@@ -130,29 +132,25 @@ class DataProxy:
             self._server.close()
 
     async def _answer(self, line: bytes) -> bytes:
-        now = asyncio.get_running_loop().time()
-        wait = self._next - now
-        self._next = max(self._next, now) + 1 / self._limits.per_second
-        if wait > 0:
-            await asyncio.sleep(wait)
+        await self._limiter.take("notebook", self._rate)
         try:
             request = json.loads(line)
         except (ValueError, RecursionError):
             request = None
-        given = cast("dict[str, Any]", request) if isinstance(request, dict) else {}
+        fields = cast("dict[str, Any]", request) if isinstance(request, dict) else {}
         try:
-            if "doc" in given:
-                answer = b'{"result": %b}' % json.dumps(self._doc(given["doc"])).encode()
-            elif "call" in given:
-                answer = b'{"result": %b}' % await self._call(given["call"], given.get("params"))
+            if "doc" in fields:
+                answer = b'{"result": %b}' % json.dumps(self._doc(fields["doc"])).encode()
+            elif "call" in fields:
+                answer = b'{"result": %b}' % await self._call(fields["call"], fields.get("params"))
             else:
                 self._fault()
                 raise ToolFailed("this is not a request")
         except ToolFailed as refusal:
             answer = json.dumps({"error": str(refusal)}).encode()
-        self._kept += len(line) + len(answer)
-        if given and self._kept <= self._limits.kept_bytes:
-            self.exchanges.append({"request": given, "answer": json.loads(answer)})
+        self._recorded += len(line) + len(answer)
+        if fields and self._recorded <= self._limits.recorded_bytes:
+            self.exchanges.append({"request": fields, "answer": json.loads(answer)})
         return answer
 
     def _doc(self, paths: Any) -> str:
@@ -173,26 +171,26 @@ class DataProxy:
     async def _call(self, path: Any, params: Any) -> bytes:
         """Return an endpoint's result as JSON or raise `ToolFailed`; both are recorded in `calls`."""
         endpoint = self._endpoint(path)
-        given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        fields = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
         self._asked += 1
         if self._asked > self._limits.calls:
             raise ToolFailed(f"this notebook has made the {self._limits.calls} calls it may make")
         data, error = b"", ""
         try:
-            data = await self._data(endpoint, given)
+            data = await self._data(endpoint, fields)
         except TimeoutError:
             error = f"no answer within {self._limits.seconds:g} s"
         except ToolFailed as failure:
             error = self._failure(failure, endpoint)
-        except Exception as broken:  # the boundary of a plug-in: the notebook goes on, the owner hears of it
+        except Exception as broken:  # Errors of plugins are logged, and the notebook continues.
             self._emit(LeakBlocked(layer="data", reason=f"{endpoint.path} broke: {broken!r}"))
             error = "this source is broken"
         noted: dict[str, Any] = {"path": endpoint.path}
-        if given:
-            noted["params"] = {str(name)[:100]: str(value)[:300] for name, value in list(given.items())[:20]}
+        if fields:
+            noted["params"] = {str(name)[:100]: str(value)[:300] for name, value in list(fields.items())[:20]}
         if error:
             noted["error"] = error
-        else:  # The digest lets one tell later whether the same data came.
+        else:  # The digest shows later whether the data was the same.
             noted |= {"bytes": len(data), "digest": hashlib.sha256(data).hexdigest()[:16]}
         self.calls.append(noted)
         if error:
@@ -200,19 +198,21 @@ class DataProxy:
         return data
 
     async def _data(self, endpoint: Endpoint, params: Mapping[str, Any]) -> bytes:
-        read = check_parameters(endpoint, params)
+        parsed = check_parameters(endpoint, params)
         async with self._turn, asyncio.timeout(self._limits.seconds):
-            data = json.dumps(await endpoint.call(read, self._as_of)).encode()
+            data = json.dumps(await endpoint.call(parsed, self._as_of)).encode()
         if len(data) > self._limits.answer_bytes:
             raise ToolFailed(f"the answer would be {len(data):,} bytes; ask for less at a time")
         return data
 
     def _failure(self, failure: ToolFailed, endpoint: Endpoint) -> str:
-        """Return the message for a failure. In a backtest it is only ours: why a source fails can reveal the future."""
+        """Return the message for a failure. In a backtest the cause is withheld, because it can reveal later events."""
         if isinstance(failure, LeakRefused):
             self._emit(LeakBlocked(layer=failure.refusal.layer, reason=failure.refusal.reason, title=endpoint.path))
             return str(failure)
         if self._as_of.mode == "live" or failure.__cause__ is None:
             return str(failure)
-        self._emit(LeakBlocked(layer="data", reason=f"why it failed is kept back: {failure}", title=endpoint.path))
+        self._emit(
+            LeakBlocked(layer="data", reason=f"the cause of the failure is withheld: {failure}", title=endpoint.path)
+        )
         return f"nothing could be admitted as of {self._as_of.at.date()}"

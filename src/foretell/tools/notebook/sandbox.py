@@ -18,12 +18,11 @@ from random import SystemRandom
 from foretell.questions.errors import InputError
 from foretell.tools.notebook.limits import KernelLimits
 
-# How root becomes an ordinary user before it enters a sandbox.
+# Switching from root to an ordinary user before entering a sandbox.
 #
-# A process of root keeps root's rights over much of the machine even without any capability: it may write the settings
-# in `/proc/sys`, and limits on the number of processes do not concern it. A spare user has no such rights. What lies in
-# directories closed to others, such as Python itself below `/root`, is put where the spare user can reach it, in a view
-# of the file system that only this process has.
+# A process of root keeps many rights even without any capability: it may write the settings in `/proc/sys`, and limits
+# on the number of processes do not apply to it. A spare user has no such rights. Directories closed to others, such as
+# Python itself below `/root`, are mounted where the spare user can reach them, in a mount namespace of this process.
 
 SPARE_USERS = range(61_184, 65_520)
 """User ids that systemd reserves for users that exist only while a service runs."""
@@ -62,7 +61,7 @@ def becoming(user: int, needed: Iterable[Path], stage: Path) -> list[str]:
     identity = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--"]
     if not closed:
         return identity
-    # Set the directories aside, cover what is closed with something empty and open, and put them back.
+    # Bind the directories elsewhere, cover the closed parents with empty ones, and bind the directories back.
     aside = {path: f"{shlex.quote(str(stage))}/{number}" for number, path in enumerate(closed)}
     lines = ["set -e", "umask 022", f"mount -t tmpfs -o mode=755 tmpfs {shlex.quote(str(stage))}"]
     lines += [f"mkdir {place}; mount --bind {shlex.quote(str(path))} {place}" for path, place in aside.items()]
@@ -73,7 +72,7 @@ def becoming(user: int, needed: Iterable[Path], stage: Path) -> list[str]:
     return ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script, "sh", *identity]
 
 
-WORK, WIRE, API = Path("/notebook"), Path("/wire"), Path("/api")
+WORK, SOCKET_DIR, API = Path("/notebook"), Path("/wire"), Path("/api")
 """Where the directories of a `RunDirectory` are mounted inside the sandbox."""
 FONTS = Path("/tmp/matplotlib")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/gnu/store")
@@ -97,7 +96,7 @@ VARIABLES = {
 
 
 class SandboxUnavailable(InputError):
-    """Notebooks cannot be run safely here; the message says what is missing and how to get it."""
+    """Notebooks cannot be run safely here. The message names what is missing and how to install it."""
 
 
 class RunDirectory:
@@ -107,7 +106,7 @@ class RunDirectory:
         self.top = top
         self.work = top / "work"
         """The notebook's own directory, the only place where its files outlive a process."""
-        self.wire = top / "wire"
+        self.sockets = top / "wire"
         """The directory of the kernel's sockets."""
         self.api = top / "api"
         """The directory of the data proxy's socket; the sandbox can read but not write it."""
@@ -117,8 +116,8 @@ class RunDirectory:
         """A copy of the font list, because the original may be in a directory that only its owner can access."""
 
     def make(self, user: int | None) -> None:
-        """Create the directories, accessible to nobody but us, or to nobody but the given user."""
-        for directory in (self.work, self.wire, self.api, self.tmp):
+        """Create the directories, accessible only to the current user or to the given user."""
+        for directory in (self.work, self.sockets, self.api, self.tmp):
             directory.mkdir(mode=0o700)
             if user is not None:
                 os.chown(directory, user, user)
@@ -158,13 +157,13 @@ class Sandbox:
             self.bwrap,
             *ISOLATION,
             *_system(),
-            # Shared maps of /dev/zero are memory that nobody counts.
+            # Shared mappings of /dev/zero would evade the memory count.
             *("--proc", "/proc", "--dev", "/dev", "--ro-bind", "/dev/null", "/dev/zero"),
             *("--size", str(self.limits.tmp_bytes), "--tmpfs", "/tmp"),
             *("--size", str(self.limits.tmp_bytes), "--tmpfs", "/dev/shm"),
-            *_passable(environment),  # after /tmp, where an environment may lie
+            *_passable(environment),  # After /tmp, which may contain the environment.
             *_bound("--ro-bind", *((path, path) for path in environment)),
-            *_bound("--bind", (run.work, WORK), (run.wire, WIRE)),
+            *_bound("--bind", (run.work, WORK), (run.sockets, SOCKET_DIR)),
             *_bound("--ro-bind", (run.api, API)),
             *(("--dir", str(FONTS)) if fonts else ()),
             *_bound("--ro-bind-try", *fonts),
@@ -183,15 +182,15 @@ def python_environment() -> tuple[Path, ...]:
 
     Raises `SandboxUnavailable` if they would expose the home directory.
     """
-    found = {Path(prefix) for prefix in (sys.base_prefix, sys.prefix, sys.base_exec_prefix, sys.exec_prefix)}
-    found |= set(package_directories())
-    found |= {hop.parent.parent for hop in _hops(Path(sys.executable)) if hop.parent.name == "bin"}
-    real = {path.resolve() for path in found} | {path.absolute() for path in found}
+    paths = {Path(prefix) for prefix in (sys.base_prefix, sys.prefix, sys.base_exec_prefix, sys.exec_prefix)}
+    paths |= set(package_directories())
+    paths |= {hop.parent.parent for hop in _hops(Path(sys.executable)) if hop.parent.name == "bin"}
+    real = {path.resolve() for path in paths} | {path.absolute() for path in paths}
     needed = [path for path in real if path.is_dir() and not _within(path, map(Path, SYSTEM))]
     for path in needed:
         if Path.home().is_relative_to(path):
             raise SandboxUnavailable(
-                f"the Python environment {path} holds the home directory, which a notebook must not see",
+                f"the Python environment {path} contains the home directory, which a notebook must not see",
                 hint="use a virtual environment",
             )
     return tuple(sorted(path for path in needed if not _within(path, (other for other in needed if other != path))))
@@ -227,7 +226,7 @@ def _system() -> list[str]:
 
 
 def _passable(paths: Iterable[Path]) -> list[str]:
-    """Return options that create the parents of paths so that anybody can traverse them.
+    """Return options that create the parents of paths so that all users can traverse them.
 
     Those that bubblewrap creates by itself are accessible to their owner alone.
     """
@@ -344,7 +343,7 @@ def seccomp_filter(machine: str | None = None) -> bytes | None:
     ]
     for numbers in DENIED.values():
         steps += _refused(numbers[place], errno.EPERM)
-    # The flags of clone3 lie in memory, where no filter can look; without it the C library falls back to clone.
+    # The flags of clone3 are in memory, which a filter cannot read. Without it the C library falls back to clone.
     steps += _refused(CLONE3[place], errno.ENOSYS)
     steps += _refused(MMAP[place], errno.EPERM, (3, SHARED_ANONYMOUS, SHARED_ANONYMOUS))
     steps += _refused(CLONE[place], errno.EPERM, (0, THREAD | FILES, THREAD))
@@ -364,7 +363,7 @@ def _refused(number: int, code: int, *where: tuple[int, int, int]) -> list[Step]
         for after, (place, mask, bits) in zip(range(len(where) - 1, -1, -1), where, strict=True)
     ]
     steps = [*(step for look in looks for step in look), (RETURN, 0, 0, FAIL | code)]
-    # What follows looks at the number again.
+    # The following steps read the number again.
     return [(EQUAL, 0, len(steps), number), *steps, *([(LOAD, 0, 0, NUMBER)] if where else [])]
 
 

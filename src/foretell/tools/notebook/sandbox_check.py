@@ -1,4 +1,4 @@
-"""Checks whether notebooks can be run in a sandbox on this machine, and exactly what is missing if not."""
+"""Checks whether notebooks can be run in a sandbox on this machine, and what is missing if not."""
 
 import asyncio
 import platform
@@ -28,13 +28,18 @@ Setting = Callable[[str], str]
 """Reads a file below /proc; returns an empty string if there is none."""
 
 
+def require_linux() -> None:
+    """Raise `SandboxUnavailable` on another system, where notebooks can be neither confined nor watched."""
+    if sys.platform != "linux":
+        raise SandboxUnavailable(f"notebooks need Linux, and this is {platform.system()}")
+
+
 async def check_sandbox(limits: KernelLimits) -> Sandbox:
     """Return a sandbox after a trial run, or raise `SandboxUnavailable` with what is missing and how to get it."""
-    if sys.platform != "linux":
-        raise SandboxUnavailable(f"notebooks need Linux for their sandbox, and this is {platform.system()}")
-    sandbox = Sandbox(bwrap=_found("bwrap", "bubblewrap"), limits=limits, user=spare_user())
+    require_linux()
+    sandbox = Sandbox(bwrap=_require_program("bwrap", "bubblewrap"), limits=limits, user=spare_user())
     for program in ("setpriv", "unshare", "mount") if sandbox.user is not None else ():
-        _found(program, "util-linux")
+        _require_program(program, "util-linux")
     run = new_run(sandbox.user)
     confined = await SandboxedProcess.start(
         [sys.executable, "-I", "-B", "-c", CHECK], sandbox=sandbox, limits=limits, run=run
@@ -46,32 +51,32 @@ async def check_sandbox(limits: KernelLimits) -> Sandbox:
         code = -1
     finally:
         await confined.close()
-    said = confined.last_words.strip()
-    if code != 0 or not said.endswith(CONFINED):
-        raise diagnosis(said or f"the trial ended with exit code {code}", _setting)
+    output = confined.stderr_text.strip()
+    if code != 0 or not output.endswith(CONFINED):
+        raise diagnosis(output or f"the trial ended with exit code {code}", _setting)
     return sandbox
 
 
 def weaknesses() -> list[str]:
-    """Return what protections the sandbox lacks on this machine, although it works."""
+    """Return the protections that the sandbox lacks on this machine."""
     if seccomp_filter() is None:
         return [f"system calls are not filtered: their numbers are not known for {platform.machine()}"]
     return []
 
 
-def diagnosis(said: str, setting: Setting) -> SandboxUnavailable:
+def diagnosis(output: str, setting: Setting) -> SandboxUnavailable:
     """Explain a failed trial from bubblewrap's error output and the settings of the machine."""
     problem, hint = "bubblewrap failed", "run them on another machine"
     readable = f"{sys.prefix} {sys.base_prefix}"
     for words, meaning in (
         (("nknown option",), (f"bubblewrap is older than {OLDEST}", "install a newer one")),
-        ((*USER_MAP, *NO_NAMESPACE), _no_namespace(said, setting)),
+        ((*USER_MAP, *NO_NAMESPACE), _no_namespace(output, setting)),
         (("mount proc",), ("parts of /proc are hidden, as in a container", f"docker run {SHOW_PROC}")),
         (
             ("unshare: ", "mount: "),
             (
                 "root may not mount anything, so a spare user cannot be shown the Python environment",
-                f"put {readable} where anybody can read them, or be an ordinary user",
+                f"put {readable} where all users can read them, or run as an ordinary user",
             ),
         ),
         (
@@ -82,10 +87,10 @@ def diagnosis(said: str, setting: Setting) -> SandboxUnavailable:
             ),
         ),
     ):
-        if any(word in said for word in words):
+        if any(word in output for word in words):
             problem, hint = meaning
             break
-    last = said.splitlines()[-1][:300]
+    last = output.splitlines()[-1][:300]
     return SandboxUnavailable(f"notebooks cannot be confined here: {problem} [{last}]", hint=hint)
 
 
@@ -94,9 +99,9 @@ NO_NAMESPACE = ("No permissions to creat", "Creating new namespace failed", "ENO
 SHOW_PROC = "--security-opt systempaths=unconfined"
 
 
-def _no_namespace(said: str, setting: Setting) -> tuple[str, str]:
+def _no_namespace(output: str, setting: Setting) -> tuple[str, str]:
     apparmor = "kernel.apparmor_restrict_unprivileged_userns"
-    if setting(f"sys/{apparmor.replace('.', '/')}") == "1" and any(word in said for word in USER_MAP):
+    if setting(f"sys/{apparmor.replace('.', '/')}") == "1" and any(word in output for word in USER_MAP):
         return "AppArmor forbids user namespaces", f"install an AppArmor profile for bwrap, or sysctl {apparmor}=0"
     if setting("sys/kernel/unprivileged_userns_clone") == "0":
         return "user namespaces are switched off", "sysctl kernel.unprivileged_userns_clone=1"
@@ -108,7 +113,7 @@ def _no_namespace(said: str, setting: Setting) -> tuple[str, str]:
     return "namespaces cannot be made", "give the process the right to, or run it outside of the container"
 
 
-def _found(program: str, package: str) -> str:
+def _require_program(program: str, package: str) -> str:
     path = shutil.which(program)
     if path is None:
         raise SandboxUnavailable(

@@ -1,6 +1,5 @@
 """A running notebook: a kernel, the cells it has run so far, and the data proxy."""
 
-import json
 import os
 import re
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -16,16 +15,17 @@ from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.tools.notebook.endpoints import Endpoint
 from foretell.tools.notebook.kernel import ExecutionEnd, ExecutionEnding, Kernel, now
 from foretell.tools.notebook.notebook import (
-    OURS,
     MarkdownCell,
     Notebook,
     NotebookCell,
     Output,
     PythonCell,
+    data_path,
     ipynb,
     join_outputs,
     json_file,
     plain_text,
+    read_notebook,
     write_ipynb,
 )
 from foretell.tools.notebook.pool import KernelPool
@@ -116,7 +116,7 @@ class NotebookSession:
     def collect(self) -> CollectedFiles:
         """Return the files the notebook wrote, or none if its kernel is dead."""
         if not self._kernel.alive:
-            return CollectedFiles(files={}, left={})
+            return CollectedFiles(files={}, skipped={})
         return collect_files(self._kernel.run.work)
 
     def save(self, path: Path) -> None:
@@ -132,7 +132,7 @@ class NotebookSession:
 
     async def close(self) -> None:
         """Discard the kernel; the notebook remains."""
-        await self._proxy.hush()
+        await self._proxy.stop()
         await self._pool.give_back(self._kernel)
 
     async def _go_on(self, results: list[CellResult], notice: str, seconds: float | None) -> NotebookStep:
@@ -213,7 +213,7 @@ async def open_notebook(
     limits: ProxyLimits | None = None,
     emit: EmitEvent = ignore_event,
 ) -> AsyncGenerator[NotebookSession]:
-    """Open a new notebook in a kernel of the pool. Data is served as of the cutoff, whatever the notebook asks for."""
+    """Open a new notebook in a kernel of the pool. Data is always served as of the cutoff."""
     proxy = DataProxy(endpoints, as_of, limits=limits, emit=emit)
     facts = {
         "as_of": str(as_of),
@@ -242,21 +242,16 @@ def _source(source: str) -> str:
     return plain_text(source.replace("\r\n", "\n"))
 
 
-# Notebooks that are run again: with the data they read beside them, on any machine, without a key or a network.
+# Rerunning notebooks with their recorded data, on any machine, without keys or a network.
 
 
 MOST_CELLS = 500
 _CHANGING = re.compile(r"0x[0-9a-f]{4,16}|\x1b\[[0-9;]{0,20}[A-Za-z]")
-"""Output that differs from run to run without meaning anything: memory addresses and colours."""
-
-
-def data_path(notebook: Path) -> Path:
-    """Return the path of the file beside a notebook that holds the data it read."""
-    return notebook.with_suffix(".data.json")
+"""Output that differs between runs without significance: memory addresses and colours."""
 
 
 def write_notebook(path: Path, document: Mapping[str, Any], data: Sequence[Mapping[str, Any]]) -> None:
-    """Write a notebook so that every cell can be rerun, and the data it read to a file beside it.
+    """Write a notebook so that every cell can be rerun, and the data it read to a file next to it.
 
     Its first cell reads the responses from that file. A cell that failed is marked, so that the ones after it still
     run.
@@ -277,7 +272,7 @@ def offline_source(file: str) -> str:
 
 
 def _rerunnable(cell: Mapping[str, Any]) -> dict[str, Any]:
-    failed = any(one.get("output_type") == "error" for one in cell.get("outputs", ()))
+    failed = any(output.get("output_type") == "error" for output in cell.get("outputs", ()))
     return {**cell, "metadata": {**cell["metadata"], "tags": ["raises-exception"]}} if failed else dict(cell)
 
 
@@ -296,26 +291,13 @@ class RerunResult:
         return not self.differing
 
 
-def read_notebook(path: Path) -> dict[str, Any]:
-    """Return the content of an `.ipynb` file; raise `InputError` if it is not one."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and isinstance(cast("dict[str, Any]", found)["cells"], list):
-            return cast("dict[str, Any]", found)
-    except OSError as error:
-        raise InputError(error.strerror or "cannot be read", path=path) from None
-    except (ValueError, KeyError):
-        pass
-    raise InputError("is no notebook", path=path)
-
-
 async def rerun_notebook(path: Path, pool: KernelPool) -> RerunResult:
     """Rerun every cell of a notebook in a kernel of the pool, with only its data file, and compare the outputs."""
     cells = [cell for cell in read_notebook(path)["cells"][:MOST_CELLS] if isinstance(cell, dict)]
     beside = data_path(path)
     if not beside.is_file():
         hint = "it was made before data was saved; research the leaf again with foretell tree update"
-        raise InputError(f"has no {beside.name} beside it", path=path, hint=hint)
+        raise InputError(f"has no {beside.name} next to it", path=path, hint=hint)
     kernel = await pool.take()
     try:
         copy = kernel.run.work / beside.name
@@ -333,27 +315,22 @@ async def rerun_notebook(path: Path, pool: KernelPool) -> RerunResult:
             count += 1
             ran = PythonCell(source="", outputs=join_outputs(outputs, pool.caps))
             again = ipynb(Notebook(cells=(ran,)))["cells"][0]["outputs"]
-            if _told(again) != _told(cell.get("outputs", ())):
+            if _comparable_texts(again) != _comparable_texts(cell.get("outputs", ())):
                 differing.append(place)
         return RerunResult(cells=count, differing=tuple(differing))
     finally:
         await pool.give_back(kernel)
 
 
-def _told(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
+def _comparable_texts(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a cell's output as text, without parts that vary between runs."""
-    found: list[str] = []
-    for one in outputs:
-        kind = str(one.get("output_type"))
+    texts: list[str] = []
+    for output in outputs:
+        kind = str(output.get("output_type"))
         if kind == "error":
-            text = f"{one.get('ename')}: {one.get('evalue')}"
+            text = f"{output.get('ename')}: {output.get('evalue')}"
         else:
-            said = one.get("text") if kind == "stream" else one.get("data", {}).get("text/plain", "")
-            text = "".join(cast("list[str]", said)) if isinstance(said, list) else str(said)
-        found.append(_CHANGING.sub("", text))
-    return found
-
-
-def conclusion_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the conclusion recorded in a notebook's file: claim, p and key factor."""
-    return cast("Mapping[str, Any]", document.get("metadata", {}).get(OURS, {}).get("conclusion", {}))
+            content = output.get("text") if kind == "stream" else output.get("data", {}).get("text/plain", "")
+            text = "".join(cast("list[str]", content)) if isinstance(content, list) else str(content)
+        texts.append(_CHANGING.sub("", text))
+    return texts

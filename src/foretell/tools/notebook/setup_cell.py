@@ -1,4 +1,4 @@
-"""The first cell of every notebook: access to the data outside. It runs in the sandbox and imports nothing of ours."""
+"""The first cell of every notebook: access to data outside. It runs in the sandbox and does not import foretell."""
 
 import json as _json
 import socket as _socket
@@ -8,16 +8,16 @@ _SOCKET = "/api/data.sock"
 
 
 class ApiError(Exception):
-    """The data proxy did not answer a request; the message says why."""
+    """The data proxy did not answer a request. The message gives the reason."""
 
 
 def _send(request: dict[str, _Any]) -> _Any:
     __tracebackhide__ = True
-    with _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM) as door:
+    with _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM) as connection:
         try:
-            door.connect(_SOCKET)
-            door.sendall(_json.dumps(request).encode() + b"\n")
-            return _json.loads(b"".join(iter(lambda: door.recv(1 << 16), b"")))
+            connection.connect(_SOCKET)
+            connection.sendall(_json.dumps(request).encode() + b"\n")
+            return _json.loads(b"".join(iter(lambda: connection.recv(1 << 16), b"")))
         except OSError as error:
             raise ApiError(f"the data proxy cannot be reached: {error}") from None
         except TypeError as error:

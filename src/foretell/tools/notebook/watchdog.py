@@ -1,7 +1,7 @@
 """A thread that watches a sandbox from outside and kills it when its processes together exceed a limit.
 
-The system limits memory and disk only per process or per file; this module sums up what all of them hold together,
-several times a second.
+The system limits memory and disk only per process or per file. This module sums the usage of all processes several
+times a second.
 """
 
 import os
@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain
+from mmap import PAGESIZE
 from pathlib import Path
 
 from foretell.tools.notebook.limits import MIB, KernelLimits
@@ -21,14 +22,13 @@ MAX_DEPTH = 64
 HIDDEN = 1_000_000
 IN_MEMORY = ("/tmp", "/dev/shm")
 """File systems of the sandbox whose bytes the system limits, but not their number of files."""
-PAGE = os.sysconf("SC_PAGE_SIZE")
 BLOCK = 512
 STREAM_BYTES, MESSAGES_BYTES = 256 * 1024, 3 * MIB
 """Bytes a Unix socket can hold at most: a stream by the default buffer size, a datagram socket ten times that."""
 FEW_SOCKETS = 20
 """Number of internet sockets up to which they are not examined; each holds at most a few megabytes."""
 HIDDEN_LOOKS = 5
-"""Files held without a descriptor are counted every so many looks, twice in a row; each counts in full."""
+"""Number of checks between counts of files held without a descriptor, which are done twice in a row."""
 WRITABLE = (b" /notebook/", b" /wire/")
 """How memory maps name files on the machine's disk that a sandbox can write."""
 
@@ -44,7 +44,7 @@ class SandboxWatchdog(threading.Thread):
         self._kill = kill
         self._stopped = threading.Event()
         self.below: list[int] = []
-        """The ids of the processes seen in the last two looks."""
+        """The ids of the processes seen in the last two checks."""
         self._before: list[int] = []
         self._looks, self._hidden = 0, 0
         self.breach: str | None = None
@@ -66,29 +66,29 @@ class SandboxWatchdog(threading.Thread):
 
     def _look(self) -> str | None:
         pids = descendants(self._pid, most=2 * self._limits.processes)
-        if len(pids) > 1:  # else it is ending, and what was below it hangs elsewhere by now
+        if len(pids) > 1:  # Otherwise it is ending, and its children have been reparented.
             self.below, self._before = [*pids, *self._before], pids
         if len(pids) > self._limits.processes:
             return f"it ran more than the {self._limits.processes} processes allowed"
         return self._memory(pids) or self._disk(pids)
 
     def _memory(self, pids: list[int]) -> str | None:
-        held = sum(map(resident, pids))
-        if held > self._limits.memory:
+        used = sum(map(resident, pids))
+        if used > self._limits.memory:
             # Pages shared by several processes were counted for each of them; the fair count takes longer.
-            held = sum(map(fair_share, pids))
-        held += socket_bytes(pids[-1])
-        if held <= self._limits.memory:
+            used = sum(map(fair_share, pids))
+        used += socket_bytes(pids[-1])
+        if used <= self._limits.memory:
             return None
-        return f"it held {held // MIB:,} MiB of memory, more than the {self._limits.memory // MIB:,} MiB allowed"
+        return f"it held {used // MIB:,} MiB of memory, more than the {self._limits.memory // MIB:,} MiB allowed"
 
     def _disk(self, pids: list[int]) -> str | None:
         places = (f"/proc/{pids[-1]}/root{place}" for place in IN_MEMORY)
         if any(entries_in(place, self._limits.tmp_bytes) > self._limits.disk_entries for place in places):
             return f"it made more than the {self._limits.disk_entries:,} temporary files allowed"
         used = sum(map(unlinked, pids))
-        found = chain.from_iterable(map(_entries, map(str, self._directories)))
-        for entries, (depth, size) in enumerate(found, start=1):
+        iterable = chain.from_iterable(map(_entries, map(str, self._directories)))
+        for entries, (depth, size) in enumerate(iterable, start=1):
             used += size
             if depth == HIDDEN:
                 return "it made a directory that cannot be looked into"
@@ -131,7 +131,7 @@ def _read(path: str) -> bytes:
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         content = b""
-        while part := os.read(opened, 65_536):  # to the end: half a number would be another process
+        while part := os.read(opened, 65_536):  # To the end, because a truncated number would be another process.
             content += part
         return content
     finally:
@@ -140,33 +140,33 @@ def _read(path: str) -> bytes:
 
 def children(pid: int) -> list[int]:
     """Return the ids of a process's living children, started by it or inherited."""
-    found: list[int] = []
+    pids: list[int] = []
     try:
         threads = os.listdir(f"/proc/{pid}/task")
     except OSError:
         return []
     for thread in threads:
         try:
-            found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+            pids += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
         except (OSError, ValueError):
             continue
-    return found
+    return pids
 
 
 def descendants(pid: int, *, most: int) -> list[int]:
     """Return a process and all its descendants; counting stops soon after `most`."""
-    found = [pid]
-    for parent in found:  # grows while it is walked
-        if len(found) > most:
+    pids = [pid]
+    for parent in pids:  # grows while it is walked
+        if len(pids) > most:
             break
-        found += children(parent)
-    return found
+        pids += children(parent)
+    return pids
 
 
 def resident(pid: int) -> int:
     """Return the bytes of memory that a process has in use, including pages shared with others."""
     try:
-        return int(_read(f"/proc/{pid}/statm").split()[1]) * PAGE
+        return int(_read(f"/proc/{pid}/statm").split()[1]) * PAGESIZE
     except (OSError, IndexError, ValueError):
         return 0
 
@@ -182,17 +182,17 @@ def fair_share(pid: int) -> int:
 
 def unlinked(pid: int) -> int:
     """Return the bytes of deleted files that a process holds open."""
-    held: dict[tuple[int, int], int] = {}
+    sizes: dict[tuple[int, int], int] = {}
     try:
         with os.scandir(f"/proc/{pid}/fd") as entries:
             for entry in entries:
                 with suppress(OSError):
-                    seen = os.stat(entry.path)
-                    if stat.S_ISREG(seen.st_mode) and seen.st_nlink == 0:
-                        held[seen.st_dev, seen.st_ino] = seen.st_blocks * BLOCK
+                    status = os.stat(entry.path)
+                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * BLOCK
     except OSError:
         return 0
-    return sum(held.values())
+    return sum(sizes.values())
 
 
 def hidden_files(pids: list[int]) -> int:
@@ -213,7 +213,7 @@ def hidden_files(pids: list[int]) -> int:
                     if (link := os.readlink(f"/proc/{pid}/fd/{name}")).startswith("socket:["):
                         open_.add(link[8:-1].encode())
                         sent += int(_read(f"/proc/{pid}/fdinfo/{name}").partition(b"scm_fds:")[2] or b"0")
-    # A socket that is itself under way may hold any number of them.
+    # A socket that is itself in transit may hold any number of them.
     return HIDDEN if sent and there - open_ - {b"0"} else len(mapped) + sent
 
 
@@ -226,25 +226,25 @@ def _unix_sockets(pid: int) -> list[bytes]:
 
 def socket_bytes(pid: int) -> int:
     """Return the bytes that a sandbox's sockets may hold, including sockets that no process has open any more."""
-    held = 0
+    total = 0
     with suppress(OSError, ValueError, IndexError):
-        for row in (found := _unix_sockets(pid)):
-            held += STREAM_BYTES if row.split()[4] == b"0001" else MESSAGES_BYTES
-        # How many there are is told at once; what each of them holds takes the system milliseconds to find out.
+        for row in (unix_sockets := _unix_sockets(pid)):
+            total += STREAM_BYTES if row.split()[4] == b"0001" else MESSAGES_BYTES
+        # The number of sockets is cheap to read, but the size of each takes milliseconds.
         used = re.findall(rb"(?:TCP|UDP)6?: inuse (\d+)", _read(f"/proc/{pid}/net/sockstat"))
-        for kind in ("tcp", "tcp6", "udp", "udp6") if found and sum(map(int, used)) > FEW_SOCKETS else ():
+        for kind in ("tcp", "tcp6", "udp", "udp6") if unix_sockets and sum(map(int, used)) > FEW_SOCKETS else ():
             for row in _read(f"/proc/{pid}/net/{kind}").splitlines()[1:]:
-                held += sum(int(queue, 16) for queue in row.split()[4].split(b":"))
-    return held
+                total += sum(int(queue, 16) for queue in row.split()[4].split(b":"))
+    return total
 
 
 def entries_in(path: str, size: int) -> int:
     """Return how many files a file system of the given size holds; 0 for others, such as the machine's own."""
     try:
-        seen = os.statvfs(path)
+        status = os.statvfs(path)
     except OSError:
         return 0
-    return seen.f_files - seen.f_ffree if abs(seen.f_blocks * seen.f_frsize - size) < PAGE else 0
+    return status.f_files - status.f_ffree if abs(status.f_blocks * status.f_frsize - size) < PAGESIZE else 0
 
 
 def _entries(name: str, parent: int | None = None, depth: int = 1) -> Iterator[tuple[int, int]]:
@@ -257,7 +257,7 @@ def _entries(name: str, parent: int | None = None, depth: int = 1) -> Iterator[t
     except PermissionError:
         yield HIDDEN, 0
         return
-    except OSError:  # gone, or something else by now
+    except OSError:  # It was removed or replaced.
         return
     try:
         with os.scandir(opened) as entries:

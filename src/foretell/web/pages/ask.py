@@ -10,26 +10,30 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
+from foretell.forecasters.tree.forecaster import CLAIM
 from foretell.models.check import unknown_models
-from foretell.operations.ask import AskResult, names_model, prepare_ask, stored_answer, typed_run_spec
+from foretell.number_text import dollars, duration, plural
+from foretell.operations.ask import AskResult, names_model, prepare_ask, stored_answer
 from foretell.operations.ask import ask as answer_now
 from foretell.operations.doctor import MODEL_PROVIDERS
 from foretell.operations.models import list_models
-from foretell.operations.requests.asking import NO_CHOICE, AskRequest
+from foretell.operations.requests.asking import AskRequest
 from foretell.operations.requests.setup import ModelsListRequest
-from foretell.operations.runs import CellCosts, cell_cost
+from foretell.operations.tree_grow import stored_tree
+from foretell.operations.typed_question import typed_run_spec
+from foretell.plugins import NO_CHOICE
 from foretell.questions.errors import InputError
-from foretell.report.numbers import dollars, duration, plural
-from foretell.request import OperationRequest, environment_values, errors_name_fields, setting
+from foretell.request import OperationRequest, environment_values, errors_name_fields
 from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.runtime import TRIED_FIRST, prices_of, unpriced_models
 from foretell.runs.services import SEARCH_ENGINES
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
-from foretell.runs.store import CellKey
+from foretell.runs.store import TrialKey
+from foretell.runs.trial_costs import TrialCosts, trial_cost
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.rendering import html_page, link_to
-from foretell.web.security import FIELD, TokenRequired, form_of
+from foretell.web.security import FIELD, TokenRequired, form_of, require_token
 from foretell.web.state import CurrentState, WebState
 
 START_SECONDS = 10.0
@@ -75,12 +79,6 @@ class AskEstimate:
     """The most that can be billed; None without a budget."""
 
 
-class EstimateQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in ESTIMATE_FIELDS))):
-    """The settings that determine what asking costs."""
-
-    set: tuple[str, ...] = setting((), "A setting as KEY=VALUE; may be repeated.")
-
-
 class OutsideQuery(body_of(AskRequest, *(name for name in AskRequest.model_fields if name not in OUTSIDE_FIELDS))):
     """A question for the outside view."""
 
@@ -98,21 +96,21 @@ def usable_engines(settings: Settings) -> tuple[str, ...]:
     return tuple(engine for engine in SEARCH_ENGINES if engine in usable)
 
 
-@router.get("/api/ask", tags=["ask"])
-def read_ask(here: CurrentState) -> dict[str, Any]:
-    """What a question can be asked with: keys, models with prices, search engines, default choices and all fields."""
+def read_ask(here: WebState) -> dict[str, Any]:
+    """Return what a question can be asked with: keys, models with prices, search engines, defaults and all fields."""
     engines, chosen, services = usable_engines(here.settings), environment_values(AskRequest), here.settings.services
-    # What has a key is what somebody paid for to be searched with.
+    # By default, use the engines for which a key is set.
     search = chosen.get("search") or tuple(engine for engine in engines if engine in services)
     return {
         **model_keys(here.settings),
         "engines": engines,
-        "engine_notes": {name: _engine_note(name, services) for name in engines},
+        "engine_notes": {name: _engine_note(name, here.settings) for name in engines},
         "engines_without_key": {name: KEYS[name][0] for name in SEARCH_ENGINES if name in KEYS and name not in engines},
         "model": chosen.get("model", ""),
         "search": search,
         "models": model_choices(here, chosen.get("model", ""), search),
-        "fields": here.kept(
+        "known_models": known_models(here),
+        "fields": here.cached(
             ("ask fields",),
             (engines, chosen),
             lambda: form_fields(AskRequest, choices={"search": engines}, leave_out=("config", "plan")),
@@ -120,8 +118,10 @@ def read_ask(here: CurrentState) -> dict[str, Any]:
     }
 
 
-def _engine_note(name: str, services: tuple[str, ...]) -> str:
-    return "key set" if name in services else "your documents" if name == "local" else "no key needed"
+def _engine_note(name: str, settings: Settings) -> str:
+    if settings.is_example:
+        return "made-up news"
+    return "key set" if name in settings.services else "your documents" if name == "local" else "no key needed"
 
 
 def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -129,33 +129,35 @@ def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[d
 
     Models that are offered and their prices are at most a minute old, because looking them up takes longer than a page.
     """
-    minute = (time.monotonic() // 60,)
-    usable = ModelsListRequest(usable=True)
-    known = here.kept(
-        ("models",), minute, lambda: [row["model"] for row in list_models(usable, here.settings).models][:MAX_MODELS]
-    )
-    every = here.while_unchanged(("every run",), here.store.runs)
-    rows = [row for row in every if not row.archived][:RECENT_RUNS]
+    minute, listed = (time.monotonic() // 60,), known_models(here)[:MAX_MODELS]
+    all_runs = here.while_unchanged(("every run",), here.store.runs)
+    rows = [row for row in all_runs if not row.archived][:RECENT_RUNS]
     used = [str(row.spec.get("models", {}).get("agent", "")) for row in rows]
     services = here.settings.services
     recent = [name for name in dict.fromkeys(used) if name and _is_usable(name, services)]
-    names, measured = tuple(dict.fromkeys(filter(None, [usual, *recent, *known])))[:MAX_MODELS], here.measured_costs()
-    return here.kept(
+    names, measured = tuple(dict.fromkeys(filter(None, [usual, *recent, *listed])))[:MAX_MODELS], here.measured_costs()
+    return here.cached(
         ("model choices",), (*minute, names, search, measured), lambda: _priced_models(names, search, measured)
     )
 
 
-def _priced_models(names: Sequence[str], search: tuple[str, ...], measured: CellCosts) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def known_models(here: WebState) -> list[str]:
+    """Return all models that can be used here."""
+    minute, usable = (time.monotonic() // 60,), ModelsListRequest(usable=True)
+    return here.cached(("models",), minute, lambda: [row["model"] for row in list_models(usable, here.settings).models])
+
+
+def _priced_models(names: Sequence[str], search: tuple[str, ...], measured: TrialCosts) -> list[dict[str, Any]]:
+    priced_models: list[dict[str, Any]] = []
     for name in names:
         try:
             spec = RunSpec(questions=QuestionsSpec(dataset="typed"), models={"agent": name}, search=search)
-            cost = cell_cost(spec, measured)
+            cost = trial_cost(spec, measured)
         except InputError:
             continue
-        told = {"dollars": cost.dollars, "seconds": cost.seconds, "basis": cost.basis, "cells": cost.cells}
-        found.append({"model": name, **told})
-    return found
+        estimate = {"dollars": cost.dollars, "seconds": cost.seconds, "basis": cost.basis, "trials": cost.trials}
+        priced_models.append({"model": name, **estimate})
+    return priced_models
 
 
 def _is_usable(name: str, services: tuple[str, ...]) -> bool:
@@ -164,18 +166,25 @@ def _is_usable(name: str, services: tuple[str, ...]) -> bool:
     return provider not in MODEL_PROVIDERS or provider in services
 
 
-@router.get("/api/ask/estimate", tags=["ask"])
-def read_estimate(here: CurrentState, chosen: Annotated[EstimateQuery, Query()]) -> AskEstimate:
-    """Estimate what asking with these settings costs and how long it takes, or say why not. Starts nothing."""
-    given = chosen.model_dump(exclude_unset=True)
-    return _estimate(here, {**given, **form_values(AskRequest, {"set": given.pop("set", ())})})
+@router.get("/api/ask/estimate", include_in_schema=False)
+def read_estimate(request: Request, here: CurrentState) -> AskEstimate:
+    """Estimate what asking costs and how long it takes, for the form that sends its fields, or say why not."""
+    require_token(request)  # Costs are measured on what was run here.
+    sent = {name: request.query_params.getlist(name) for name in (*ESTIMATE_FIELDS, "set", MODEL_PRICE)}
+    return _estimate(here, _with_price(form_values(AskRequest, sent)))
 
 
-def _estimate(here: WebState, given: Mapping[str, Any]) -> AskEstimate:
+def _with_price(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a form with the price of a model as a setting."""
+    price = values.pop(MODEL_PRICE, "")
+    return {**values, "set": {**values.get("set", {}), "prices.agent": price}} if price else values
+
+
+def _estimate(here: WebState, values: Mapping[str, Any]) -> AskEstimate:
     """Estimate from similar trials on this machine, or roughly from the price of the model."""
     try:
         with errors_name_fields(AskRequest, titles=True):
-            return _estimate_of(here, AskRequest.read(NOTHING_CHOSEN | {"question": "?", **given}))
+            return _estimate_of(here, AskRequest.read(NOTHING_CHOSEN | {"question": "?", **values}))
     except InputError as error:
         return AskEstimate(dollars=None, seconds=0.0, text="No estimate", basis=str(error))
 
@@ -184,10 +193,10 @@ def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
     if not names_model(wish):
         return AskEstimate(dollars=None, seconds=0.0, text="Choose a model", basis="")
     spec = typed_run_spec(wish)
-    cost = cell_cost(spec, here.measured_costs())
+    cost = trial_cost(spec, here.measured_costs())
     seconds = cost.seconds * math.ceil(spec.trials / spec.concurrency)
     basis = {
-        "measured": f"measured on {plural(cost.cells, 'trial')} like this one on this machine",
+        "measured": f"measured on {plural(cost.trials, 'trial')} like this one on this machine",
         "rough": "a rough guess: nothing like this has run on this machine yet",
     }.get(cost.basis, "")
     if cost.dollars is None:
@@ -196,7 +205,7 @@ def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
         )
     total = cost.dollars * spec.trials
     money = f"About {dollars(total)}" if total else "Costs nothing"
-    most = min([one for one in (spec.budget.run, spec.budget.question) if one is not None], default=None)
+    most = min([limit for limit in (spec.budget.run, spec.budget.question) if limit is not None], default=None)
     limit = "" if not total else ", no limit is set" if most is None else f", at most {dollars(most)}"
     high = cost.nine_in_ten(spec.trials)
     basis += f": 9 in 10 cost under {dollars(high)}" if high else ""
@@ -204,16 +213,16 @@ def _estimate_of(here: WebState, wish: AskRequest) -> AskEstimate:
     return AskEstimate(dollars=total, seconds=seconds, text=text, basis=basis, most=most)
 
 
-@router.get("/api/ask/outside", tags=["ask"])
+@router.get("/api/ask", tags=["ask"])
 def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) -> dict[str, Any]:
     """Answer without a model: from public markets and series, or else from how similar questions ended. Free."""
     with errors_name_fields(AskRequest):
         return _outside(wording.model_dump(), here).to_dict()
 
 
-def _outside(given: dict[str, Any], here: WebState) -> AskResult:
+def _outside(values: dict[str, Any], here: WebState) -> AskResult:
     """Return the outside view, even if FORETELL_MODEL names a model: viewing a page spends nothing."""
-    return answer_now(AskRequest.read({**given, "model": NO_CHOICE}), here.settings)
+    return answer_now(AskRequest.read({**values, "model": NO_CHOICE}), here.settings)
 
 
 class AskBody(body_of(AskRequest, "plan")):
@@ -229,7 +238,7 @@ def ask(here: CurrentState, _: TokenRequired, request: AskBody) -> StartedRun:
 
 def _research(here: WebState, request: AskRequest, *, confirmed: bool = True) -> StartedRun:
     if not names_model(request):
-        hint = "GET /api/ask/outside is the outside view"
+        hint = "GET /api/ask answers without a model"
         raise InputError("no model is named", column="model", hint=hint)
     prepared = prepare_ask(request, here.settings)
     return start_run(here, prepared, confirmed=confirmed)
@@ -237,83 +246,84 @@ def _research(here: WebState, request: AskRequest, *, confirmed: bool = True) ->
 
 @router.get("/api/runs/{run}/answer", tags=["ask"])
 def read_answer(here: CurrentState, run: str, question: str | None = None, due: str | None = None) -> dict[str, Any]:
-    """The answer of a run to a question, combined from its trials; the same as `foretell ask --json` prints."""
+    """The answer of a run to a question, as `foretell ask --json` prints it; for a claim, its tree."""
     row = here.run(run)
     if question is not None and due is not None:
-        found = here.store.question(CellKey(run=row.id, question=question, due=due, trial=0))
+        asked_question = here.store.question(TrialKey(run=row.id, question=question, due=due, trial=0))
     else:
-        asked = [one for one in here.store.questions(row.id) if question in (None, one.id)]
-        found = asked[-1] if asked else None
-    if found is None:
-        raise HTTPException(404, f"run {row.id} does not ask that")
-    answer = stored_answer(here.store, spec_from_json(row.spec), found)
-    return replace(answer, paid=here.money(row.id)).to_dict()
+        matching = [stored for stored in here.store.questions(row.id) if question in (None, stored.id)]
+        asked_question = matching[-1] if matching else None
+    if asked_question is None:
+        raise HTTPException(404, f"run {row.id} has no such question")
+    spec, paid = spec_from_json(row.spec), here.money(row.id)
+    if asked_question.subtype == CLAIM:
+        return replace(stored_tree(here.store, spec, asked_question, here.settings), paid=paid).to_dict()
+    return replace(stored_answer(here.store, spec, asked_question), paid=paid).to_dict()
 
 
 @router.get("/ask", include_in_schema=False)
 def show_ask(request: Request, here: CurrentState) -> Response:
     """Show the form and, if the address has a question, its outside view."""
-    given = form_values(AskRequest, {name: request.query_params.getlist(name) for name in request.query_params})
+    values = form_values(AskRequest, {name: request.query_params.getlist(name) for name in request.query_params})
     answer, problem = None, ""
-    if given.get("question"):
+    if values.get("question"):
         try:
             with errors_name_fields(AskRequest, titles=True):
-                answer = _outside({name: given[name] for name in OUTSIDE_FIELDS if name in given}, here)
+                answer = _outside({name: values[name] for name in OUTSIDE_FIELDS if name in values}, here)
         except InputError as error:
             problem = str(error)
-    return _ask_page(request, here, given, problem, answer)
+    return _ask_page(request, here, values, problem, answer)
 
 
 @router.post("/ask", include_in_schema=False)
 async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Response:
     """Start the research and redirect to the page where it can be followed."""
-    given = await form_given(request, AskRequest)
-    picked = str(given.pop(PICK, ""))
-    if picked and "model" not in given:
-        given["model"] = picked
-    if typed := given.pop(OTHER_TRIALS, ""):
-        given["trials"] = typed
-    if price := given.pop(MODEL_PRICE, ""):
-        given["set"] = {**given.get("set", {}), "prices.agent": price}
-    if given.pop("outside", None):
-        address = {name: given[name] for name in OUTSIDE_FIELDS if name in given}
-        lines = {name: "\n".join(one) if isinstance(one, list) else one for name, one in address.items()}
+    values = await entered_values(request, AskRequest)
+    picked = str(values.pop(PICK, ""))
+    if picked and "model" not in values:
+        values["model"] = picked
+    if typed := values.pop(OTHER_TRIALS, ""):
+        values["trials"] = typed
+    values = _with_price(values)
+    if values.pop("outside", None):
+        address = {name: values[name] for name in OUTSIDE_FIELDS if name in values}
+        lines = {name: "\n".join(value) if isinstance(value, list) else value for name, value in address.items()}
         return RedirectResponse(link_to("ask", **lines), status_code=303)
-    confirmed = bool(given.pop(UNPRICED, None))
+    confirmed = bool(values.pop(UNPRICED, None))
     return await start_from_form(
         AskRequest,
-        lambda: _research(here, AskRequest.read(NOTHING_CHOSEN | given), confirmed=confirmed),
-        lambda problem: _ask_page(request, here, given, problem),
+        lambda: _research(here, AskRequest.read(NOTHING_CHOSEN | values), confirmed=confirmed),
+        lambda problem: _ask_page(request, here, values, problem),
     )
 
 
 def _ask_page(
-    request: Request, here: WebState, given: dict[str, Any], problem: str, answer: AskResult | None = None
+    request: Request, here: WebState, values: dict[str, Any], problem: str, answer: AskResult | None = None
 ) -> Response:
-    # Sent without a search engine, it is shown without one.
-    form = ask_form(here, {"search": [], **given} if request.method == "POST" else given)
+    # A form that was sent without a search engine is shown again without one.
+    form = ask_form(here, {"search": [], **values} if request.method == "POST" else values)
     unpriced = bool(problem) and any(part in problem for part in ("no price is known", "needs a known price"))
     more = {"problem": problem, "answer": answer, "unpriced": unpriced, **form}
     return html_page(request, "ask.html", more.pop("view"), status=422 if problem else 200, **more)
 
 
-def ask_form(here: WebState, given: Mapping[str, Any]) -> dict[str, Any]:
+def ask_form(here: WebState, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a form that asks a question offers, what is filled in, and what asking with it would cost."""
     view = read_ask(here)
-    typed, search = str(given.get("model", "")), given.get("search", list(view["search"]))
-    offered = [one["model"] for one in view["models"]]
+    typed, search = str(values.get("model", "")), values.get("search", list(view["search"]))
+    offered = [choice["model"] for choice in view["models"]]
     picked = typed if typed in offered else "" if typed else next(iter(offered), "")
-    choices = {name: given[name] for name in ESTIMATE_FIELDS if name in given}
+    choices = {name: values[name] for name in ESTIMATE_FIELDS if name in values}
     return {
         "view": view,
-        "given": {**given, "search": search},
+        "entered": {**values, "search": search},
         "picked": picked,
         "estimate": _estimate(here, {**choices, "model": typed or picked or NO_CHOICE, "search": search}),
         "trial_choices": TRIAL_CHOICES,
     }
 
 
-# Starting runs in the background, from requests and from forms.
+# Start runs in the background, from requests and from forms.
 
 NOTHING_CHOSEN: dict[str, Any] = {"model": NO_CHOICE, "search": [NO_CHOICE]}
 """Values for what a form leaves empty: no engine ticked means no search, whatever the environment says."""
@@ -330,9 +340,9 @@ def start_run(here: WebState, prepared: PreparedRun, *, confirmed: bool = True) 
     asked first.
     """
     if not prepared.questions:
-        raise InputError(f"{prepared.spec.questions.dataset} has nothing to ask now", column="questions")
+        raise InputError(f"{prepared.spec.questions.dataset} has no question to ask now", column="questions")
     if not confirmed and asks_models(prepared.spec) and unpriced_models(prepared.spec):
-        raise InputError(prepared.notices[0], hint="or tick below that it may start all the same")
+        raise InputError(prepared.notices[0], hint="or tick the box below to start anyway")
     spec = prepared.spec
     unknown = unknown_models(list(spec.models.values()), prices_of(spec)) if here.settings.check_models else []
     here.jobs.start(prepared)
@@ -349,7 +359,7 @@ def start_run(here: WebState, prepared: PreparedRun, *, confirmed: bool = True) 
     )
 
 
-async def form_given(request: Request, kind: type[OperationRequest]) -> dict[str, Any]:
+async def entered_values(request: Request, kind: type[OperationRequest]) -> dict[str, Any]:
     """Return the values that were entered in the form of a request."""
     sent = await form_of(request)
     sent.pop(FIELD, None)
@@ -366,10 +376,10 @@ async def start_from_form(
     """Start a run and redirect to where it can be followed, or show the form of `kind` again with the error."""
     try:
         with errors_name_fields(kind, titles=True):
-            begun = await run_in_threadpool(start)
+            started = await run_in_threadpool(start)
     except InputError as error:
         return await run_in_threadpool(show_again, str(error))
-    address = link_to("run", begun.run)
+    address = link_to("run", started.run)
     if watch == "question":
-        address = link_to("question", begun.run, begun.question, due=begun.due)
+        address = link_to("question", started.run, started.question, due=started.due)
     return RedirectResponse(address, status_code=303)

@@ -1,4 +1,4 @@
-"""The home page, login, and the page that describes the JSON API."""
+"""The home page and login."""
 
 import asyncio
 import time
@@ -13,37 +13,39 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 
+from foretell.arena.listing import ArenaRow, arena_rows
+from foretell.arena.store import ArenaStore
 from foretell.forecasters.tree.exports import stale_parts, tree_failures
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
+from foretell.number_text import percent, plural
 from foretell.operations.doctor import Finding, look_at_sandbox, look_at_setup
 from foretell.operations.requests.asking import AskRequest
 from foretell.operations.requests.runs import RunsRequest
-from foretell.plugins import names
+from foretell.operations.requests.tournaments import TournamentResultsRequest
+from foretell.operations.tournament_results import score_tournaments
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ArenaReport, arena_headline
 from foretell.report.charts.rulers import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.charts.svg import Chart
+from foretell.report.leaderboard import board_study
 from foretell.request import environment_values
 from foretell.scoring.arena_view import scores_over_time
 from foretell.web.boards import ArenaFilters
-from foretell.web.formatting import percent, some
-from foretell.web.pages.arena import arena_rows
-from foretell.web.pages.ask import ask_form, model_keys, usable_engines
+from foretell.web.pages.ask import ask_form, model_keys
 from foretell.web.pages.question import read_question
 from foretell.web.rendering import html_page, link_to
 from foretell.web.run_rows import RunRowView
-from foretell.web.security import COOKIE, AccessRules, TokenRequired, access_of, form_of, visitor_of
+from foretell.web.security import COOKIE, AccessRules, TokenRequired, access_of, form_of, has_token, visitor_of
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
 NEWEST_RUNS = 8
 
 
-@router.get("/api/home", tags=["home"])
 def home(here: CurrentState) -> dict[str, Any]:
-    """What is on this machine (runs, trees, arenas), what is set up, and what could be done next."""
-    runs, arenas = here.run_list(RunsRequest(), limit=NEWEST_RUNS), arena_rows(here.store)
+    """Return what is on this machine (runs, trees, arenas, tournaments), what is set up, and what to do next."""
+    runs, arenas = here.run_list(RunsRequest(), limit=NEWEST_RUNS), arena_rows(here.store.database)
     changed = {path: path.stat().st_mtime_ns for path in (here.settings.home / "trees").rglob("*.json")}
     trees = sorted(changed, key=lambda path: changed[path], reverse=True)
     return {
@@ -51,29 +53,61 @@ def home(here: CurrentState) -> dict[str, Any]:
         "run_count": runs.total,
         "trees": len(trees),
         "arenas": len(arenas),
-        "studies": len(names("studies")),
         "example": here.settings.is_example,
-        "engines": usable_engines(here.settings),
         "setup": _setup(here),
+        # Highlights are for the example only.
         "highlights": here.while_unchanged(
             ("highlights", *changed.items()),
             lambda: _highlights(here, runs.runs, trees, arenas),
-        ),
+        )
+        if here.settings.is_example
+        else [],
+        "tournaments": _tournaments(here),
         # Runs, trees and arenas in one list, the newest first.
         "recent": _recent(here, runs.runs, trees, arenas),
         "unfinished": [run for run in runs.runs if run.state not in ("running", "done")],
-        **model_keys(here.settings),
+        "providers": model_keys(here.settings)["providers"],
     }
+
+
+BEING_CHECKED = "is being checked"
+EXAMPLE_PARTS = ("model key", "search key")
+EXAMPLE_KEYS = "not needed: practice services answer here"
 
 
 def _setup(here: WebState) -> list[Finding]:
     """Return what `foretell doctor` says about keys, data, database and sandbox, at most a minute old."""
     minute = (time.monotonic() // 60,)
-    found = here.kept(("setup",), minute, lambda: list(look_at_setup(here.settings)))
+    findings = here.cached(("setup",), minute, lambda: list(look_at_setup(here.settings)))
     sandbox = sandbox_check()
-    found = [*found, sandbox.result() if sandbox.done() else Finding("sandbox", "optional", "is being checked")]
-    # Readers may be strangers: addresses and paths in what a server or a disk said are for `foretell doctor` alone.
-    return [replace(one, detail=one.detail.partition(": ")[0]) for one in found]
+    checked = sandbox.result() if sandbox.done() else Finding("sandbox", "optional", BEING_CHECKED)
+    # Addresses and paths in error messages are only shown by `foretell doctor`.
+    found = [replace(finding, detail=finding.detail.partition(": ")[0]) for finding in (*findings, checked)]
+    if not here.settings.is_example:
+        return found
+    return [replace(one, detail=EXAMPLE_KEYS, advice="") if one.what in EXAMPLE_PARTS else one for one in found]
+
+
+PLATFORMS = {"forecastbench": "ForecastBench", "metaculus": "Metaculus", "prophet-arena": "Prophet Arena"}
+
+
+def _tournaments(here: WebState) -> dict[str, Any]:
+    """Return the rounds entered from here, newest first, and a sentence on each platform's scores.
+
+    It uses the outcomes stored here: viewing a page requests none from elsewhere.
+    """
+    states = sorted((here.settings.home / "tournaments").glob("*/state.json"))
+    if not states:
+        return {"entered": (), "findings": {}}
+    state = (*((str(path), path.stat().st_mtime_ns) for path in states), str(sorted(here.outcomes.count().items())))
+    request, settings = TournamentResultsRequest(), replace(here.settings, network=False)
+    results = here.boards.cached(("tournaments",), state, lambda: asyncio.run(score_tournaments(request, settings)))
+    named = {PLATFORMS.get(platform, platform): result.board for platform, result in results.boards.items()}
+    return {
+        "entered": [{**vars(row), "platform": PLATFORMS.get(row.platform, row.platform)} for row in results.entered],
+        "findings": {name: board_study(board, name).text for name, board in named.items()},
+        "notes": results.notes,
+    }
 
 
 @cache
@@ -87,30 +121,34 @@ def sandbox_check() -> Future[Finding]:
 
 @router.get("/", include_in_schema=False)
 def show_home(request: Request, here: CurrentState, view: Annotated[dict[str, Any], Depends(home)]) -> Response:
-    """Show the home page, with thumbnails of what can be opened."""
-    kinds = tuple((one["kind"], one["text"]) for one in view["highlights"])
-    pictures = here.while_unchanged(("pictures", kinds), lambda: [_picture(here, one) for one in view["highlights"]])
+    """Show the home page, with thumbnails of what can be opened; strangers do not see what is set up."""
+    if not has_token(request, access_of(request)):
+        view = {**view, "setup": [], "providers": []}
+    kinds = tuple((card["kind"], card["text"]) for card in view["highlights"])
+    pictures = here.while_unchanged(("pictures", kinds), lambda: [_picture(here, card) for card in view["highlights"]])
     asks = visitor_of(request).may_write and (view["providers"] or environment_values(AskRequest).get("model"))
     return html_page(request, "home.html", view, pictures=pictures, ask=ask_form(here, {}) if asks else None)
 
 
-def _picture(here: WebState, one: Mapping[str, Any]) -> Chart | None:
+def _picture(here: WebState, card: Mapping[str, Any]) -> Chart | None:
     """Return the thumbnail that a card shows beside its sentence."""
-    ids = one["ids"]
-    match one["kind"]:
+    ids = card["ids"]
+    match card["kind"]:
         case "run":
-            score = one["score"]
-            said = {"this run": score["brier_index"], "market": score["price"], "base rate": score["base_rate"]}
+            score = card["score"]
+            scores = {"this run": score["brier_index"], "market": score["price"], "base rate": score["base_rate"]}
             return score_thumbnail({
-                name: (found["estimate"], found["low"], found["high"]) for name, found in said.items() if found
+                name: (interval["estimate"], interval["low"], interval["high"])
+                for name, interval in scores.items()
+                if interval
             })  # fmt: skip
         case "question":
-            found = read_question(here, ids[0], ids[1], one["due"])
-            target, combination = found["question"]["targets"][0], found["combination"]
-            if combination is None or len(found["question"]["targets"]) > 1:
+            question = read_question(here, ids[0], ids[1], card["due"])
+            target, combination = question["question"]["targets"][0], question["combination"]
+            if combination is None or len(question["question"]["targets"]) > 1:
                 return None
             id = target["id"]
-            paths = [[point["p"][id] for point in t["trace"]["path"] if id in point["p"]] for t in found["trials"]]
+            paths = [[point["p"][id] for point in t["trace"]["path"] if id in point["p"]] for t in question["trials"]]
             return belief_thumbnail([path for path in paths if path], combination["p"][id], target["price"])
         case "tree":
             return tree_thumbnail(_levels(_newest(here.settings.home / "trees" / f"{ids[0]}.json")))
@@ -120,8 +158,8 @@ def _picture(here: WebState, one: Mapping[str, Any]) -> Chart | None:
 
 def _newest(path: Path) -> Tree:
     """Return a tree for reading only, cached as long as its file is unchanged."""
-    found = path.stat()
-    return _tree_of(path, found.st_mtime_ns, found.st_size)
+    info = path.stat()
+    return _tree_of(path, info.st_mtime_ns, info.st_size)
 
 
 @lru_cache(maxsize=16)
@@ -149,14 +187,11 @@ def small_board(here: WebState, arena: str) -> ArenaReport | None:
         except InputError:
             return None
 
-    return here.kept(("small board", arena), here.boards.state(arena), make) if _is_small(here, arena) else None
+    return here.cached(("small board", arena), here.boards.state(arena), make) if _is_small(here, arena) else None
 
 
 def _is_small(here: WebState, arena: str) -> bool:
-    ((forecasts,),) = here.store.database.read(
-        "select coalesce(sum(t.forecasts), 0) from entry e join tally t on t.entry = e.id where e.arena = ?", (arena,)
-    )
-    return forecasts <= SMALL_ARENA
+    return sum(entry.forecasts for entry in ArenaStore(here.store.database, arena).entries()) <= SMALL_ARENA
 
 
 def _arena_picture(here: WebState, arena: str) -> Chart | None:
@@ -173,10 +208,10 @@ MOST_LEVELS, MOST_CLAIMS, SMALL_ARENA = 4, 9, 20_000
 
 
 def _highlights(
-    here: WebState, runs: Sequence[RunRowView], trees: Sequence[Path], arenas: Sequence[dict[str, Any]]
+    here: WebState, runs: Sequence[RunRowView], trees: Sequence[Path], arenas: Sequence[ArenaRow]
 ) -> list[dict[str, Any]]:
     """Select what to open first, with a sentence on each: a scored run, a researched answer, a tree, an arena."""
-    found: list[dict[str, Any]] = []
+    highlights: list[dict[str, Any]] = []
     plain = [run for run in runs if not run.model and run.score.get("brier_index")]
     if best := max(plain or [run for run in runs if run.score.get("brier_index")], key=_index, default=None):
         score = best.score
@@ -186,61 +221,53 @@ def _highlights(
             if score[key]
             for gap in [_index(best) - float(score[key]["estimate"])]
         ]
-        text = f"Brier index {_index(best):.1f} on {some(score['decided'], 'resolved question')}"
+        text = f"Brier index {_index(best):.1f} on {plural(score['decided'], 'resolved question')}"
         text += f": {' and '.join(gaps)}." if gaps else "."
         card = {"kind": "run", "title": "A scored backtest", "text": text, "name": best.called, "ids": [best.id]}
-        found.append({**card, "score": score})
+        highlights.append({**card, "score": score})
     if (answer := _researched(here, runs)) is not None:
-        found.append(answer)
+        highlights.append(answer)
     for path in trees[:NEWEST_TREES]:
         try:
             tree = _newest(path)
         except InputError:
             continue
         root, name = tree.nodes[tree.root], path.relative_to(here.settings.home / "trees").with_suffix("").as_posix()
-        text = f"{root.claim} {percent(root.p)}, from {some(len(tree.nodes), 'claim')}."
-        found.append({"kind": "tree", "title": "A claim broken down", "text": text, "name": name, "ids": [name]})
+        text = f"{root.claim} {percent(root.p)}, from {plural(len(tree.nodes), 'claim')}."
+        highlights.append({"kind": "tree", "title": "A claim broken down", "text": text, "name": name, "ids": [name]})
         break
     for arena in arenas[:1]:
-        report, name = small_board(here, arena["name"]), arena["name"]
-        text = f"{some(arena['events'], 'event')}, {arena['settled']} resolved: who is best?"
+        report, name = small_board(here, arena.name), arena.name
+        text = f"{plural(arena.events, 'event')}, {arena.settled} resolved: who is best?"
         text = f"{arena_headline(report.view)}." if report else text
-        found.append(
-            {
-                "kind": "arena",
-                "title": "A live leaderboard",
-                "text": text,
-                "name": name,
-                "ids": [name],
-            }
-        )
-    return found
+        highlights.append({"kind": "arena", "title": "A live leaderboard", "text": text, "name": name, "ids": [name]})
+    return highlights
 
 
 def _recent(
-    here: WebState, runs: Sequence[RunRowView], trees: Sequence[Path], arenas: Sequence[dict[str, Any]]
+    here: WebState, runs: Sequence[RunRowView], trees: Sequence[Path], arenas: Sequence[ArenaRow]
 ) -> list[dict[str, Any]]:
     """Return the most recent items: what each is, its state, its result in a few words, its cost and its date."""
-    made = here.settings.home / "trees"
-    found = [
+    folder = here.settings.home / "trees"
+    items = [
         *(_recent_run(here, run) for run in runs),
-        *(one for path in trees[:MOST_RECENT] if (one := _recent_tree(path, made)) is not None),
+        *(recent_tree for path in trees[:MOST_RECENT] if (recent_tree := _recent_tree(path, folder)) is not None),
         *(_recent_arena(here, arena) for arena in arenas[:MOST_RECENT]),
     ]
     blank: dict[str, Any] = {"run": None, "state": "", "result": "", "cost": None}
-    return [{**blank, **one} for one in sorted(found, key=lambda one: one["at"], reverse=True)[:MOST_RECENT]]
+    return [{**blank, **item} for item in sorted(items, key=lambda item: item["at"], reverse=True)[:MOST_RECENT]]
 
 
 def _recent_run(here: WebState, run: RunRowView) -> dict[str, Any]:
     result = f"Brier index {_index(run):.1f}" if run.score.get("brier_index") else ""
     row = here.store.run(run.id) if run.questions == 1 and run.done and not result else None
     if row is not None:
-        said = here.scores(row, finished=run.finished).answers[0].leading
-        result = percent(said.p)
-    what = "question" if run.questions == 1 else f"run, {some(run.questions, 'question')}"
+        leading = here.scores(row, finished=run.finished).answers[0].leading
+        result = percent(leading.p)
+    what = "question" if run.questions == 1 else f"run, {plural(run.questions, 'question')}"
     cost = here.money(run.id).billed
-    told = {"kind": "run", "id": run.id, "name": run.called, "what": what, "run": run, "result": result}
-    return {**told, "cost": cost, "at": run.created}
+    item = {"kind": "run", "id": run.id, "name": run.called, "what": what, "run": run, "result": result}
+    return {**item, "cost": cost, "at": run.created}
 
 
 def _recent_tree(path: Path, folder: Path) -> dict[str, Any] | None:
@@ -251,32 +278,25 @@ def _recent_tree(path: Path, folder: Path) -> dict[str, Any] | None:
     root, name = tree.nodes[tree.root], path.relative_to(folder).with_suffix("").as_posix()
     failed, stale = len(tree_failures(tree)), len(stale_parts(tree))
     state = f"{failed} failed" if failed else f"{stale} out of date" if stale else "done"
-    told = {"kind": "tree", "id": name, "name": root.claim, "what": f"tree, {some(len(tree.nodes), 'claim')}"}
+    item = {"kind": "tree", "id": name, "name": root.claim, "what": f"tree, {plural(len(tree.nodes), 'claim')}"}
     cost = tree.origin.cost.dollars if tree.origin is not None else None
-    return {**told, "state": state, "result": percent(root.p), "cost": cost, "at": _changed_at(path)}
+    return {**item, "state": state, "result": percent(root.p), "cost": cost, "at": _changed_at(path)}
 
 
-def _recent_arena(here: WebState, arena: Mapping[str, Any]) -> dict[str, Any]:
-    name, events, settled, made_at = (arena[key] for key in ("name", "events", "settled", "created"))
-    ((entries, dollars),) = here.store.database.read(_ARENA_SQL, (name,))
+def _recent_arena(here: WebState, arena: ArenaRow) -> dict[str, Any]:
+    name, events, settled = arena.name, arena.events, arena.settled
+    entries = ArenaStore(here.store.database, name).entries()
+    names = {entry.name for entry in entries}
     state = "done" if events and settled == events else "live" if events else "no events yet"
-    told = {"kind": "arena", "id": name, "name": name, "what": f"arena, {some(entries, 'participant')}"}
-    return {
-        **told,
-        "state": state,
-        "result": f"{settled} of {some(events, 'event')} resolved",
-        "cost": dollars,
-        "at": made_at,
-    }
+    item = {"kind": "arena", "id": name, "name": name, "what": f"arena, {plural(len(names), 'participant')}"}
+    result, cost = f"{settled} of {plural(events, 'event')} resolved", sum(entry.dollars for entry in entries)
+    return {**item, "state": state, "result": result, "cost": cost, "at": arena.created}
 
 
 def _changed_at(path: Path) -> str:
     return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
 
 
-_ARENA_SQL = """
-select count(distinct e.name), coalesce(sum(t.dollars), 0) from entry e left join tally t on t.entry = e.id
-where e.arena = ?"""
 MOST_RECENT = 12
 SCORES_BESIDE = (("price", "the market"), ("base_rate", "the base rate"))
 NEWEST_TREES = 5
@@ -293,32 +313,22 @@ def _researched(here: WebState, runs: Sequence[RunRowView]) -> dict[str, Any] | 
         row = here.store.run(run.id) if run.model and run.done else None
         if row is None:
             continue
-        for one in sorted(here.scores(row, finished=run.finished).answers, key=lambda one: -len(one.leading.trials)):
-            said = one.leading
-            if said.p is None:
+        for answer in sorted(
+            here.scores(row, finished=run.finished).answers, key=lambda answer: -len(answer.leading.trials)
+        ):
+            leading = answer.leading
+            if leading.p is None:
                 continue
-            parts = [f"{one.question.text} {percent(said.p)}"]
-            parts += [f"the market said {percent(said.price)}"] if said.price is not None else []
-            parts += [f"the answer was {'yes' if said.outcome else 'no'}"] if said.outcome is not None else []
-            ids, due = [run.id, one.question.id], one.question.due.isoformat()
+            parts = [f"{answer.question.text} {percent(leading.p)}"]
+            parts += [f"the market said {percent(leading.price)}"] if leading.price is not None else []
+            parts += [f"the answer was {'yes' if leading.outcome else 'no'}"] if leading.outcome is not None else []
+            ids, due = [run.id, answer.question.id], answer.question.due.isoformat()
             title, text = "An agent's research", f"{'; '.join(parts)}."
             return {"kind": "question", "title": title, "text": text, "name": run.called, "ids": ids, "due": due}
     return None
 
 
-@router.get("/api", include_in_schema=False)
-def show_api(request: Request) -> Response:
-    """Show every endpoint of the API with its description."""
-    paths: dict[str, dict[str, Any]] = request.app.openapi()["paths"]
-    operations = [
-        {"method": method.upper(), "path": path, "description": operation.get("description", "")}
-        for path, methods in paths.items()
-        for method, operation in methods.items()
-    ]
-    return html_page(request, "api.html", operations)
-
-
-# Coming in: the link that `foretell serve` printed, or its token typed into a form.
+# Log in with the link that `foretell serve` printed, or by typing its token into a form.
 
 
 @router.get("/login", include_in_schema=False)

@@ -1,4 +1,4 @@
-"""Runs: the list, one run with progress, failures, cost and questions, and its texts in plain form."""
+"""Runs: the list with its experiments, and one run with progress, failures, cost and questions."""
 
 import asyncio
 import json
@@ -7,24 +7,20 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
-from fastapi import Path as PathParameter
-from fastapi.responses import PlainTextResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.data.untrusted import rows_as_csv
-from foretell.models.waiting import waiting_text
-from foretell.operations import run as operations
 from foretell.operations.data import QuestionsResult, look_at_set
 from foretell.operations.grid import list_grids
-from foretell.operations.requests.data import SET_HELP, ListingFields
 from foretell.operations.requests.runs import (
-    ReplayRequest,
     RunOrder,
     RunRequest,
     RunsDeleteRequest,
@@ -34,55 +30,45 @@ from foretell.operations.requests.runs import (
     RunsStopRequest,
     ShowRequest,
 )
-from foretell.operations.runs import (
-    delete_runs,
-    edit_run,
-    failures_by_reason,
-    method_names,
-    question_set,
-    resolve_run,
-)
+from foretell.operations.resolve import resolve_run
+from foretell.operations.run import prepare
+from foretell.operations.runs import delete_runs, edit_run, method_names, question_set
 from foretell.operations.runs import stop_run as stop_stored_run
-from foretell.questions import trace as kinds
+from foretell.operations.show import show
+from foretell.plugins import names
 from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
-from foretell.questions.trace import TraceEvent
-from foretell.report.leaderboard import run_headline
+from foretell.report.pending_work import pending_in_words
 from foretell.report.provenance import Provenance
-from foretell.report.run_report import score_figures
+from foretell.report.run_report import run_headline, score_figures
 from foretell.request import errors_name_fields, setting
-from foretell.runs.question_sets import find_set, set_names, sets_here
+from foretell.runs.question_sets import set_names, sets_here
 from foretell.runs.spec import RunState, read_changes
-from foretell.runs.store import CellKey, RunRow, RunStore, cells_each
-from foretell.scoring.long_tables import QuestionAnswer, RunScores
-from foretell.web.forms import body_of, form_fields, form_values
-from foretell.web.pages.ask import UNPRICED, StartedRun, start_from_form, start_run
-from foretell.web.rendering import html_page, json_and_page, link_to
+from foretell.runs.store import RunRow, RunStore, TrialKey, trials_per_question
+from foretell.runs.stored_runs import carry_over, failures_by_reason, prepare_again, replace_run, resume
+from foretell.scoring.run_scores import QuestionAnswer, RunScores
+from foretell.web.event_watch import pending_digest
+from foretell.web.forms import FormField, body_of, form_fields, form_values
+from foretell.web.pages.ask import UNPRICED, StartedRun, known_models, start_from_form, start_run, usable_engines
+from foretell.web.rendering import html_page, link_to
 from foretell.web.run_figures import answer_ruler, ruler_ends, run_ruler, score_rulers
+from foretell.web.run_form import PickedSet, UsualSettings, as_yaml, form_of_spec, keep_questions
 from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, run_row_view
-from foretell.web.security import FIELD, TokenRequired, form_of, visitor_of
+from foretell.web.search import matches
+from foretell.web.security import FIELD, TokenRequired, files_of, form_of, visitor_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, event_to_dict, stream
 
 router = APIRouter()
 QUESTIONS_PER_PAGE = 25
-MAX_REASONS, MAX_EXAMPLES, MAX_ENDINGS = 20, 5, 20
-MAX_TEXT = 1_000_000
-"""Maximum number of characters shown in the browser at once; longer texts are offered as a file."""
+MAX_REASONS, MAX_EXAMPLES, MAX_ENDINGS, MOST_PENDING = 20, 5, 20, 8
 Offset = Annotated[int, Query(ge=0, le=10_000_000, description="Leave out so many from the start.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
-Text = Annotated[str, Query(max_length=2000)]
 ShortWord = Annotated[str, Query(max_length=200)]
-_BEGUN_SQL = """
-select count(*) from (
-    select distinct question, due, trial from event where run = ?
-    except select question, due, trial from cell where run = ?
-) as open_cells"""
 ONLY_COMMAND = ("where", "again", "pilot", "plan", "prompts", "only_failed")
 """Fields of a run's request that its form does not have."""
-_TAGS_SQL = "select distinct tags from run"
 ORDERS: dict[RunOrder, str] = {
     "date": "newest first",
     "score": "best score first",
@@ -97,6 +83,8 @@ class RunFilters:
     """Which runs to list, as given in the page address."""
 
     find: ShortWord = ""
+    grid: ShortWord = ""
+    """Name of an experiment whose runs are listed instead, by their settings."""
     tag: ShortWord = ""
     state: RunState | Literal[""] = ""
     model: Annotated[str, Query(max_length=300)] = ""
@@ -127,7 +115,7 @@ class AnswerFilters:
 
     sort: Literal["asked", "gap", "score", "answer"] = "asked"
     outcome: Literal["", "yes", "no", "open"] = ""
-    flag: Literal["", "failed", "degraded"] = ""
+    flag: Literal["", "failed", "fallback"] = ""
     category: ShortWord = ""
     find: ShortWord = ""
 
@@ -138,23 +126,23 @@ class AnswerFilters:
 
     def chosen(self, answers: Sequence[QuestionAnswer]) -> list[QuestionAnswer]:
         """Return the answers that pass, sorted; those without a value to sort by come last."""
-        found = [one for one in answers if self._passes(one)]
+        passing = [answer for answer in answers if self._passes(answer)]
         if self.sort == "asked":
-            return found
+            return passing
         keys: dict[str, Callable[[QuestionAnswer], float | None]] = {
-            "gap": lambda one: one.gap,
-            "score": lambda one: None if one.brier is None else -one.brier,
-            "answer": lambda one: None if one.leading.p is None else -one.leading.p,
+            "gap": lambda answer: answer.gap,
+            "score": lambda answer: None if answer.brier is None else -answer.brier,
+            "answer": lambda answer: None if answer.leading.p is None else -answer.leading.p,
         }
         key = keys[self.sort]
-        return sorted(found, key=lambda one: math.inf if (value := key(one)) is None else value)
+        return sorted(passing, key=lambda answer: math.inf if (value := key(answer)) is None else value)
 
-    def _passes(self, one: QuestionAnswer) -> bool:
-        outcome = one.leading.outcome
-        wanted = {"": True, "yes": outcome == 1, "no": outcome == 0, "open": not one.decided}[self.outcome]
-        flagged = {"": True, "failed": bool(one.failed), "degraded": bool(one.degraded)}[self.flag]
-        fitting = self.category in ("", _category(one.question))
-        return wanted and flagged and fitting and self.find.casefold() in one.question.text.casefold()
+    def _passes(self, answer: QuestionAnswer) -> bool:
+        outcome = answer.leading.outcome
+        wanted = {"": True, "yes": outcome == 1, "no": outcome == 0, "open": not answer.decided}[self.outcome]
+        flagged = {"": True, "failed": bool(answer.failed), "fallback": bool(answer.fallback)}[self.flag]
+        fitting = self.category in ("", _category(answer.question))
+        return wanted and flagged and fitting and self.find.casefold() in answer.question.text.casefold()
 
 
 def _category(question: Question) -> str:
@@ -166,34 +154,12 @@ def _all_but(*names: str) -> list[str]:
     return [name for name in RunRequest.model_fields if name not in names]
 
 
-class RunBody(body_of(RunRequest, *_all_but("extend", "set"))):
-    """A run to start: the spec itself, because a name would refer to a file on the server."""
+class RunBody(body_of(RunRequest, *_all_but("again", "extend", "only_failed", "set"))):
+    """A run to start, continue or repeat; a spec is a mapping, because a name would refer to a file on the server."""
 
-    spec: dict[str, Any] = setting(help="The spec as a mapping: questions, models, search, trials, …")
-
-
-class PickedSet(ListingFields):
-    """A question set by name and the part of it to use: the `questions` of a spec, chosen in a form."""
-
-    dataset: str = setting("", SET_HELP, title="Question set", max_length=300)
-    again: float | None = setting(
-        None, "Ask what a market lists anew after so many days.", gt=0, title="Ask again after days"
-    )
-
-    def spec(self, rest: Any) -> Any:
-        """Return the run's spec; `rest` is the spec without its questions, or the whole spec if no set is picked."""
-        if not self.dataset:
-            if changed := self.wanted().changed():
-                raise InputError("a part of which set?", column="dataset", hint=f"{next(iter(changed))} is said")
-            return rest
-        if rest is not None and not isinstance(rest, dict):
-            raise InputError("write NAME: VALUE in each line", column="spec")
-        given: dict[str, Any] = dict(cast("dict[str, Any]", rest or {}))
-        if "questions" in given:
-            raise InputError("questions are picked above and written here", column="spec", hint="leave one of them out")
-        # What a market lists is known today only.
-        mode = {"mode": "live"} if find_set(self.dataset).kind == "markets" else {}
-        return {**mode, **given, "questions": {"dataset": self.dataset, **self.wanted().changed()}}
+    ONLY_WITH: ClassVar[Mapping[str, str]] = {"run": "again only_failed", "spec": "extend"}
+    spec: dict[str, Any] | None = setting(None, "The spec of a new run: questions, models, search, trials, …")
+    run: str | None = setting(None, "Name or id of a stored run to continue.", max_length=64)
 
 
 @router.get("/api/runs", tags=["runs"])
@@ -209,51 +175,83 @@ def read_runs(
 
 @router.get("/runs", include_in_schema=False)
 def show_runs(
-    request: Request, here: CurrentState, filters: Annotated[RunFilters, Depends()], offset: Offset = 0
+    request: Request,
+    here: CurrentState,
+    filters: Annotated[RunFilters, Depends()],
+    offset: Offset = 0,
+    undo: Annotated[tuple[ShortWord, ...], Query(max_length=500)] = (),
 ) -> Response:
-    """Show the list of runs, and the form that starts one."""
-    return _runs_page(request, here, offset, {}, "", filters=filters)
+    """Show the list of runs, and the form that starts one; `undo` names runs that were just deleted."""
+    deleted = [row for run in undo if (row := here.store.run(run)) is not None and row.deleted]
+    return _runs_page(request, here, offset, {}, "", filters=filters, deleted=deleted)
 
 
 def _runs_page(  # noqa: PLR0913 - the list and the form below it
     request: Request,
     here: WebState,
     offset: int,
-    given: dict[str, Any],
+    values: dict[str, Any],
     problem: str,
     looked: QuestionsResult | None = None,
     filters: RunFilters | None = None,
+    deleted: Sequence[RunRow] = (),
+    shows: str = "",
 ) -> Response:
     filters = filters or RunFilters()
-    view, status = here.run_list(filters.request(), offset=offset), 422 if problem else 200
-    spent = here.dollars(run.id for run in view.runs)
+    grids = _grids(here)
+    if filters.grid and filters.grid not in {grid["name"] for grid in grids}:
+        raise HTTPException(404, f"there is no experiment {filters.grid[:80]!r}")
+    size = here.rows_per_page(RUNS_PER_PAGE)
+    view, status = here.run_list(filters.request(), offset=offset, limit=size), 422 if problem else 200
     running = [run for run in view.runs if run.state == "running"]
     starts = visitor_of(request).may_write
+    spent = here.dollars(run.id for run in view.runs) if starts else {}
     specs = dict(here.while_unchanged(("specs",), here.store.specs))
     more: dict[str, Any] = {
         "filters": filters,
+        "grids": [grid for grid in grids if filters.grid in ("", grid["name"])],
+        "matches": matches(here, filters.find),
         "models": sorted({name for spec in specs.values() for name in method_names(spec) if name}),
         "datasets": sorted({name for spec in specs.values() if (name := question_set(spec))}),
         "states": get_args(RunState),
         "orders": ORDERS,
         "seconds_left": {run.id: here.seconds_left(run) for run in running},
         "counted": Counter(run.state for run in view.runs).most_common(),
-        "tags": sorted({tag for (tags,) in here.store.database.read(_TAGS_SQL) for tag in json.loads(tags)}),
-        "rulers": here.kept(
+        "tags": here.store.tags(),
+        "rulers": here.cached(
             ("rulers",), tuple((run.id, str(run.score)) for run in view.runs), lambda: score_rulers(view.runs)
         ),
         "ends": ruler_ends(view.runs),
         "spent": spent,
-        "total_spent": sum(spent.values()),
         "same": _same_questions(specs, view.runs),
         "fields": form_fields(RunRequest, leave_out=ONLY_COMMAND) if starts else (),
+        "usual": _usual_fields(here) if starts else (),
+        "shows": shows,
         "picker": form_fields(PickedSet, proposals={"dataset": sets_here()}) if starts else (),
-        "given": given,
+        "entered": values,
         "problem": problem,
+        "deleted": deleted,
         "sets": set_names(),
         "looked": looked,
     }
-    return html_page(request, "runs.html", view, status=status, size=RUNS_PER_PAGE, **more)
+    return html_page(request, "runs.html", view, status=status, size=size, **more)
+
+
+def _usual_fields(here: WebState) -> tuple[FormField, ...]:
+    """Return the fields of the form for the usual settings; models are found by typing a part of their name."""
+    return form_fields(
+        UsualSettings,
+        choices={"search": usable_engines(here.settings)},
+        proposals={"model": known_models(here), "forecaster": names("forecasters")},
+    )
+
+
+def _grids(here: WebState) -> list[dict[str, Any]]:
+    """Return the experiments on this machine, each with its runs, as `foretell grid --json` prints them."""
+    files = tuple((path.name, path.stat().st_mtime_ns) for path in (here.settings.home / "grids").glob("*.json"))
+    if not files:
+        return []
+    return here.while_unchanged(("grids", *files), lambda: list_grids(here.settings).to_dict()["grids"])
 
 
 def _same_questions(specs: Mapping[str, Mapping[str, Any]], runs: Sequence[RunRowView]) -> list[dict[str, Any]]:
@@ -297,57 +295,60 @@ def _run_page(  # noqa: PLR0913 - the page, and what was typed into its form
     filters: AnswerFilters | None = None,
     offset: int = 0,
     problem: str = "",
-    given: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
     again: bool = False,
 ) -> Response:
     """Return the page of a run; with `again`, `problem` belongs to the form that runs it again."""
     filters = filters or AnswerFilters()
     view, scores = _run_view(here, row, filters, offset)
     more: dict[str, Any] = {
+        "now": datetime.now(UTC).timestamp(),
         "filters": filters,
-        "rulers": here.kept(
+        "rulers": here.cached(
             ("answer rulers", row.id, filters, offset),
             (view["last"], *here.answered(row)),
             lambda: [answer_ruler(line["leading"]) for line in view["questions"]],
         ),
-        "settings": {**_settings_of(row), **(given or {})},
+        "settings": {**_settings_of(row), **(values or {})},
         "problem": problem,
         "again": again,
-        # A live question is asked as of now, and so from its text.
+        # A live question is asked again from its text, because it is asked as of now.
         "ask_again": None if question_set(row.spec) or row.spec["mode"] != "live" else _wording(scores.answers),
-        "categories": sorted({_category(one.question) for one in scores.answers}),
-        "gaps": Counter(math.copysign(1, gap) if gap else 0 for one in scores.answers if (gap := one.gap) is not None),
+        "categories": sorted({_category(answer.question) for answer in scores.answers}),
+        "gaps": Counter(
+            math.copysign(1, gap) if gap else 0 for answer in scores.answers if (gap := answer.gap) is not None
+        ),
         "permalink": str(request.base_url).rstrip("/") + link_to("run", row.id),
-        "titles": {one.question.id: one.question.text for one in scores.answers if one.failed},
-        **here.kept(
+        "titles": {answer.question.id: answer.question.text for answer in scores.answers if answer.failed},
+        **here.cached(
             ("figures", row.id),
             (view["finished"], *here.answered(row)),
             lambda: {"score_ruler": run_ruler(view["score"]), **score_figures(scores)},
         ),
     }
-    made = Provenance.now(scores.board.settings if scores.board else None)
-    return html_page(request, "run.html", view, status=422 if problem else 200, made=made, **more)
+    provenance = Provenance.now(scores.board.settings if scores.board else None)
+    return html_page(request, "run.html", view, status=422 if problem else 200, made=provenance, **more)
 
 
 def _wording(answers: Sequence[QuestionAnswer]) -> dict[str, str]:
     """Return text and closing day of a question, as the form that asks one takes them from its address."""
-    for one in answers:
-        closes = one.question.closes_at
-        return {"question": one.question.text} | ({} if closes is None else {"closes": closes.date().isoformat()})
+    for answer in answers:
+        closes = answer.question.closes_at
+        return {"question": answer.question.text} | ({} if closes is None else {"closes": closes.date().isoformat()})
     return {}
 
 
 def _settings_of(row: RunRow) -> dict[str, str]:
     """Return the settings of a run that can be changed, by dotted name, as form values."""
-    spec, shown = row.spec, {"forecaster": str(row.spec.get("forecaster", ""))}
+    spec, settings = row.spec, {"forecaster": str(row.spec.get("forecaster", ""))}
     for field in ("models", "options", "sampling", "prices"):
-        shown |= {f"{field}.{name}": _setting_text(value) for name, value in (spec.get(field) or {}).items()}
+        settings |= {f"{field}.{name}": _setting_text(value) for name, value in (spec.get(field) or {}).items()}
     named = [str(name) for name in (spec.get("models") or {}).values()]
-    shown |= {f"prices.{name}": "" for name in named if f"prices.{name}" not in shown}
-    shown |= {name: _setting_text(spec.get(name)) for name in ("search", "trials")}
-    shown["combine"] = _setting_text(spec.get("aggregate"))
+    settings |= {f"prices.{name}": "" for name in named if f"prices.{name}" not in settings}
+    settings |= {name: _setting_text(spec.get(name)) for name in ("search", "trials")}
+    settings["combine"] = _setting_text(spec.get("combine"))
     budget = spec.get("budget") or {}
-    return shown | {f"budget.{name}": _setting_text(budget.get(name)) for name in ("run", "question")}
+    return settings | {f"budget.{name}": _setting_text(budget.get(name)) for name in ("run", "question")}
 
 
 def _setting_text(value: Any) -> str:
@@ -358,17 +359,17 @@ def _setting_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _changes(row: RunRow, sent: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _changes(row: RunRow, form: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     """Return the settings that a form changes in the run's spec; an emptied field removes its setting."""
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for name, before in _settings_of(row).items():
-        said = sent.get(name, (before,))[0].strip()
-        if said == before:
+        text = form.get(name, (before,))[0].strip()
+        if text == before:
             continue
         several = name == "search"
-        parts = [part.strip() for part in said.split(",") if part.strip()]
-        found[name] = parts if several else parse_yaml(said) if said else None
-    return found
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        changes[name] = parts if several else parse_yaml(text) if text else None
+    return changes
 
 
 def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) -> tuple[dict[str, Any], RunScores]:
@@ -377,19 +378,19 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
     scores = here.scores(row, finished=line.finished)
     background = here.jobs.of(row.id)
     going = line.state == "running" or (background is not None and background.state == "running")
-    chosen = filters.chosen(scores.answers)
+    chosen, size = filters.chosen(scores.answers), here.rows_per_page(QUESTIONS_PER_PAGE)
     view = {
         "run": line,
-        # How good it was: numbers with their intervals, and a sentence.
+        # Scores with their intervals, and a sentence.
         "score": scores.summary(),
         "combined": scores.combined,
         "rule": scores.rule,
-        "headline": run_headline(scores.against_rate, scores.against_price) if scores.board else "",
+        "headline": run_headline(scores) if scores.board else "",
         "found": len(chosen),
         "spec": row.spec,
         "services": row.services,
-        # Cells that have begun and are not over.
-        "under_way": here.store.database.read(_BEGUN_SQL, (row.id, row.id))[0][0] if going else 0,
+        # A trial that has just ended may still be claimed.
+        "under_way": min(here.store.under_way(row.id), line.total - line.done - line.failed) if going else 0,
         "spending": totals.spending,
         # Calls whose price is not known yet, and lost ones that may have been billed.
         "money": here.money(row.id),
@@ -399,19 +400,36 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         # How often trials ended in which way: submitted, at the step limit, at the budget, …
         "endings": dict(totals.endings.most_common(MAX_ENDINGS)),
         "failures": _failures(here.store, row.id) if row.failed else [],
-        "questions": here.kept(
+        "questions": here.cached(
             ("answers", row.id, filters, offset),
             (last, *here.answered(row)),
-            lambda: [_question_view(here.store, row, one) for one in chosen[offset : offset + QUESTIONS_PER_PAGE]],
+            lambda: [_question_view(here.store, row, answer) for answer in chosen[offset : offset + size]],
         ),
         "offset": offset,
-        "size": QUESTIONS_PER_PAGE,
+        "size": size,
         "finished": line.finished,
         "background": background,
-        "waiting": waiting_text(run=row.id),
+        **_pending_view(here.store, row.id),
         "last": last,
     }
     return view, scores
+
+
+def _pending_view(store: RunStore, run: str) -> dict[str, Any]:
+    """Return what the trials of a run wait for, those that wait longest first, and how many requests are repeated."""
+    pending = store.pending_work(run)
+    work = [(key, item) for key, text in pending.items() for item in pending_in_words(text, stated=True)]
+    work.sort(key=lambda pair: pair[1]["since"])
+    return {
+        "pending": pending_digest(pending, run),
+        "work": [
+            {**item, "id": key.question, "due": key.due, "trial": key.trial, "question": question.text}
+            for key, item in work[:MOST_PENDING]
+            if (question := store.question(key)) is not None
+        ],
+        "more_work": max(0, len(work) - MOST_PENDING),
+        "retried": sum(item["retries"] > 0 for _, item in work),
+    }
 
 
 def _failures(store: RunStore, run: str) -> list[dict[str, Any]]:
@@ -419,42 +437,43 @@ def _failures(store: RunStore, run: str) -> list[dict[str, Any]]:
     return [
         {
             "reason": reason,
-            "count": len(cells),
-            "examples": list(dict.fromkeys((cell.question, cell.due) for cell in cells))[:MAX_EXAMPLES],
+            "count": len(trials),
+            "examples": list(dict.fromkeys((trial.question, trial.due) for trial in trials))[:MAX_EXAMPLES],
         }
-        for reason, cells in islice(failures_by_reason(store, run).items(), MAX_REASONS)
+        for reason, trials in islice(failures_by_reason(store, run).items(), MAX_REASONS)
     ]
 
 
-def _question_view(store: RunStore, row: RunRow, one: QuestionAnswer) -> dict[str, Any]:
+def _question_view(store: RunStore, row: RunRow, scored: QuestionAnswer) -> dict[str, Any]:
     """Return a question with the forecasts of its trials, the number still missing, its answer and its outcome."""
-    question, due = one.question, one.question.due.isoformat()
-    cells: list[dict[str, Any]] = []
-    for answer in store.answers_to(CellKey(run=row.id, question=question.id, due=due, trial=0)):
+    question, due = scored.question, scored.question.due.isoformat()
+    answers: list[dict[str, Any]] = []
+    for answer in store.answers_to(TrialKey(run=row.id, question=question.id, due=due, trial=0)):
         if isinstance(answer, Forecast):
-            degraded = answer.problem if answer.degraded else ""
-            cells.append({"trial": answer.trial, "p": dict(answer.p), "error": "", "degraded": degraded})
+            fallback = answer.problem if answer.fallback else ""
+            answers.append({"trial": answer.trial, "p": dict(answer.p), "error": "", "fallback": fallback})
         else:
-            cells.append({"trial": answer.trial, "p": None, "error": answer.error, "degraded": ""})
-    shown = one.leading
+            answers.append({"trial": answer.trial, "p": None, "error": answer.error, "fallback": ""})
+    leading = scored.leading
     return {
         "id": question.id,
         "due": due,
         "text": question.text,
         "category": _category(question),
-        "outcomes": len(one.targets),
+        "outcomes": len(scored.targets),
+        "value": "" if scored.final is None or scored.final.value is None else scored.final.value.in_words,
         "leading": {
-            "label": "" if len(one.targets) == 1 else shown.label,
-            "p": shown.p,
-            "trials": shown.trials,
-            "price": shown.price,
-            "outcome": shown.outcome,
+            "label": "" if len(scored.targets) == 1 else leading.label,
+            "p": leading.p,
+            "trials": leading.trials,
+            "price": leading.price,
+            "outcome": leading.outcome,
         },
-        "brier": one.brier,
-        # Brier score of the price less that of the answer: above 0 is better than the market.
-        "gap": one.gap,
-        "cells": cells,
-        "waiting": max(cells_each(row.spec) - len(cells), 0),
+        "brier": scored.brier,
+        # Brier score of the price minus that of the answer: above 0 is better than the market.
+        "gap": scored.gap,
+        "answers": answers,
+        "waiting": max(trials_per_question(row.spec) - len(answers), 0),
     }
 
 
@@ -471,32 +490,32 @@ def download_answers(here: CurrentState, run: str, filters: Annotated[AnswerFilt
     scores = here.scores(row, finished=True)
     columns = ("question", "due", "text", "target", "p", "trials", "price", "outcome", "brier", "price_brier")
     rows: list[dict[str, object]] = []
-    for one in filters.chosen(scores.answers):
-        for target in one.targets:
-            said = (target.p, " ".join(f"{p:.4g}" for p in target.trials), target.price, target.outcome)
-            named = (one.question.id, one.question.due.isoformat(), one.question.text, target.id)
-            rows.append(dict(zip(columns, (*named, *said, target.brier, target.price_brier), strict=True)))
+    for answer in filters.chosen(scores.answers):
+        for target in answer.targets:
+            values = (target.p, " ".join(f"{p:.4g}" for p in target.trials), target.price, target.outcome)
+            named = (answer.question.id, answer.question.due.isoformat(), answer.question.text, target.id)
+            rows.append(dict(zip(columns, (*named, *values, target.brier, target.price_brier), strict=True)))
     headers = {"Content-Disposition": f'attachment; filename="{row.id}.csv"'}
     return CsvResponse(rows_as_csv(rows, columns), headers=headers)
 
 
-# What people say of a run.
+# Names, tags and notes of runs.
 
 
 @router.post("/runs/{run}/labels", include_in_schema=False)
 async def send_labels(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
     """Handle the form that names, tags, archives and annotates a run."""
-    sent, row = await form_of(request), here.run(run)
-    said = {name: values[0].strip() for name, values in sent.items()}
-    tags = [tag.strip() for tag in said.get("tags", "").split(",") if tag.strip()]
-    name = said.get("name", "")
+    form, row = await form_of(request), here.run(run)
+    values = {name: values[0].strip() for name, values in form.items()}
+    tags = [tag.strip() for tag in values.get("tags", "").split(",") if tag.strip()]
+    name = values.get("name", "")
     changes = RunsEditRequest.read({
         "run": row.id,
         "name": name if name != row.name else None,
         "tags": tags,
         "untag": [tag for tag in row.tags if tag not in tags],
-        "note": said.get("note", ""),
-        "archive": bool(said.get("archived")),
+        "note": values.get("note", ""),
+        "archive": bool(values.get("archived")),
     })  # fmt: skip
     await run_in_threadpool(edit_run, changes, here.settings)
     return RedirectResponse(link_to("run", row.id), status_code=303)
@@ -504,19 +523,20 @@ async def send_labels(request: Request, here: CurrentState, _: TokenRequired, ru
 
 @router.post("/runs/{run}/remove", include_in_schema=False)
 def send_remove(here: CurrentState, _: TokenRequired, run: str) -> Response:
-    """Handle the button that deletes a run."""
-    delete_runs(RunsDeleteRequest(runs=(here.run(run).id,), yes=True), here.settings)
-    return RedirectResponse(link_to("runs"), status_code=303)
+    """Handle the button that moves a run to the bin."""
+    id = here.run(run).id
+    delete_runs(RunsDeleteRequest(runs=(id,), yes=True), here.settings)
+    return RedirectResponse(link_to("runs", undo=[id]), status_code=303)
 
 
 @router.post("/runs/selected/{what}", include_in_schema=False)
 async def send_selected(
-    request: Request, here: CurrentState, _: TokenRequired, what: Literal["tag", "archive", "delete"]
+    request: Request, here: CurrentState, _: TokenRequired, what: Literal["tag", "archive", "delete", "restore"]
 ) -> Response:
-    """Handle the bar below the list, which tags, archives or deletes the selected runs."""
-    sent = await form_of(request)
-    runs = [here.run(run).id for run in sent.get("run", ())]
-    tags = [tag.strip() for tag in sent.get("tags", [""])[0].split(",") if tag.strip()] if what == "tag" else []
+    """Handle the bar below the list, which tags, archives, deletes or restores the selected runs."""
+    form = await form_of(request)
+    runs = [run if what == "restore" else here.run(run).id for run in form.get("run", ())]
+    tags = [tag.strip() for tag in form.get("tags", [""])[0].split(",") if tag.strip()] if what == "tag" else []
 
     def write() -> None:
         if what == "delete":
@@ -524,10 +544,12 @@ async def send_selected(
             return
         for run in runs:
             archive = True if what == "archive" else None
-            edit_run(RunsEditRequest.read({"run": run, "tags": tags, "archive": archive}), here.settings)
+            restore = what == "restore"
+            changes = {"run": run, "tags": tags, "archive": archive, "restore": restore}
+            edit_run(RunsEditRequest.read(changes), here.settings)
 
     await run_in_threadpool(write)
-    return RedirectResponse(link_to("runs"), status_code=303)
+    return RedirectResponse(link_to("runs", undo=runs if what == "delete" else None), status_code=303)
 
 
 @router.post("/runs/{run}/resolve", include_in_schema=False)
@@ -539,48 +561,81 @@ async def send_resolve(here: CurrentState, _: TokenRequired, run: str) -> Respon
 
 
 @router.post("/api/runs", tags=["runs"], status_code=202)
-def start_run_of_spec(here: CurrentState, _: TokenRequired, request: RunBody) -> StartedRun:
-    """Start or resume the run that a spec describes. Spends money."""
+def start_or_continue(here: CurrentState, _: TokenRequired, request: RunBody) -> dict[str, Any]:
+    """Start the run of a spec, continue a stored run, or repeat it with the next seed. Spends money.
+
+    What is answered already is not paid for again. With `set`, a stored run becomes the run of the new settings on the
+    same questions, whose id is returned.
+    """
+    if (request.run is None) == (request.spec is None):
+        raise InputError("name a stored run, or give the spec of a new one", column="run")
     with errors_name_fields(RunRequest):
-        return _start(here, request)
+        if request.run is None:
+            return {**asdict(_start(here, request)), "state": "running"}
+        run = here.run(request.run).id
+        chosen = RunRequest.read({**request.model_dump(exclude={"run"}), "spec": run})
+        changes = read_changes(chosen.set)
+        if chosen.again:
+            return {**asdict(_again(here, run, changes)), "state": "running"}
+        return _go_on(here, run, changes, chosen.only_failed or "")
 
 
 def _start(here: WebState, body: RunBody, *, confirmed: bool = True) -> StartedRun:
-    chosen = RunRequest.read(body.model_dump())
-    prepared = operations.prepare(chosen, here.settings)
+    chosen = RunRequest.read(body.model_dump(include=set(RunRequest.model_fields)))
+    prepared = prepare(chosen, here.settings)
     return start_run(here, prepared, confirmed=confirmed)
+
+
+def _again(here: WebState, run: str, changes: Mapping[str, Any] | None = None) -> StartedRun:
+    prepared = prepare_again(here.store, run, here.settings, changes)
+    started = start_run(here, prepared)
+    carry_over(here.store, run, prepared)
+    return started
 
 
 @router.post("/runs", include_in_schema=False)
 async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Response:
-    """Start a run from the page: the questions are picked, and the rest of the spec is typed as YAML."""
-    sent = await form_of(request)
-    sent.pop(FIELD, None)
-    confirmed, look = bool(sent.pop(UNPRICED, None)), bool(sent.pop("look", None))
-    picked = form_values(PickedSet, {name: sent[name] for name in PickedSet.model_fields if name in sent})
-    rest = {name: sent[name] for name in sent if name not in PickedSet.model_fields}
-    given = {"spec": "", **form_values(RunRequest, rest)}
+    """Handle the form that starts a run, or that shows its questions, or its settings in the other way."""
+    form, files = await form_of(request), await files_of(request)
+    form.pop(FIELD, None)
+    confirmed, look, other_way = (form.pop(name, [""])[0] for name in (UNPRICED, "look", "show"))
+    typed = form.pop("text", [""])[0]
+    picked = form_values(PickedSet, {name: form[name] for name in PickedSet.model_fields if name in form})
+    usual = form_values(UsualSettings, {name: form[name] for name in UsualSettings.model_fields if name in form})
+    rest = {name: form[name] for name in form if name not in (*PickedSet.model_fields, *UsualSettings.model_fields)}
+    values = {"spec": "", **form_values(RunRequest, rest)}
+
+    def whole_spec() -> dict[str, Any]:
+        with errors_name_fields(UsualSettings, titles=True):
+            spec = UsualSettings.read(usual).spec(values["spec"])
+        return PickedSet.read(picked).spec(spec)
 
     def start() -> StartedRun:
-        spec = PickedSet.read(picked).spec(parse_yaml(given["spec"]))
-        return _start(here, RunBody.read({**given, "spec": spec}), confirmed=confirmed)
+        return _start(here, RunBody.read({**values, "spec": whole_spec()}), confirmed=bool(confirmed))
 
     def show_again(problem: str) -> Response:
-        return _runs_page(request, here, 0, given | picked, problem)
+        return _runs_page(request, here, 0, {**values, **usual, **picked, "text": typed}, problem)
 
-    if not look:
-        return await start_from_form(RunRequest, start, show_again, watch="run")
     try:
+        if path := await run_in_threadpool(keep_questions, here.settings, files, typed):
+            # From now on, the form names the stored file.
+            picked["dataset"], typed = path, ""
+        if other_way:
+            spec, engines = whole_spec(), usable_engines(here.settings)
+            shown = form_of_spec(spec, engines) if other_way == "form" else {"spec": as_yaml(spec)}
+            return await run_in_threadpool(_runs_page, request, here, 0, {**values, **shown}, "", shows=other_way)
+        if not look:
+            return await start_from_form(RunRequest, start, show_again, watch="run")
         with errors_name_fields(PickedSet, titles=True):
             chosen = PickedSet.read(picked)
             if not chosen.dataset:
                 raise InputError("is missing", column="dataset")
-            # Reading a set may take files and other machines: nobody else waits for it.
+            # Reading a set may need files and other servers, so it runs in a thread.
             looking = look_at_set(chosen.dataset, chosen.wanted(), here.settings)
             looked = await run_in_threadpool(asyncio.run, looking)
     except InputError as error:
         return await run_in_threadpool(show_again, str(error))
-    return await run_in_threadpool(_runs_page, request, here, 0, given | picked, "", looked)
+    return await run_in_threadpool(_runs_page, request, here, 0, {**values, **usual, **picked}, "", looked)
 
 
 @router.get("/api/runs/{run}/show", tags=["runs"])
@@ -589,20 +644,20 @@ def read_answers(
 ) -> dict[str, Any]:
     """The answers of a run, or every step to one answer; the same as `foretell show --json` prints."""
     request = ShowRequest.read({"run": here.run(run).id, "question": question, "limit": limit})
-    return operations.show(request, here.settings).to_dict()
-
-
-@router.post("/api/runs/{run}/replay", tags=["runs"])
-def replay_run(here: CurrentState, _: TokenRequired, run: str) -> dict[str, Any]:
-    """Recompute a run from the journal alone and compare the answers."""
-    request = ReplayRequest.read({"run": here.run(run).id})
-    return operations.replay(request, here.settings).to_dict()
+    return show(request, here.settings).to_dict()
 
 
 @router.get("/api/runs/{run}/stream", tags=["live"], response_class=Response, responses=STREAM)
-def stream_run(request: Request, here: CurrentState, run: str, after: After = 0, brief: Brief = False) -> Response:
-    """Stream all events of a run as they happen; `Last-Event-ID` continues after a lost connection."""
-    return stream(request, here, here.run(run).id, after=after, brief=brief)
+def stream_run(
+    request: Request,
+    here: CurrentState,
+    run: str,
+    question: Annotated[str | None, Query(max_length=2000, description="Only events of this question.")] = None,
+    after: After = 0,
+    brief: Brief = False,
+) -> Response:
+    """Stream the events of a run as they happen; `Last-Event-ID` continues after a lost connection."""
+    return stream(request, here, here.run(run).id, question, after=after, brief=brief)
 
 
 class StopBody(body_of(RunsStopRequest, "run")):
@@ -615,54 +670,22 @@ def stop_run(here: CurrentState, _: TokenRequired, run: str, body: StopBody | No
 
     Existing answers are kept either way, nothing is paid for twice, and the run can be resumed.
     """
-    id, said = here.run(run).id, body.model_dump() if body else {}
-    if said.get("discard") and here.jobs.stop(id):
+    id, options = here.run(run).id, body.model_dump() if body else {}
+    if options.get("discard") and here.jobs.stop(id):
         return {"run": id, "state": "stopped"}
     try:
-        stop_stored_run(RunsStopRequest.read({"run": id, **said}), here.settings)
+        stop_stored_run(RunsStopRequest.read({"run": id, **options}), here.settings)
     except InputError as error:
         raise HTTPException(409, str(error)) from None
     return {"run": id, "state": "stopping"}
 
 
-class ResumeBody(body_of(RunRequest, *_all_but("only_failed", "set"))):
-    """How to continue a run: changes to its settings, or what to retry."""
-
-
-@router.post("/api/runs/{run}/resume", tags=["runs"], status_code=202)
-def resume_run(here: CurrentState, _: TokenRequired, run: str, body: ResumeBody | None = None) -> dict[str, str]:
-    """Resume a run: cells without a forecast are answered, and nothing is paid for twice. Spends money.
-
-    With `set`, its spec is changed first: it becomes the run of the new spec on the same questions, and the new id is
-    returned.
-    """
-    request = RunRequest.read({"spec": here.run(run).id, **(body.model_dump() if body else {})})
-    return _go_on(here, str(request.spec), read_changes(request.set), request.only_failed or "")
-
-
 def _go_on(here: WebState, run: str, changes: Mapping[str, Any], reason: str = "") -> dict[str, str]:
-    prepared = operations.resume(here.store, run, here.settings, changes, reason)
+    prepared = resume(here.store, run, here.settings, changes, reason)
     here.jobs.refuse_running(run)
-    operations.replace_run(here.store, run, prepared, here.settings)
+    replace_run(here.store, run, prepared, here.settings)
     here.jobs.start(prepared)
     return {"run": prepared.spec.id, "state": "running"}
-
-
-class AgainBody(body_of(RunRequest, *_all_but("set"))):
-    """How to run a run again: changes to its settings."""
-
-
-@router.post("/api/runs/{run}/again", tags=["runs"], status_code=202)
-def run_again(here: CurrentState, _: TokenRequired, run: str, body: AgainBody | None = None) -> StartedRun:
-    """Start a new run with the settings of this one and the next free seed, so that models are asked anew.
-
-    Spends money. A backtest asks the same questions; a live run asks what its question set lists now.
-    """
-    id, changes = here.run(run).id, read_changes(body.model_dump()["set"] if body else {})
-    prepared = operations.prepare_again(here.store, id, here.settings, changes)
-    begun = start_run(here, prepared)
-    operations.carry_over(here.store, id, prepared)
-    return begun
 
 
 @router.post("/runs/{run}/again", include_in_schema=False)
@@ -671,7 +694,7 @@ async def send_again(request: Request, here: CurrentState, _: TokenRequired, run
     row = here.run(run)
     return await start_from_form(
         RunRequest,
-        lambda: run_again(here, None, row.id),
+        lambda: _again(here, row.id),
         lambda problem: _run_page(request, here, row, problem=problem, again=True),
         watch="run",
     )
@@ -680,104 +703,32 @@ async def send_again(request: Request, here: CurrentState, _: TokenRequired, run
 @router.post("/runs/{run}/stop", include_in_schema=False)
 async def send_stop(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
     """Handle the buttons that stop or pause a run, on its page and on the pages of its questions."""
-    sent = {name: values[0] for name, values in (await form_of(request)).items()}
-    id, body = here.run(run).id, StopBody.read({"discard": bool(sent.get("discard"))})
-    with suppress(HTTPException):  # It has just ended by itself: its page shows that.
+    form = {name: values[0] for name, values in (await form_of(request)).items()}
+    id, body = here.run(run).id, StopBody.read({"discard": bool(form.get("discard"))})
+    with suppress(HTTPException):  # The run has just ended, which its page shows.
         await run_in_threadpool(stop_run, here, None, id, body)
-    if sent.get("question"):
-        return RedirectResponse(link_to("question", id, sent["question"], due=sent.get("due", "")), status_code=303)
+    if form.get("question"):
+        return RedirectResponse(link_to("question", id, form["question"], due=form.get("due", "")), status_code=303)
     return RedirectResponse(link_to("run", id), status_code=303)
 
 
 @router.post("/runs/{run}/resume", include_in_schema=False)
 async def send_resume(request: Request, here: CurrentState, _: TokenRequired, run: str) -> Response:
     """Handle the buttons that resume a run or retry what failed for one reason, and the form that changes it first."""
-    sent, row = await form_of(request), here.run(run)
-    reason = sent.get("only_failed", [""])[0]
+    form, row = await form_of(request), here.run(run)
+    reason = form.get("only_failed", [""])[0]
     try:
-        going = await run_in_threadpool(lambda: _go_on(here, row.id, _changes(row, sent), reason))
+        going = await run_in_threadpool(lambda: _go_on(here, row.id, _changes(row, form), reason))
     except InputError as error:
-        given = {name: values[0] for name, values in sent.items() if name != FIELD}
-        return await run_in_threadpool(partial(_run_page, request, here, row, problem=str(error), given=given))
+        values = {name: values[0] for name, values in form.items() if name != FIELD}
+        return await run_in_threadpool(partial(_run_page, request, here, row, problem=str(error), values=values))
     return RedirectResponse(link_to("run", going["run"]), status_code=303)
-
-
-# Texts as they are, whole and plain, for what is too long for a page.
 
 
 @router.get("/api/runs/{run}/events", tags=["live"])
 def read_trace_events(
     here: CurrentState, run: str, after: After = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> list[dict[str, Any]]:
-    """Events of a run after a given number, without waiting for more."""
-    events = here.store.events(here.run(run).id, after=after)
-    return [event_to_dict(number, key, event) for number, key, event in islice(events, limit)]
-
-
-@router.get("/runs/{run}/raw/event", include_in_schema=False)
-def raw_event(here: CurrentState, run: str, id: After) -> Response:
-    """Return the plain text of one event."""
-    for number, _, event in islice(here.store.events(here.run(run).id, after=id - 1), 1):
-        if number == id:
-            return _plain(_event_text(event))
-    raise HTTPException(404, f"run {run[:80]} has no event {id}: a cell that is begun anew loses its events")
-
-
-def _event_text(event: TraceEvent) -> str:
-    match event:
-        case kinds.ToolUsed():
-            return event.result
-        case kinds.BeliefRevised():
-            return event.reason
-        case kinds.LeakBlocked():
-            return "\n".join(filter(None, (event.layer, event.reason, event.title, event.url, event.published)))
-        case kinds.Failed():
-            return event.error
-        case _:
-            return "\n".join(f"{name}: {value}" for name, value in vars(event).items())
-
-
-@router.get("/runs/{run}/raw/rationale", include_in_schema=False)
-def raw_rationale(
-    here: CurrentState, run: str, question: Text, due: Text, trial: Annotated[int, Query(ge=0, le=10_000)]
-) -> Response:
-    """Return the rationale of one trial, or its error."""
-    key = CellKey(run=here.run(run).id, question=question, due=due, trial=trial)
-    answer = next((answer for answer in here.store.answers_to(key) if answer.trial == trial), None)
-    if answer is None:
-        raise HTTPException(404, "that trial has not answered")
-    return _plain(answer.rationale if isinstance(answer, Forecast) else answer.error)
-
-
-@router.get("/runs/{run}/raw/question", include_in_schema=False)
-def raw_question(here: CurrentState, run: str, question: Text, due: Text) -> Response:
-    """Return the full text of a question, with criteria and background."""
-    found = here.store.question(CellKey(run=here.run(run).id, question=question, due=due, trial=0))
-    if found is None:
-        raise HTTPException(404, "the run does not ask that")
-    return _plain("\n\n".join(filter(None, (found.text, found.criteria, found.background))))
-
-
-def _plain(text: str) -> Response:
-    # Not even a browser that guesses may take it for a page.
-    shown = "inline" if len(text) <= MAX_TEXT else 'attachment; filename="whole.txt"'
-    headers = {"Content-Security-Policy": "default-src 'none'; sandbox", "Content-Disposition": shown}
-    return PlainTextResponse(text, headers=headers)
-
-
-# Experiments: every combination of settings with its state, score and cost.
-
-
-@json_and_page(router, "/api/grids", "/grids", "grids.html", tags=["runs"])
-def read_grids(here: CurrentState) -> dict[str, Any]:
-    """List the experiments on this machine, each with its runs."""
-    return list_grids(here.settings).to_dict()
-
-
-@json_and_page(router, "/api/grids/{name:path}", "/grids/{name:path}", "grids.html", tags=["runs"])
-def read_one_grid(here: CurrentState, name: Annotated[str, PathParameter(max_length=200)]) -> dict[str, Any]:
-    """One experiment with its runs."""
-    try:
-        return list_grids(here.settings, name).to_dict()
-    except InputError as error:
-        raise HTTPException(404, str(error)) from None
+    """Events of a run after a given number, with their whole texts, without waiting for more."""
+    events = here.store.events(here.run(run).id, after=after, limit=limit)
+    return [event_to_dict(number, key, event) for number, key, event in events]

@@ -7,23 +7,24 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
-from foretell.forecasters.tree import GROUNDERS, RULES
 from foretell.forecasters.tree.history import ConflictingEdits, current_version
+from foretell.forecasters.tree.settings import GROUNDERS, RULES
 from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.trees import AUTO, TreeEditRequest, TreeLogRequest, TreeUpdateRequest
-from foretell.operations.tree_edit import TreeEditResult, edit_tree, tree_log
+from foretell.operations.tree_edit import TreeEditResult, edit_tree
+from foretell.operations.tree_log import tree_log
 from foretell.operations.tree_update import update
 from foretell.operations.what_if import numbers_by_name
 from foretell.questions.errors import InputError
-from foretell.request import errors_name_fields
+from foretell.request import errors_name_fields, setting
 from foretell.runs.spec import read_changes
 from foretell.web.forms import body_of, form_fields
-from foretell.web.pages.ask import NOTHING_CHOSEN, form_given, usable_engines
+from foretell.web.pages.ask import NOTHING_CHOSEN, entered_values, usable_engines
 from foretell.web.pages.trees import NO_TREE, known_claim, known_tree, read_claim, tree_path
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import TokenRequired, form_of
 from foretell.web.state import CurrentState, WebState
-from foretell.web.tree_work import TreeWork, work_title
+from foretell.web.tree_work import work_title
 
 router = APIRouter()
 WEB_EDITOR = "over the web"
@@ -43,10 +44,12 @@ class TreeEditBody(body_of(TreeEditRequest, "tree")):
 
 
 class TreeUpdateBody(body_of(TreeUpdateRequest, "tree", "config")):
-    """What to research, break down or judge again."""
+    """What to research, break down or judge again, or work to stop."""
+
+    stop: str | None = setting(None, "Stop this work, by its id; the tree stays as it is.", max_length=40)
 
 
-# Edits, and the versions they leave behind.
+# Edits and versions.
 
 
 @router.post("/api/tree/edit/{name:path}", **NO_TREE)
@@ -69,34 +72,36 @@ async def change_claim_by_form(
 ) -> Response:
     """Change a claim from a form: its statement, report, probability, rule or parent, or add a child."""
     form = await form_of(request)
-    given = {field: values[0].strip() for field, values in form.items() if values and values[0].strip()}
+    entered = {field: values[0].strip() for field, values in form.items() if values and values[0].strip()}
     file = known_tree(here, name)
     node = known_claim(file, claim)
     report = node.report or (node.grounding.report if node.grounding is not None else "")
-    values: dict[str, Any] = {field: given[field] for field in ("author", "message", "base_version") if field in given}
-    if given.get("statement", node.claim) != node.claim:
-        values["text"] = {claim: given["statement"]}
+    values: dict[str, Any] = {
+        field: entered[field] for field in ("author", "message", "base_version") if field in entered
+    }
+    if entered.get("statement", node.claim) != node.claim:
+        values["text"] = {claim: entered["statement"]}
     edits: list[dict[str, Any]] = []
-    # A browser sends line ends of its own.
-    if "report" in given and given["report"].replace("\r\n", "\n") != report.strip():
-        edits.append({"edit": "set_report", "id": claim, "report": given["report"].replace("\r\n", "\n")})
-    if "move" in given:
-        edits.append({"edit": "move_node", "id": claim, "to": given["move"]})
-    if "p" in given or given.get("auto"):
-        values["set"] = {claim: given.get("p", AUTO)}
-    if "add" in given:
-        values["add"] = [f"{claim}={given['add']}"]
-    if "rule" in given:
-        values["rule"] = {claim: given["rule"]}
-    if given.get("remove"):
+    # Browsers send CRLF as line ends.
+    if "report" in entered and entered["report"].replace("\r\n", "\n") != report.strip():
+        edits.append({"edit": "set_report", "id": claim, "report": entered["report"].replace("\r\n", "\n")})
+    if "move" in entered:
+        edits.append({"edit": "move_node", "id": claim, "to": entered["move"]})
+    if "p" in entered or entered.get("auto"):
+        values["set"] = {claim: entered.get("p", AUTO)}
+    if "add" in entered:
+        values["add"] = [f"{claim}={entered['add']}"]
+    if "rule" in entered:
+        values["rule"] = {claim: entered["rule"]}
+    if entered.get("remove"):
         values["remove"] = [claim]
     try:
         _edited(here, name, {**values, "edits": edits or None})
     except InputError as error:
-        view = read_claim(here, file, node, name)
-        return html_page(request, "claim.html", view, status=409, problem=str(error), given=given)
-    gone = bool(given.get("remove"))
-    return RedirectResponse(link_to("tree", name) if gone else link_to("claim", claim, name), status_code=303)
+        view = read_claim(request, here, file, node, name)
+        return html_page(request, "claim.html", view, status=409, problem=str(error), entered=entered)
+    removed = bool(entered.get("remove"))
+    return RedirectResponse(link_to("tree", name) if removed else link_to("claim", claim, name), status_code=303)
 
 
 @router.post("/trees/keep/{name:path}", include_in_schema=False)
@@ -111,17 +116,18 @@ async def keep_numbers_by_form(request: Request, here: CurrentState, _: TokenReq
     return RedirectResponse(link_to("tree", name), status_code=303)
 
 
-@router.get("/api/tree/history/{name:path}", **NO_TREE)
-def read_versions(here: CurrentState, name: str) -> dict[str, Any]:
-    """The versions of a tree: who changed what, when and why."""
-    return tree_log(TreeLogRequest(tree=tree_path(here.settings, name))).to_dict()
+@router.get("/api/tree/log/{name:path}", **NO_TREE)
+def read_log(here: CurrentState, name: str, start: int | None = None, end: int | None = None) -> dict[str, Any]:
+    """The versions of a tree: who changed what, when and why; with `start` or `end`, how two versions differ."""
+    return _log(here, name) if start is None and end is None else _diff(here, name, start, end)
 
 
-@router.get("/api/tree/diff/{name:path}", **NO_TREE)
-def read_diff(here: CurrentState, name: str, start: int | None = None, end: int | None = None) -> dict[str, Any]:
-    """Compare two versions of a tree claim by claim; by default the last two."""
-    versions = f"{'' if start is None else start}..{'' if end is None else end}"
-    return tree_log(TreeLogRequest(tree=tree_path(here.settings, name), diff=versions)).to_dict()
+def _log(here: WebState, name: str, diff: str | None = None) -> dict[str, Any]:
+    return tree_log(TreeLogRequest(tree=tree_path(here.settings, name), diff=diff)).to_dict()
+
+
+def _diff(here: WebState, name: str, start: int | None, end: int | None) -> dict[str, Any]:
+    return _log(here, name, f"{'' if start is None else start}..{'' if end is None else end}")
 
 
 @router.get("/trees/history/{name:path}", include_in_schema=False)
@@ -135,11 +141,11 @@ def show_versions(
 def _versions_page(
     request: Request, here: WebState, name: str, start: int | None = None, end: int | None = None, problem: str = ""
 ) -> Response:
-    view: dict[str, Any] = {**read_versions(here, name), "name": name, "diff": None, "start": start, "end": end}
+    view: dict[str, Any] = {**_log(here, name), "name": name, "diff": None, "start": start, "end": end}
     tree = known_tree(here, name).tree
     view["claim"] = tree.nodes[tree.root].claim
     if start is not None or len(view["versions"]) > 1:
-        view["diff"] = read_diff(here, name, start, end)
+        view["diff"] = _diff(here, name, start, end)
     return html_page(request, "tree_history.html", view, status=409 if problem else 200, problem=problem)
 
 
@@ -156,13 +162,20 @@ async def restore_by_form(request: Request, here: CurrentState, _: TokenRequired
     return RedirectResponse(link_to("tree-history", name), status_code=303)
 
 
-# Models at work: first what would be done and what it would cost, then the work, then what came of it.
+# Work by models: first the plan and its price, then the work, then its result.
 
 
 @router.post("/api/tree/update/{name:path}", **NO_TREE)
 async def update_tree(here: CurrentState, _: TokenRequired, name: str, request: TreeUpdateBody) -> dict[str, Any]:
-    """Research leaves, break one down or judge rules again, in the background. Spends money, unless `plan` is true."""
-    wish = _request(here, name, request.model_dump())
+    """Research leaves, break one down or judge rules again, in the background.
+
+    Spends money, unless `plan` is true: then it only returns the plan. Follow it at /api/tree/job/{work}.
+    """
+    if request.stop is not None:
+        if request.model_fields_set != {"stop"}:
+            raise InputError("cannot be combined with other fields", column="stop", hint="leave out the others")
+        return here.tree_work.stop(request.stop).to_dict()
+    wish = _request(here, name, request.model_dump(exclude_unset=True, exclude={"stop"}))
     if wish.plan:
         return (await update(wish, here.settings)).to_dict()
     return here.tree_work.start(name, wish).to_dict()
@@ -182,87 +195,74 @@ def read_work(here: CurrentState, work: str) -> dict[str, Any]:
     return here.tree_work.of(work).to_dict()
 
 
-@router.post("/api/tree/stop/{work}", **NO_TREE)
-def stop_work(here: CurrentState, _: TokenRequired, work: str) -> dict[str, Any]:
-    """Stop a job on a tree. The tree stays unchanged; replies already paid for are kept and not paid for again."""
-    return here.tree_work.stop(work).to_dict()
+# One page for all stages: the form, the plan with its price, and the work with its result.
 
 
 @router.get("/trees/update/{name:path}", include_in_schema=False)
-def show_work_form(request: Request, here: CurrentState, name: str, claims: str = "", expand: str = "") -> Response:
-    """Show the form for work by models."""
+def show_work(
+    request: Request, here: CurrentState, name: str, claims: str = "", expand: str = "", job: str = ""
+) -> Response:
+    """Show the form for work by models or, with `job`, the status of such work and its result."""
+    if job:
+        work = here.tree_work.of(job)
+        changes = work.result.changes if work.result is not None else ()
+        return html_page(request, "tree_work.html", work.to_dict(), stage="job", changes=changes, result=work.result)
     engines = usable_engines(here.settings)
-    given: dict[str, Any] = {"search": list(engines), "grounder": "search" if engines else "plain"}
-    given |= {"claims": [claims]} if claims else {}
-    return _form_page(request, here, name, given | ({"expand": expand} if expand else {}))
+    entered: dict[str, Any] = {"search": list(engines), "grounder": "search" if engines else "plain"}
+    entered |= {"claims": [claims]} if claims else {}
+    return _form_page(request, here, name, entered | ({"expand": expand} if expand else {}))
 
 
-def _form_page(request: Request, here: WebState, name: str, given: dict[str, Any], problem: str = "") -> Response:
+def _form_page(request: Request, here: WebState, name: str, entered: dict[str, Any], problem: str = "") -> Response:
     file = known_tree(here, name)
-    claim: str = given.get("expand") or next(iter(given.get("claims", ())), "")
+    claim: str = entered.get("expand") or next(iter(entered.get("claims", ())), "")
     node = file.tree.nodes.get(claim)
     choices = {"search": usable_engines(here.settings), "grounder": GROUNDERS, "rule": ("", *RULES)}
-    used = dict.fromkeys(one.model for one in here.run_list(RunsRequest(), limit=RUNS_LOOKED_AT).runs if one.model)
-    leave_out = (*HIDDEN, *(("claims", "research") if given.get("expand") else ()))
+    used = dict.fromkeys(run.model for run in here.run_list(RunsRequest(), limit=RUNS_LOOKED_AT).runs if run.model)
+    leave_out = (*HIDDEN, *(("claims", "research") if entered.get("expand") else ()))
     fields = form_fields(TreeUpdateRequest, choices=choices, proposals={"model": tuple(used)}, leave_out=leave_out)
     title = work_title(TreeUpdateRequest(tree=name, claims=(claim,) if claim else ()))
     view = {
         "tree": name,
-        "title": f"Break down {claim}" if given.get("expand") else title,
+        "title": f"Break down {claim}" if entered.get("expand") else title,
         "claim": claim,
         "statement": node.claim if node is not None else "",
         "base_version": file.version,
-        "first": [field for wanted in ON_THE_PAGE for field in fields if field.name == wanted],
+        "first": [field for name in ON_THE_PAGE for field in fields if field.name == name],
         "more": [field for field in fields if field.name not in ON_THE_PAGE],
     }
     status = 422 if problem else 200
-    return html_page(request, "tree_work_form.html", view, status=status, given=given, problem=problem)
+    return html_page(request, "tree_work.html", view, status=status, stage="form", entered=entered, problem=problem)
 
 
 @router.post("/trees/update/{name:path}", include_in_schema=False)
 async def send_work(request: Request, here: CurrentState, _: TokenRequired, name: str) -> Response:
-    """Show the plan with its price; if submitted from there, start the work."""
-    given = await form_given(request, TreeUpdateRequest)
-    start = given.pop("start", None)
-    values = {field: value for field, value in (NOTHING_CHOSEN | given).items() if field not in NOT_BY_FORM}
-    if values.get("research") == "no":  # What the form proposes has no effect then.
+    """Show the plan with its price; if submitted from there, start the work. Also stops work in progress."""
+    if stopped := (await form_of(request)).get("stop", [""])[0]:
+        here.tree_work.stop(stopped)
+        return RedirectResponse(link_to("tree-update", name, job=stopped), status_code=303)
+    entered = await entered_values(request, TreeUpdateRequest)
+    start = entered.pop("start", None)
+    values = {field: value for field, value in (NOTHING_CHOSEN | entered).items() if field not in NOT_BY_FORM}
+    if values.get("research") == "no":  # The defaults of the form have no effect then.
         values = {field: value for field, value in values.items() if field not in ("grounder", "search", "trials")}
     try:
         with errors_name_fields(TreeUpdateRequest, titles=True):
-            asked = _request(here, name, values)
+            wish = _request(here, name, values)
             if start:
-                work = here.tree_work.start(name, asked)
-                return RedirectResponse(link_to("tree-work", work.id), status_code=303)
-            plan = (await update(asked.model_copy(update={"plan": True}), here.settings)).plan
-            if plan is not None and plan.calls and asked.model is None:
+                work = here.tree_work.start(name, wish)
+                return RedirectResponse(link_to("tree-update", name, job=work.id), status_code=303)
+            plan = (await update(wish.model_copy(update={"plan": True}), here.settings)).plan
+            if plan is not None and plan.calls and wish.model is None:
                 raise InputError("no model is named", column="model", hint="e.g. openai:NAME")
     except InputError as error:
-        return await run_in_threadpool(_form_page, request, here, name, given, str(error))
+        return await run_in_threadpool(_form_page, request, here, name, entered, str(error))
     view = {
         "tree": name,
-        "title": work_title(asked),
-        "claim": asked.expand or next(iter(asked.claims), ""),
+        "title": work_title(wish),
+        "claim": wish.expand or next(iter(wish.claims), ""),
         "base_version": current_version(tree_path(here.settings, name)),
-        "kept": {field: value for field, value in given.items() if field not in NOT_BY_FORM},
+        "entered": {field: value for field, value in entered.items() if field not in NOT_BY_FORM},
         "plan": plan,
     }
-    return html_page(request, "tree_plan.html", view)
-
-
-@router.get("/trees/job/{work}", include_in_schema=False)
-def show_work(request: Request, here: CurrentState, work: str) -> Response:
-    """Show the status of a job, and its result."""
-    return _work_page(request, here.tree_work.of(work))
-
-
-@router.post("/trees/stop/{work}", include_in_schema=False)
-def stop_by_form(here: CurrentState, _: TokenRequired, work: str) -> Response:
-    """Stop a job from the page."""
-    here.tree_work.stop(work)
-    return RedirectResponse(link_to("tree-work", work), status_code=303)
-
-
-def _work_page(request: Request, work: TreeWork) -> Response:
-    result = work.result
-    rows = result.changes if result is not None else ()
-    return html_page(request, "tree_work.html", work.to_dict(), changes=rows, result=result)
+    return html_page(request, "tree_work.html", view, stage="plan")

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
-from foretell.forecasters.tree import GROUNDERS, RULES
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
 from foretell.forecasters.tree.arithmetic.error_bar import error_bar
+from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
 from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.arithmetic.sensitivity import (
     TornadoBar,
     child_slopes,
-    circuit_and_values,
     input_text,
     sensitivities,
     tornado,
@@ -28,35 +28,47 @@ from foretell.forecasters.tree.exports import (
     link_in_words,
     outline,
     stale_parts,
+    tree_caveats,
     tree_failures,
 )
 from foretell.forecasters.tree.history import current_version, read_history
 from foretell.forecasters.tree.links import JudgedLink
+from foretell.forecasters.tree.parts import (
+    chances_in_chain,
+    claim_checks,
+    claim_parts,
+    closing_numbers,
+    numbers_in_words,
+    reasoning_lines,
+    reconciliation_parts,
+    stated_numbers,
+)
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, TreeOrigin, parents_of
+from foretell.forecasters.tree.settings import GROUNDERS, RULES
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, tree_text
 from foretell.forecasters.tree.what_if import apply_scenario, resynthesize
 from foretell.operations.requests.trees import TreeListRequest, TreeRequest, TreeShowRequest, WhatIfRequest
-from foretell.operations.tree import ShownTree, list_trees, prepare_tree, stored_tree
+from foretell.operations.tree import ShownTree, list_trees
 from foretell.operations.tree import show_tree as shown_tree
+from foretell.operations.tree_grow import prepare_tree
 from foretell.operations.what_if import numbers_by_name, what_if
 from foretell.questions.errors import InputError
-from foretell.report.provenance import command_text, made_by
-from foretell.request import errors_name_fields
+from foretell.report.provenance import command_text, running_command
+from foretell.request import errors_name_fields, setting
 from foretell.runs.settings import Settings
-from foretell.runs.spec import spec_from_json
 from foretell.web.forms import body_of, form_fields
 from foretell.web.notebooks import notebook_view
 from foretell.web.pages.ask import (
     NOTHING_CHOSEN,
     UNPRICED,
     StartedRun,
-    form_given,
+    entered_values,
     start_from_form,
     start_run,
     usable_engines,
 )
-from foretell.web.rendering import html_page, json_and_page, link_to
-from foretell.web.security import TokenRequired, form_of
+from foretell.web.rendering import html_page, link_to
+from foretell.web.security import TokenRequired, form_of, require_trust
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
@@ -89,6 +101,8 @@ class TreeBody(body_of(TreeRequest, "config", "plan")):
 class WhatIfBody(body_of(WhatIfRequest, "tree", "save")):
     """Other probabilities for the tree named in the path."""
 
+    save: str | None = setting(None, "Save them in the tree's file as a scenario.", min_length=1, max_length=80)
+
 
 # The tree files of this machine.
 
@@ -101,7 +115,7 @@ def tree_path(settings: Settings, name: str) -> Path:
         if path.is_relative_to(folder) and path.is_file():
             return path
     except (OSError, ValueError):
-        pass  # Too long for a file's name, or with characters no name may have.
+        pass  # Too long for a file name, or with characters that are not allowed.
     raise HTTPException(404, f"there is no tree {name[:80]!r}")
 
 
@@ -120,6 +134,7 @@ def known_claim(file: Annotated[TreeFile, Depends(known_tree)], claim: str) -> P
 
 KnownTree = Annotated[TreeFile, Depends(known_tree)]
 KnownClaim = Annotated[Proposition, Depends(known_claim)]
+ChangedNumbers = Annotated[tuple[str, ...], Query(max_length=2000, description="A changed number, as P2.1=0.3.")]
 
 
 @router.get("/api/trees", tags=["trees"])
@@ -134,11 +149,11 @@ def show_trees(request: Request, here: CurrentState) -> Response:
     return _trees_page(request, here, {}, "")
 
 
-def _trees_page(request: Request, here: WebState, given: dict[str, Any], problem: str) -> Response:
+def _trees_page(request: Request, here: WebState, entered: dict[str, Any], problem: str) -> Response:
     choices = {"search": usable_engines(here.settings), "grounder": ("", *GROUNDERS), "rule": ("", *RULES)}
     fields = form_fields(TreeRequest, choices=choices, leave_out=("config", "plan"))
     view, status = read_trees(here), 422 if problem else 200
-    return html_page(request, "trees.html", view, status=status, fields=fields, given=given, problem=problem)
+    return html_page(request, "trees.html", view, status=status, fields=fields, entered=entered, problem=problem)
 
 
 @router.post("/api/trees", tags=["trees"], status_code=202)
@@ -151,75 +166,53 @@ def grow(here: CurrentState, _: TokenRequired, request: TreeBody) -> StartedRun:
 @router.post("/trees", include_in_schema=False)
 async def send_tree(request: Request, here: CurrentState, _: TokenRequired) -> Response:
     """Start growing a tree and redirect to the page where it can be followed."""
-    given = await form_given(request, TreeRequest)
-    confirmed = bool(given.pop(UNPRICED, None))
+    entered = await entered_values(request, TreeRequest)
+    confirmed = bool(entered.pop(UNPRICED, None))
 
     def start() -> StartedRun:
-        prepared = prepare_tree(TreeRequest.read(NOTHING_CHOSEN | given), here.settings)
+        prepared = prepare_tree(TreeRequest.read(NOTHING_CHOSEN | entered), here.settings)
         return start_run(here, prepared, confirmed=confirmed)
 
     return await start_from_form(
         TreeRequest,
         start,
-        lambda problem: _trees_page(request, here, given, problem),
+        lambda problem: _trees_page(request, here, entered, problem),
     )
 
 
-@router.get("/api/runs/{run}/tree", **NO_TREE)
-def read_grown(here: CurrentState, run: str) -> dict[str, Any]:
-    """The tree that a run has grown for a claim; the same as `foretell tree grow --json` prints."""
-    row = here.run(run)
-    asked = here.store.questions(row.id)
-    if not asked:
-        raise HTTPException(404, f"run {row.id} grows no tree")
-    tree = stored_tree(here.store, spec_from_json(row.spec), asked[-1], here.settings)
-    return replace(tree, paid=here.money(row.id)).to_dict()
-
-
-# Names of trees may hold slashes (a run's trees lie in a folder), so what is asked of a tree comes first in the path.
-
-
-@router.get("/api/tree/whatif/{name:path}", **NO_TREE)
-def read_whatif(here: CurrentState, name: str, set: Annotated[list[str], Query(max_length=2000)]) -> dict[str, Any]:
-    """The effect of other probabilities (`set=P2.1=0.3`, repeated) on every claim. Nothing is stored."""
-    return _what_if(here, name, {"set": numbers_by_name(set)})
+# Names of trees may contain slashes (the trees of a run are in a folder), so the name comes last in the path.
 
 
 @router.post("/api/tree/whatif/{name:path}", **NO_TREE)
-def play(here: CurrentState, name: str, request: WhatIfBody) -> dict[str, Any]:
-    """The effect of a what-if with all options: saved scenarios, spread and tornado. Nothing is stored."""
-    return _what_if(here, name, request.model_dump())
+async def play(here: CurrentState, name: str, body: WhatIfBody, request: Request) -> dict[str, Any]:
+    """The effect of other probabilities, with saved scenarios, spread and tornado. Stored only with `save`."""
+    if body.save is not None:
+        await require_trust(request)
+    return await run_in_threadpool(_what_if, here, name, body.model_dump())
 
 
 def _what_if(here: WebState, name: str, values: dict[str, Any]) -> dict[str, Any]:
     return what_if(WhatIfRequest.read({**values, "tree": tree_path(here.settings, name)})).to_dict()
 
 
-@router.post("/api/tree/scenario/{name:path}", status_code=201, **NO_TREE)
-def add_scenario(
-    here: CurrentState, _: TokenRequired, name: str, scenario: str, set: Annotated[list[str], Query()]
-) -> dict[str, Any]:
-    """Apply probabilities to a tree and store them in its file as a named scenario."""
-    if not scenario.strip() or not set:
-        raise HTTPException(422, "a scenario needs a name and at least one ID=P")
-    return _what_if(here, name, {"set": numbers_by_name(set), "save": scenario.strip()[:80]})
-
-
 @router.post("/trees/scenario/{name:path}", include_in_schema=False)
 async def add_scenario_by_form(request: Request, here: CurrentState, _: TokenRequired, name: str) -> Response:
     """Store a scenario from the page."""
     form = await form_of(request)
-    add_scenario(here, None, name, form.get("scenario", [""])[0], form.get("set", [""])[0].split())
+    scenario, numbers = form.get("scenario", [""])[0].strip()[:80], form.get("set", [""])[0].split()
+    if not scenario or not numbers:
+        raise HTTPException(422, "a scenario needs a name and at least one ID=P")
+    await run_in_threadpool(_what_if, here, name, {"set": numbers_by_name(numbers), "save": scenario})
     return RedirectResponse(link_to("tree", name), status_code=303)
 
 
-# A tree in other forms.
+# Exports of a tree.
 
 
 FORMS: Mapping[str, Callable[[ShownTree], str]] = {
     "html": ShownTree.to_html,
     "markdown": ShownTree.to_markdown,
-    "json": lambda shown: tree_text(shown.tree, shown.scenarios),
+    "json": lambda result: tree_text(result.tree, result.scenarios),
     "dot": ShownTree.to_dot,
     "problog": ShownTree.to_problog,
     "bif": ShownTree.to_bif,
@@ -231,22 +224,25 @@ def read_export(here: CurrentState, name: str, form: str) -> Response:
     """The tree as a report, as JSON, as a graph, a logic program or a Bayes net."""
     path = tree_path(here.settings, name)
     if form not in FORMS:
-        raise HTTPException(404, f"there is no form {form!r}; there are {', '.join(FORMS)}")
-    # A reader need not know in which folder the trees of this machine are.
-    with made_by(command_text("tree show", TreeShowRequest(tree=Path(path.name)))):
+        raise HTTPException(404, f"there is no format {form!r}; there are {', '.join(FORMS)}")
+    # Do not reveal the folder of the trees.
+    with running_command(command_text("tree show", TreeShowRequest(tree=Path(path.name)))):
         text = FORMS[form](shown_tree(TreeShowRequest(tree=path), here.settings))
     if form == "html":
         return HTMLResponse(text, headers={"Content-Disposition": 'attachment; filename="tree.html"'})
     return PlainTextResponse(text)
 
 
-# A tree as a page shows it: a card for every claim, the operations behind them, what it hangs on, scenarios.
+# The page of a tree: a card for every claim, the operations that combine them, sensitivities and scenarios.
 
 
 @router.get("/api/tree/view/{name:path}", **NO_TREE)
-def read_tree(file: KnownTree, name: str) -> dict[str, Any]:
-    """A tree: its claims, the operations that combine them, what the answer depends on, and its scenarios."""
-    tree = file.tree
+def read_tree(file: KnownTree, name: str, set: ChangedNumbers = ()) -> dict[str, Any]:
+    """A tree: its claims, the operations that combine them, what the answer depends on, and its scenarios.
+
+    With `set` (`set=P0:all=0.9`, repeated), the numbers are those of that what-if; nothing is stored.
+    """
+    tree = _changed(file.tree, numbers_by_name(set))
     circuit, _ = circuit_and_values(tree)
     top, origin = tree.nodes[tree.root], tree.origin or TreeOrigin()
     return {
@@ -260,15 +256,20 @@ def read_tree(file: KnownTree, name: str) -> dict[str, Any]:
         "as_of": None if tree.as_of is None else str(tree.as_of),
         "closes": origin.closes or None,
         "models": list(dict.fromkeys(role.partition("=")[2] for role in origin.models)),
-        "dollars": origin.cost.dollars if tree.origin else None,
+        "dollars": origin.cost.dollars if origin.cost.calls else None,
         "notes": tree.notes,
         "failures": tree_failures(tree),
+        "caveats": tree_caveats(tree),
         "error_bar": error_bar(tree),
+        "row": dict(top.row),
+        "reconciliation": reconciliation_parts(tree),
+        "distributions": numbers_in_words(tree, origin.reconciliation),
+        "reasoning": reasoning_lines(tree),
         "stale": stale_parts(tree),
-        "warnings": [str(one) for one in file.warnings if not shown_apart(tree, one.node)],
+        "warnings": [str(warning) for warning in file.warnings if not shown_apart(tree, warning.node)],
         "cards": _cards(tree, circuit),
         "inputs": sensitivities(tree)[:INPUT_ROWS],
-        "scenarios": [_scenario(tree, circuit, one) for one in file.scenarios.values()],
+        "scenarios": [_scenario(tree, circuit, scenario) for scenario in file.scenarios.values()],
         "circuit": circuit.to_dict(),
     }
 
@@ -280,11 +281,11 @@ def show_tree(request: Request, here: CurrentState, file: KnownTree, name: str) 
     unfit = [problem.node for problem in links_without_bayes_net(tree) if problem.node]
     bars = tornado(tree)[:TORNADO_BARS]
     more: dict[str, Any] = {
+        "both": None if tree.origin is None else tree.origin.reconciliation,
         "bars": bars,
         "drivers": [_driver(tree, bar) for bar in bars[:DRIVERS_SHOWN]] if len(tree.nodes) > 1 else [],
         "forms": {title: kinds for title, kinds in EXPORTS.items() if not unfit or title != BAYES_NET},
         "unfit": unfit,
-        "path": str(tree_path(here.settings, name)),
         "versions": len(read_history(tree_path(here.settings, name))),
     }
     return html_page(request, "tree.html", read_tree(file, name), **more)
@@ -315,26 +316,32 @@ def _cards(tree: Tree, circuit: Circuit) -> list[dict[str, Any]]:
     cards: list[dict[str, Any]] = []
     path: list[str] = []
     moves: dict[str, dict[str, float]] = {}
+    after: dict[str, dict[str, str]] = {}
     for line in outline(tree):
         del path[line.depth :]
         parent = path[-1] if path else None
         if parent is not None and parent not in moves:
             moves[parent] = child_slopes(tree, parent)
+            after[parent] = chances_in_chain(tree, parent)
         slope = moves[parent].get(line.node.id) if parent is not None else None
-        cards.append(_card(line, parent, circuit, slope))
+        then = after[parent].get(line.node.id, "") if parent is not None else ""
+        cards.append(_card(line, parent, circuit, slope, then))
         path.append(line.node.id)
-        # What a formula takes for granted is a number one may doubt, and so has a card.
-        taken = f"{line.node.id}:PA"
-        if taken in circuit.inputs and not line.again:
-            blank = Proposition(id=taken, claim=input_text(tree, taken), p=circuit.inputs[taken])
+        # The assumption of a formula is a number that can be changed, so it has a card.
+        assumption = f"{line.node.id}:PA"
+        if assumption in circuit.inputs and not line.again:
+            blank = Proposition(id=assumption, claim=input_text(tree, assumption), p=circuit.inputs[assumption])
             cards.append(_card(OutlineLine(node=blank, depth=line.depth + 1), line.node.id, circuit))
     return cards
 
 
-def _card(line: OutlineLine, parent: str | None, circuit: Circuit, slope: float | None = None) -> dict[str, Any]:
+def _card(
+    line: OutlineLine, parent: str | None, circuit: Circuit, slope: float | None = None, then: str = ""
+) -> dict[str, Any]:
+    """Return a card; `then` is its chance after the earlier children of its parent, in words."""
     node, grounding = line.node, line.node.grounding or Grounding()
     report = node.report or grounding.report
-    # What can be moved freely, and what can be held at a value.
+    # Inputs can be moved freely; other claims can be fixed at a value.
     control = "input" if node.id in circuit.inputs else "pin" if node.id in circuit.pinnable else ""
     return {
         "id": node.id,
@@ -344,8 +351,10 @@ def _card(line: OutlineLine, parent: str | None, circuit: Circuit, slope: float 
         "parent": parent,
         "children": () if line.again else node.children,
         "again": line.again,
+        "kind": "" if node.link is None or node.pinned is not None else node.link.heading,
         "how": link_in_words(node) if node.children else "",
         "slope": slope,
+        "then": then,
         "marks": claim_marks(node),
         "state": _state(node),
         "trials": grounding.trials,
@@ -381,33 +390,42 @@ def _scenario(tree: Tree, circuit: Circuit, scenario: Scenario) -> dict[str, Any
     return view | {"p": outcome.p, "changed": changed, "sets": sets if len(sets) == len(scenario.edits) else {}}
 
 
-@json_and_page(
-    router, "/api/tree/claim/{claim}/{name:path}", "/trees/claim/{claim}/{name:path}", "claim.html", **NO_TREE
-)
-def read_claim(
-    here: CurrentState,
-    file: KnownTree,
-    node: KnownClaim,
-    name: str,
-    set: Annotated[tuple[str, ...], Query(max_length=2000)] = (),
-) -> dict[str, Any]:
-    """One claim with its evidence, its effect on the answer, and who changed it.
+def _changed(tree: Tree, numbers: Mapping[str, float]) -> Tree:
+    """Return the tree with other numbers; unchanged without any."""
+    return resynthesize(tree, [SetP(id=id, p=p) for id, p in numbers.items()]) if numbers else tree
 
-    With `set` (`set=P2.1=0.3`, repeated), the numbers are those of that what-if; nothing is stored.
+
+def read_claim(
+    request: Request, here: CurrentState, file: KnownTree, node: KnownClaim, name: str, set: ChangedNumbers = ()
+) -> dict[str, Any]:
+    """Return one claim with its evidence, its effect on the answer, and who changed it.
+
+    With `set` (`set=P2.1=0.3`, repeated), the numbers are those of that what-if; nothing is stored. A form states the
+    cases of the claim under their own names, such as `P0:all=0.9`.
     """
-    edits = tuple(SetP(id=id, p=p) for id, p in numbers_by_name(set).items())
-    tree = resynthesize(file.tree, edits) if edits else file.tree
+    stated = [f"{id}={p}" for id, p in request.query_params.items() if id.startswith(f"{node.id}:") and p]
+    parts = claim_parts(file.tree, node.id) if node.pinned is None else None
+    known = {f"{node.id}:{case}": p for case, p in stated_numbers(parts).items()}
+    numbers = numbers_by_name((*set, *stated))
+    # A form sends all its fields, with six digits.
+    numbers = {id: p for id, p in numbers.items() if id not in known or abs(known[id] - p) > 1e-6}
+    tree = _changed(file.tree, numbers)
     grounding = node.grounding or Grounding()
-    versions = [one for one in read_history(tree_path(here.settings, name)) if node.id in one.changed]
+    versions = [version for version in read_history(tree_path(here.settings, name)) if node.id in version.changed]
     return {
         "tree": name,
         "id": node.id,
         "claim": node.claim,
         "p": tree.nodes[node.id].p,
         "before": node.p,
-        "what_if": len(edits),
+        "what_if": len(numbers),
         "override": node.pinned is not None,
-        "how": link_in_words(node),
+        "how": link_in_words(tree.nodes[node.id]),
+        "parts": claim_parts(tree, node.id) if parts is not None else None,
+        "checks": claim_checks(tree, node.id),
+        "closing": closing_numbers(tree) if node.id == tree.root else {},
+        "both": (both := tree.origin.reconciliation if tree.origin is not None and node.id == tree.root else None),
+        "distributions": numbers_in_words(tree, both) if both is not None else "",
         "numbers": link_in_numbers(tree, tree.nodes[node.id]),
         "causality": node.causality,
         "key_factor": node.key_factor or grounding.key_factor,
@@ -427,34 +445,43 @@ def read_claim(
         "children": [(child, tree.nodes[child].claim, tree.nodes[child].p) for child in node.children],
         "parents": [other.id for other in tree.nodes.values() if node.id in other.children],
         "above": _way_up(tree, node.id),
-        "slope": next((one.slope for one in sensitivities(tree) if one.id == node.id), None),
+        "slope": next((sensitivity.slope for sensitivity in sensitivities(tree) if sensitivity.id == node.id), None),
         "stale_parts": len(stale_parts(file.tree)),
         "versions": [
-            {"version": one.version, "at": one.at.isoformat(), "author": one.author, "message": one.message}
-            for one in reversed(versions[-VERSIONS_SHOWN:])
+            {
+                "version": version.version,
+                "at": version.at.isoformat(),
+                "author": version.author,
+                "message": version.message,
+            }
+            for version in reversed(versions[-VERSIONS_SHOWN:])
         ],
     }
 
 
 def _way_up(tree: Tree, id: str) -> list[dict[str, Any]]:
     """Return the claims from this one up to the answer, following first parents, with how each is computed."""
-    up, found = parents_of(tree.nodes), list[dict[str, Any]]()
+    up, way_up = parents_of(tree.nodes), list[dict[str, Any]]()
     while up[id]:
         id = up[id][0]
         node = tree.nodes[id]
-        found.append({"id": id, "p": node.p, "how": link_in_words(node), "numbers": link_in_numbers(tree, node)})
-    return found
+        way_up.append({"id": id, "p": node.p, "how": link_in_words(node), "numbers": link_in_numbers(tree, node)})
+    return way_up
 
 
-@json_and_page(
-    router, "/api/tree/notebook/{claim}/{name:path}", "/trees/notebook/{claim}/{name:path}", "notebook.html", **NO_TREE
-)
-def read_notebook(here: CurrentState, node: KnownClaim, name: str) -> dict[str, Any]:
-    """The notebook in which a claim was worked out."""
+@router.get("/trees/claim/{claim}/{name:path}", include_in_schema=False)
+def show_claim(request: Request, view: Annotated[dict[str, Any], Depends(read_claim)]) -> Response:
+    """Show one claim."""
+    return html_page(request, "claim.html", view)
+
+
+@router.get("/trees/notebook/{claim}/{name:path}", include_in_schema=False)
+def show_notebook(request: Request, here: CurrentState, node: KnownClaim, name: str) -> Response:
+    """Show the notebook in which a claim was worked out."""
     if node.grounding is None or not node.grounding.notebook:
         raise HTTPException(404, f"no notebook was written for {node.id[:80]!r}")
     folder = tree_path(here.settings, name).parent
     path = (folder / node.grounding.notebook).resolve()
     if not path.is_relative_to(folder) or not path.is_file():
-        raise HTTPException(404, "the notebook is not beside its tree any more")
-    return notebook_view(name, node, path)
+        raise HTTPException(404, "the file of the notebook is missing")
+    return html_page(request, "notebook.html", notebook_view(name, node, path))

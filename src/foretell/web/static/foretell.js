@@ -1,5 +1,5 @@
-// What every page does: the theme button, and live parts that follow the server's events.
-import { follow, reread } from './live.js';
+// Used by every page: the theme button, contact with the server, and what is folded or copied.
+import { follow } from './live.js';
 
 const THEMES = ['system', 'light', 'dark'];
 
@@ -10,7 +10,7 @@ function themeButton(button) {
     const next = THEMES[(THEMES.indexOf(root.dataset.theme ?? 'system') + 1) % THEMES.length];
     if (next === 'system') delete root.dataset.theme; else root.dataset.theme = next;
     document.cookie = `foretell-theme=${next};path=/;max-age=31536000;samesite=lax`;
-    try { localStorage.setItem('foretell-theme', next); } catch { /* only for this page, then */ }
+    try { localStorage.setItem('foretell-theme', next); } catch { /* Then the theme is only for this page. */ }
     show();
   });
   show();
@@ -19,68 +19,81 @@ function themeButton(button) {
 
 const button = document.getElementById('theme');
 if (button) themeButton(button);
-const stream = document.querySelector('[data-stream]');
-if (stream) follow(stream);
+if (document.body.dataset.server) follow(document.body.dataset.server);
 
-// The clock of work under way runs on between two events.
-function lasting(seconds) {
-  return seconds < 90 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
-}
-if (stream) setInterval(() => {
-  for (const place of document.querySelectorAll('[data-since]')) {
-    const passed = Date.now() / 1000 - Number(place.dataset.since), rod = place.querySelector('progress');
-    place.querySelector('strong').textContent = lasting(passed);
-    if (rod) rod.value = Math.min(passed, rod.max);
-  }
-}, 1000);
-
-// Rows of running runs are read again while somebody looks at them.
-const ROWS = 5000;
-if (document.querySelector('tr[data-live]')) setInterval(() => {
-  if (!document.hidden && document.querySelector('tr[data-live]')) reread(location.href);
-}, ROWS);
-
-// What is being computed is asked for until it is there.
+// Reload the page until the result has been computed.
 const AGAIN = 2000;
 async function again() {
-  const answer = await fetch(location.href).catch(() => null);
+  const lost = document.documentElement.dataset.contact;
+  const answer = lost ? null : await fetch(location.href).catch(() => null);
   const text = answer?.ok ? await answer.text() : ' data-again>';
   if (text.includes(' data-again>')) setTimeout(again, AGAIN); else location.reload();
 }
 if (document.querySelector('[data-again]')) setTimeout(again, AGAIN);
 
-// A folded part that is a page of its own is fetched when it is opened; opened as a file, the link to it stays.
+// Fill a collapsed part when it is opened: from a template, which pages written to files have, or from the server.
+async function content(folded, link) {
+  const template = document.getElementById(`of-${folded.id}`);
+  if (template) {
+    const part = document.createElement('div');
+    part.append(template.content);
+    return part;
+  }
+  const answer = await fetch(link.href).catch(() => null);
+  if (!answer?.ok) return null;
+  const part = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('part');
+  part.removeAttribute('id'); // There may be several on one page.
+  return part;
+}
 for (const link of document.querySelectorAll('details a.part')) {
   const folded = link.closest('details');
-  if (location.protocol.startsWith('http')) folded.addEventListener('toggle', async () => {
-    const answer = await fetch(link.href).catch(() => null);
-    if (!answer?.ok) return;
-    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-    const part = page.getElementById('part');
-    part.removeAttribute('id'); // Several may stand on one page.
+  folded.addEventListener('toggle', async () => {
+    const part = await content(folded, link);
+    if (!part) return;
     link.parentElement.replaceWith(part);
     part.dispatchEvent(new Event('part', { bubbles: true }));
   }, { once: true });
 }
 
-// A link to something folded opens it.
+// A link to something collapsed opens it.
 function unfold() {
   const id = decodeURIComponent(location.hash.slice(1));
   const place = id && document.getElementById(id);
-  for (let one = place; one; one = one.parentElement) if (one.localName === 'details') one.open = true;
+  for (let element = place; element; element = element.parentElement) if (element.localName === 'details') element.open = true;
   if (place) place.scrollIntoView();
 }
+// A file that is dropped on a marked part of a form is chosen in it.
+for (const place of document.querySelectorAll('[data-drop]')) {
+  const over = event => { event.preventDefault(); place.classList.toggle('over', event.type === 'dragover'); };
+  for (const kind of ['dragover', 'dragleave', 'drop']) place.addEventListener(kind, over);
+  place.addEventListener('drop', event => { place.querySelector('input').files = event.dataTransfer.files; });
+}
+
+// A search box of a form shows what it finds while one types; what is ticked stays.
+for (const box of document.querySelectorAll('[data-finds]')) {
+  const find = async () => {
+    const sent = new FormData(box.form), words = box.value;
+    const wanted = new URLSearchParams([...sent].filter(([name]) => name === 'run' || name === box.name));
+    wanted.set('look', 'yes');
+    const answer = await fetch(`${box.form.action}?${wanted}`).catch(() => null);
+    if (!answer?.ok || box.value !== words) return;
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    document.getElementById(box.dataset.finds).replaceWith(page.getElementById(box.dataset.finds));
+  };
+  box.addEventListener('input', find);
+}
+
 addEventListener('hashchange', unfold);
 unfold();
 
-for (const one of document.querySelectorAll('[data-copy]')) {
-  one.hidden = !navigator.clipboard;
-  one.addEventListener('click', async () => {
-    await navigator.clipboard.writeText(one.dataset.copy);
-    one.textContent = 'Copied';
+for (const button of document.querySelectorAll('[data-copy]')) {
+  button.hidden = !navigator.clipboard;
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = 'Copied';
   });
 }
-for (const one of document.querySelectorAll('[data-print]')) {
-  one.hidden = false;
-  one.addEventListener('click', () => print());
+for (const button of document.querySelectorAll('[data-print]')) {
+  button.hidden = false;
+  button.addEventListener('click', () => print());
 }

@@ -1,5 +1,5 @@
-// In files, before the first paint: the theme that was chosen here last time. A server is told by a cookie.
+// Used in files, before the first paint: applies the theme that was chosen last. Servers get it in a cookie.
 try {
   const chosen = localStorage.getItem('foretell-theme');
   if (chosen === 'light' || chosen === 'dark') document.documentElement.dataset.theme = chosen;
-} catch { /* Storage may be forbidden; the system's theme stands then. */ }
+} catch { /* Storage may be blocked; then the system's theme is used. */ }

@@ -1,13 +1,14 @@
-// What-if in the page: the operations of the tree are run here, the same list that Python runs.
-import { run } from './circuit.js';
+// What-if in the page: runs the same list of operations as Python.
+import { run, withInput } from './circuit.js';
 import { TreeCanvas, shape } from './tree_canvas.js';
 import { openPanel, recount } from './tree_panel.js';
 
-const circuit = JSON.parse(document.getElementById('circuit').textContent);
+let circuit = JSON.parse(document.getElementById('circuit').textContent);
 const part = (id) => document.getElementById(id);
 const find = (text, root = document) => [...root.querySelectorAll(text)];
 const by = (items, key) => new Map(items.map((item) => [item.dataset[key], item]));
 const canvas = part('canvas');
+const whole = circuit; // As the tree stands.
 const claims = find('.claim');
 const cards = by(claims.filter((card) => !('again' in card.dataset)), 'claim');
 const shown = new Map();
@@ -17,27 +18,40 @@ const exacts = by(find('[data-exact]'), 'exact');
 const pins = by(find('[data-pin]'), 'pin');
 const helds = by(find('[data-held]'), 'held');
 
-// What the visitor changed: inputs by name, and claims held at a value.
+// The visitor's changes: inputs by name, claims fixed at a value, and stated cases such as P0:all.
 const inputs = { ...circuit.inputs };
 const forced = {};
-const base = run(circuit.ops, inputs);
+const stated = new Map();
+const baseOf = numbersOf(run(circuit.ops, inputs));
 const touched = new Set();
-const rootPlace = circuit.claims[circuit.root];
-let values = base, resting = 0;
+const first = new Map(); // Stated cases before they were changed.
+let values = run(circuit.ops, inputs), now = baseOf, resting = 0;
+
+// The probability of every claim.
+function numbersOf(results) {
+  return Object.fromEntries(Object.entries(circuit.claims).map(([id, place]) => [id, results[place]]));
+}
+
+const rootValue = (results) => results[circuit.claims[circuit.root]];
 
 export function percent(p) {
   const near = Math.min(p, 1 - p);
-  const digits = near >= 0.0495 || near === 0 ? 0 : near >= 0.00095 ? 1 : 2;
-  return `${(100 * p).toFixed(digits)} %`;
+  if (near > 0 && near < 0.00005) return p < 0.5 ? '<0.01 %' : '>99.99 %';
+  const digits = near >= 0.0495 || near <= 0 ? 0 : near >= 0.00095 ? 1 : 2;
+  const value = 100 * p, scaled = value * 10 ** digits, whole = Math.floor(scaled);
+  // As Python, which rounds a value that is exactly in the middle to the even digit.
+  const middle = Number.isInteger(value * 2 ** (digits + 1)) && scaled - whole === 0.5;
+  return `${(middle ? (whole + whole % 2) / 10 ** digits : value).toFixed(digits)} %`;
 }
 
 const valid = (text) => text !== '' && Number(text) >= 0 && Number(text) <= 1;
 const places = () => Object.fromEntries(Object.entries(forced).map(([id, p]) => [circuit.claims[id], p]));
 
 function update() {
-  const before = values;
+  const last = now;
   values = run(circuit.ops, inputs, places());
-  for (const [id, place] of Object.entries(circuit.claims)) if (values[place] !== before[place]) showNumber(id, values[place], base[place]);
+  now = numbersOf(values);
+  for (const [id, p] of Object.entries(now)) if (p !== last[id]) showNumber(id, p, baseOf[id]);
   for (const id of touched) showNumber(id, inputs[id], circuit.inputs[id]);
   touched.clear();
   tell();
@@ -67,48 +81,60 @@ function tick(line, p) {
 }
 
 function tell() {
-  const [now, was] = [values[rootPlace], base[rootPlace]];
-  const moved = 100 * (now - was);
-  part('answer').textContent = percent(now);
-  part('answer').value = percent(now);
-  part('answer').dataset.value = now;
+  const [answer, was] = [rootValue(values), baseOf[circuit.root]];
+  const moved = 100 * (answer - was);
+  part('answer').textContent = percent(answer);
+  part('answer').value = percent(answer);
+  part('answer').dataset.value = answer;
   const sets = changes();
   part('was').textContent = sets.length ? `${percent(was)} →` : '';
   part('moved').className = Math.abs(moved) < 0.05 ? '' : moved > 0 ? 'up' : 'down';
   part('moved').textContent = sets.length ? `${moved >= 0 ? '+' : '−'}${Math.abs(moved).toFixed(1)} points in this what-if` : '';
   tick(part('strip').querySelector('.ghost'), sets.length ? was : null);
-  tick(part('strip').querySelector('.now'), now);
+  tick(part('strip').querySelector('.now'), answer);
   part('now').hidden = !sets.length;
-  part('sets-shown').replaceChildren(...sets.map(([id, p]) => made('span', 'one', id, ' ', short(claimOf(id), 40), ' ', made('b', '', `${percent(before(id)).replace(' %', '')} → ${percent(p)}`))));
+  canvas.classList.toggle('played', sets.length > 0); // The chances in sequence belong to the tree as it stands.
+  part('sets-shown').replaceChildren(...sets.map(([id, p]) => create('span', 'one', id, ' ', short(claimOf(id), 40), ' ', create('b', '', `${percent(before(id)).replace(' %', '')} → ${percent(p)}`))));
   const played = JSON.stringify(Object.fromEntries(sets.sort()));
   for (const button of find('[data-play]')) button.closest('tr').classList.toggle('playing', JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(button.dataset.play)).sort())) === played);
-  const command = part('command'), words = sets.map(([id, p]) => `${id}=${p}`);
-  command.textContent = ['foretell tree whatif', command.dataset.file, ...words.map((one) => `--set ${one}`)].join(' ');
+  const words = sets.map(([id, p]) => `${id}=${p}`);
   const form = part('save');
   if (form) {
-    for (const kept of find('#save [name=set], #keep [name=set]')) kept.value = words.join(' ');
+    for (const field of find('#save [name=set], #keep [name=set]')) field.value = words.join(' ');
     const name = part('scenario');
-    // A name that says what it does, until somebody gives it another.
+    // The default name describes the changes.
     if (!('own' in name.dataset)) name.value = sets.map(([id, p]) => `${id} ${percent(p)}`).join(', ').slice(0, 80);
     form.action = form.action.split('#')[0] + address(); // After saving, the same what-if is shown.
   }
   if (!part('linked').hidden) part('link').value = link();
 }
 
-function made(name, kind, ...inside) {
-  const one = document.createElement(name);
-  if (kind) one.className = kind;
-  one.append(...inside);
-  return one;
+function create(name, kind, ...inside) {
+  const element = document.createElement(name);
+  if (kind) element.className = kind;
+  element.append(...inside);
+  return element;
 }
 
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1).trimEnd()}…` : text);
 const claimOf = (id) => cards.get(id)?.querySelector('.said').textContent ?? '';
-const before = (id) => circuit.inputs[id] ?? base[circuit.claims[id]];
+const before = (id) => circuit.inputs[id] ?? baseOf[id] ?? first.get(id);
 
 function changes() {
   const moved = Object.entries(inputs).filter(([id, p]) => p !== circuit.inputs[id]);
-  return [...moved, ...Object.entries(forced)];
+  return [...moved, ...Object.entries(forced), ...stated];
+}
+
+// Other cases need other operations, which the server compiles; no model is asked.
+async function state(id, p) {
+  if (p === null) stated.delete(id); else stated.set(id, p);
+  const wanted = new URLSearchParams([...stated].map(([name, value]) => ['set', `${name}=${value}`]));
+  const answer = await fetch(`${canvas.dataset.view}?${wanted}`).catch(() => null);
+  if (`${wanted}` !== `${new URLSearchParams([...stated].map(([name, value]) => ['set', `${name}=${value}`]))}`) return;
+  if (!answer?.ok) { stated.delete(id); say('This case cannot be changed to that.'); return; }
+  const { ops, claims: compiled } = (await answer.json()).circuit;
+  circuit = { ...circuit, ops, claims: compiled };
+  update();
 }
 
 // --- the what-if in the address: after the #, so that it can be sent and works from a file too ---------------------
@@ -126,17 +152,18 @@ function keepInAddress() {
 }
 
 function readAddress() {
-  const given = new URLSearchParams(location.hash.slice(1));
-  if (given.has('claim')) later(() => pick(given.get('claim')));
-  if (!given.has('set')) return;
+  const parameters = new URLSearchParams(location.hash.slice(1));
+  if (parameters.has('claim')) later(() => pick(parameters.get('claim')));
+  if (!parameters.has('set')) return;
   const unknown = [];
   clear();
-  for (const one of given.get('set').slice(0, 50_000).split(',')) {
-    const at = one.lastIndexOf('='), id = one.slice(0, at), p = one.slice(at + 1);
-    if (at > 0 && valid(p) && (id in circuit.inputs || id in circuit.claims)) set(id, Number(p)); else unknown.push(one.slice(0, 60));
+  for (const edit of parameters.get('set').slice(0, 50_000).split(',')) {
+    const at = edit.lastIndexOf('='), id = edit.slice(0, at), p = edit.slice(at + 1);
+    if (at > 0 && valid(p) && id.includes(':') && !(id in circuit.inputs) && id.split(':')[0] in circuit.claims) state(id, Number(p));
+    else if (at > 0 && valid(p) && (id in circuit.inputs || id in circuit.claims)) set(id, Number(p)); else unknown.push(edit.slice(0, 60));
   }
   update();
-  const version = given.get('version') ?? canvas.dataset.version;
+  const version = parameters.get('version') ?? canvas.dataset.version;
   const notes = [];
   if (version !== canvas.dataset.version) notes.push(`This what-if was made for version ${version.slice(0, 12)} of the tree; this is version ${canvas.dataset.version}, so the answer may differ from what was seen then.`);
   if (unknown.length) notes.push(`Left out, because the tree has no such claim or number: ${unknown.slice(0, 10).join(', ')}.`);
@@ -155,22 +182,22 @@ async function copy() {
     await navigator.clipboard.writeText(link());
     button.textContent = 'Copied';
     setTimeout(() => { button.textContent = words; }, 2000);
-  } catch { // A browser that gives no clipboard to this page: the link is shown, to be copied by hand.
+  } catch { // Without access to the clipboard, show the link.
     part('linked').hidden = false;
     part('link').value = link();
     part('link').select();
   }
 }
 
-// P is linear in each input by itself: at 0 and at 1 it takes its ends.
+// The answer with each input at 0 and at 1.
 function slopes() {
   const rows = find('#slopes [data-input]').map((row) => {
     const id = row.dataset.input;
-    return [row, ...[0, 1].map((p) => run(circuit.ops, { ...inputs, [id]: p }, places())[rootPlace])];
+    return [row, ...[0, 1].map((p) => rootValue(run(circuit.ops, withInput(circuit, inputs, id, p), places())))];
   });
-  const now = values[rootPlace];
+  const now = rootValue(values);
   const [least, most] = [Math.min(now, ...rows.flatMap(([, low, high]) => [low, high])), Math.max(now, ...rows.flatMap(([, low, high]) => [low, high]))];
-  const x = (p) => 24 + 52 * (p - least) / Math.max(most - least, 1e-9); // Numbers stand at both ends.
+  const x = (p) => 24 + 52 * (p - least) / Math.max(most - least, 1e-9); // Leave room for the numbers at both ends.
   for (const [row, low, high] of rows) {
     row.querySelector('[data-now]').textContent = percent(inputs[row.dataset.input]);
     const ends = [['false', low], ['true', high]].sort((a, b) => a[1] - b[1]);
@@ -195,49 +222,49 @@ function slopes() {
 }
 
 function axis(least, most, now, x) {
-  const step = [0.01, 0.02, 0.05, 0.1, 0.2].find((one) => (most - least) / one <= 6) ?? 0.25, ticks = [];
+  const step = [0.01, 0.02, 0.05, 0.1, 0.2].find((size) => (most - least) / size <= 6) ?? 0.25, ticks = [];
   for (let p = Math.ceil(least / step - 1e-9) * step; p <= most + 1e-9; p += step) ticks.push(p);
-  const word = (at, text, kind) => { const one = shape('text', { x: `${at}%`, y: 17, class: kind }); one.textContent = text; return one; };
+  const word = (at, text, kind) => { const label = shape('text', { x: `${at}%`, y: 17, class: kind }); label.textContent = text; return label; };
   part('axis')?.replaceChildren(shape('line', { x1: `${x(least)}%`, x2: `${x(most)}%`, y1: 2, y2: 2 }),
-    ...ticks.filter((p) => Math.abs(x(p) - x(now)) > 13).map((p) => word(x(p), percent(p), '')), word(x(now), `now ${percent(now)}`, 'here'));
+    ...ticks.filter((p) => Math.abs(x(p) - x(now)) > 22).map((p) => word(x(p), percent(p), '')), word(x(now), `now ${percent(now)}`, 'here'));
 }
 
-// The widest bar first, and in words what it shows; with the keyboard in the list it stays as it is.
+// Sorts the bars, widest first, and updates the sentence; the order stays while the list has the focus.
 function conclude(rows) {
   if (!rows.length) return;
   const width = ([, low, high]) => Math.abs(high - low);
   const sorted = [...rows].sort((a, b) => width(b) - width(a) || rows.indexOf(a) - rows.indexOf(b));
   if (changes().length && !part('slopes').contains(document.activeElement)) part('slopes').append(...sorted.map(([row]) => row));
   const [[row, low, high]] = sorted, id = row.dataset.input;
-  const worth = (one) => { const p = inputs[one[0].dataset.input]; return width(one) ** 2 * p * (1 - p); };
-  const useful = sorted.reduce((best, one) => (worth(one) > worth(best) ? one : best))[0].dataset.input;
-  const link = made('a', '', id);
+  const worth = (bar) => { const p = inputs[bar[0].dataset.input]; return width(bar) ** 2 * p * (1 - p); };
+  const useful = sorted.reduce((best, bar) => (worth(bar) > worth(best) ? bar : best))[0].dataset.input;
+  const link = create('a', '', id);
   Object.assign(link, { href: '#' });
   link.dataset.go = id;
-  const quoted = made('q', '', short(row.dataset.claimText, 120));
+  const quoted = create('q', '', short(row.dataset.claimText, 120));
   quoted.dir = 'auto';
   part('says')?.replaceChildren('It depends most on ', link, ' ', quoted, ` (${percent(high)} if true, ${percent(low)} if false)`);
   const open = percent(inputs[useful]);
   part('finding')?.replaceChildren(...(useful === id
-    ? ['Research ', made('strong', '', id), ` first: it has the largest effect on the answer and is still open (${open}).`]
-    : [made('strong', '', id), ' has the largest effect on the answer. Research ', made('strong', '', useful), ` first, because it is less certain (${open}).`]));
+    ? ['Research ', create('strong', '', id), ` first: it has the largest effect on the answer and is still open (${open}).`]
+    : [create('strong', '', id), ' has the largest effect on the answer. Research ', create('strong', '', useful), ` first, because it is less certain (${open}).`]));
 }
 
-// What is on the screen, to save. Each input with the answer at its ends:
+// Saves what is on the screen. Each input with the answer at 0 and at 1:
 const ends = () => find('#slopes [data-input]').map((row) => {
   const id = row.dataset.input;
-  return [id, row.dataset.claimText, ...[0, 1].map((p) => run(circuit.ops, { ...inputs, [id]: p }, places())[rootPlace])];
+  return [id, row.dataset.claimText, ...[0, 1].map((p) => rootValue(run(circuit.ops, withInput(circuit, inputs, id, p), places())))];
 });
 
 function give(blob, suffix) {
-  const made = document.createElement('a');
-  made.href = URL.createObjectURL(blob);
-  made.download = `what_would_change_the_answer.${suffix}`;
-  made.click();
-  setTimeout(() => URL.revokeObjectURL(made.href), 10_000);
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = `what_would_change_the_answer.${suffix}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-// A text that a spreadsheet would take for a formula is marked as text.
+// Mark text that a spreadsheet would read as a formula.
 function tornadoCsv() {
   const cell = (value) => { const text = /^[=+@\t\r-]/.test(value) ? `'${value}` : value; return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
   const lines = ends().map(([id, claim, low, high]) => [cell(id), cell(claim), String(inputs[id]), String(low), String(high)].join(','));
@@ -245,7 +272,7 @@ function tornadoCsv() {
 }
 
 function tornadoPicture() {
-  const rows = ends(), now = values[rootPlace], [width, height] = [960, 60 + 34 * rows.length];
+  const rows = ends(), now = rootValue(values), [width, height] = [960, 60 + 34 * rows.length];
   const all = [now, ...rows.flatMap(([, , low, high]) => [low, high])], [least, most] = [Math.min(...all), Math.max(...all)];
   const x = (p) => 540 + 340 * (p - least) / Math.max(most - least, 1e-9);
   const safe = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`).replace(/[^\t\n\r\u0020-\uFFFD]/g, '');
@@ -273,7 +300,7 @@ function saveTornado(kind) {
 
 const waiting = new Set();
 function later(work) {
-  if (!waiting.size) requestAnimationFrame(() => { const all = [...waiting]; waiting.clear(); all.forEach((one) => one()); });
+  if (!waiting.size) requestAnimationFrame(() => { const all = [...waiting]; waiting.clear(); all.forEach((task) => task()); });
   waiting.add(work);
 }
 
@@ -282,6 +309,11 @@ function setInput(id, p) {
   touched.add(id);
   if (sliders.has(id)) sliders.get(id).value = p;
   if (exacts.has(id)) exacts.get(id).value = p;
+}
+
+function change(id, p) {
+  for (const [other, to] of Object.entries(withInput(circuit, inputs, id, p))) if (other === id || to !== inputs[other]) setInput(other, to);
+  update();
 }
 
 function setPin(id, p) {
@@ -293,13 +325,14 @@ function setPin(id, p) {
 const set = (id, p) => (id in circuit.inputs ? setInput(id, p) : setPin(id, p));
 
 function clear() {
+  if (stated.size) { stated.clear(); circuit = whole; }
   for (const id of Object.keys(inputs)) if (inputs[id] !== circuit.inputs[id]) setInput(id, circuit.inputs[id]);
   for (const id of Object.keys(forced)) setPin(id, null);
 }
 
 function reset() { clear(); say(''); update(); }
 
-// --- the shape: a graph where there is room, else an outline -------------------------------------------------------
+// --- the layout: a graph if there is room, else an outline  -------------------------------------------------------
 const folded = new Set();
 const tree = new Map(claims.map((card) => [card, []]));
 const above = new Map();
@@ -321,7 +354,7 @@ const roomy = matchMedia('(min-width: 44rem)');
 let asGraph = roomy.matches, chosen = false;
 
 function visible(card) {
-  for (let one = above.get(card); one; one = above.get(one)) if (folded.has(one)) return false;
+  for (let parent = above.get(card); parent; parent = above.get(parent)) if (folded.has(parent)) return false;
   return true;
 }
 
@@ -350,7 +383,7 @@ function foldAll(close) {
 function go(id) {
   const card = cards.get(id);
   if (!card) return;
-  for (let one = above.get(card); one; one = above.get(one)) fold(one, false);
+  for (let parent = above.get(card); parent; parent = above.get(parent)) fold(parent, false);
   arrange();
   canvas.scrollIntoView({ block: 'nearest' });
   if (asGraph) graph.show(card); else card.scrollIntoView({ block: 'center' });
@@ -360,14 +393,14 @@ function go(id) {
 function pick(id) {
   const card = cards.get(id);
   if (!card || 'still' in canvas.dataset) return;
-  for (const one of find('.claim.picked')) one.classList.remove('picked');
+  for (const picked of find('.claim.picked')) picked.classList.remove('picked');
   card.classList.add('picked');
   recount(changes());
   openPanel(card.querySelector('.id').href);
 }
 
-for (const [id, slider] of sliders) slider.addEventListener('input', () => { setInput(id, Number(slider.value)); update(); });
-for (const [id, exact] of exacts) exact.addEventListener('input', () => { if (valid(exact.value)) { setInput(id, Number(exact.value)); update(); } });
+for (const [id, slider] of sliders) slider.addEventListener('input', () => change(id, Number(slider.value)));
+for (const [id, exact] of exacts) exact.addEventListener('input', () => { if (valid(exact.value)) change(id, Number(exact.value)); });
 for (const [id, pin] of pins) pin.addEventListener('change', () => { const p = helds.get(id).value; setPin(id, pin.checked && valid(p) ? Number(p) : null); update(); });
 for (const [id, held] of helds) held.addEventListener('input', () => { if (valid(held.value)) { setPin(id, Number(held.value)); update(); } });
 for (const button of find('.fold')) button.addEventListener('click', () => { const card = button.closest('.claim'); fold(card, !folded.has(card)); arrange(); });
@@ -378,18 +411,20 @@ for (const button of find('[data-play]')) button.addEventListener('click', () =>
   part('answer').scrollIntoView({ block: 'center' });
 });
 document.addEventListener('click', (event) => {
-  const one = event.target.closest('[data-go]');
-  if (one) { event.preventDefault(); go(one.dataset.go); }
+  const link = event.target.closest('[data-go]');
+  if (link) { event.preventDefault(); go(link.dataset.go); }
 });
-// With a key held a link opens as links do; from a file there is no server to ask for a part of another page.
-for (const one of find('[data-pick]')) one.addEventListener('click', (event) => {
+// With a modifier key a link opens as usual; a page opened from disk has no server to fetch parts from.
+for (const link of find('[data-pick]')) link.addEventListener('click', (event) => {
   if (event.ctrlKey || event.metaKey || event.shiftKey || 'still' in canvas.dataset) return;
   event.preventDefault();
-  pick(one.dataset.pick);
+  pick(link.dataset.pick);
 });
+part('panel').addEventListener('focusin', (event) => { const { case: id } = event.target.dataset; if (id && !first.has(id)) first.set(id, Number(event.target.defaultValue)); });
+part('panel').addEventListener('input', (event) => { const { case: id } = event.target.dataset; if (id && valid(event.target.value)) state(id, Number(event.target.value)); });
 part('scenario')?.addEventListener('input', (event) => { event.target.dataset.own = ''; });
 part('tornado-csv')?.addEventListener('click', tornadoCsv);
-for (const one of find('[data-tornado]')) one.addEventListener('click', () => saveTornado(one.dataset.tornado));
+for (const button of find('[data-tornado]')) button.addEventListener('click', () => saveTornado(button.dataset.tornado));
 part('reset').addEventListener('click', reset);
 part('copy').addEventListener('click', copy);
 part('all').addEventListener('click', () => foldAll(folded.size === 0));

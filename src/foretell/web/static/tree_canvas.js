@@ -1,9 +1,9 @@
-// The tree as a graph: where its cards stand, how large they are shown, and the small map of it all.
+// The tree as a graph: positions and sizes of its cards, zoom, and the minimap.
 const NARROW = 240, WIDE = 380, BETWEEN = 60, MARGIN = 22;
-const SMALLEST = 0.03, LARGEST = 2, READABLE = 0.75, FAR = 0.55, MANY = 150;
+const SMALLEST = 0.03, LARGEST = 2, READABLE = 0.92, FAR = 0.55, MANY = 150;
 const SVG = 'http://www.w3.org/2000/svg';
 
-// Every level is a column. Subtrees are moved up beside each other as far as no two cards of a level come near.
+// Every level is a column. Subtrees are moved up until the gap between two cards of a level is minimal.
 export function layOut(root, childrenOf, heightOf, wide, gap) {
   const offset = new Map();
   const lay = (card) => {
@@ -14,13 +14,13 @@ export function layOut(root, childrenOf, heightOf, wide, gap) {
       const part = lay(child);
       let shift = 0;
       for (let i = 0; i < Math.min(bottom.length, part.top.length); i++) shift = Math.max(shift, bottom[i] + gap - part.top[i]);
-      part.top.forEach((one, i) => { top[i] ??= one + shift; bottom[i] = part.bottom[i] + shift; });
+      part.top.forEach((edge, i) => { top[i] ??= edge + shift; bottom[i] = part.bottom[i] + shift; });
       shifts.push(shift);
     }
     const ends = [0, children.length - 1].map((i) => shifts[i] + heightOf(children[i]) / 2);
     const own = (ends[0] + ends[1] - height) / 2;
     children.forEach((child, i) => offset.set(child, shifts[i] - own));
-    return { top: [0, ...top.map((one) => one - own)], bottom: [height, ...bottom.map((one) => one - own)] };
+    return { top: [0, ...top.map((edge) => edge - own)], bottom: [height, ...bottom.map((edge) => edge - own)] };
   };
   const whole = lay(root), places = new Map();
   const put = (card, level, y) => {
@@ -32,12 +32,12 @@ export function layOut(root, childrenOf, heightOf, wide, gap) {
 }
 
 export function shape(name, attributes) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
 }
 
-// `links()` gives [from, to, class, thickness] for every line; cards that are hidden have no place.
+// `links()` gives [from, to, class, thickness] for every line; hidden cards have no position.
 export class TreeCanvas {
   constructor(canvas, links) {
     this.canvas = canvas;
@@ -49,7 +49,7 @@ export class TreeCanvas {
     this.places = new Map();
     this.size = { width: 0, height: 0 };
     const part = (id) => document.getElementById(id);
-    [this.room, this.sheet, this.lines, this.map, this.told] = ['room', 'sheet', 'links', 'minimap', 'scale'].map(part);
+    [this.room, this.sheet, this.lines, this.map, this.scaleText] = ['room', 'sheet', 'links', 'minimap', 'scale'].map(part);
     part('fit').addEventListener('click', () => this.fit());
     part('in').addEventListener('click', () => this.zoom(this.scale * 1.25));
     part('out').addEventListener('click', () => this.zoom(this.scale / 1.25));
@@ -60,39 +60,39 @@ export class TreeCanvas {
     this.pinch();
     this.steer();
     addEventListener('resize', () => {
-      if (!this.shown || !canvas.clientWidth) return; // A window without width shows nothing.
-      const whole = Math.abs(this.scale - this.whole()) < 0.01; // Who saw all of it sees all of it.
+      if (!this.shown || !canvas.clientWidth) return; // The canvas is not visible.
+      const whole = Math.abs(this.scale - this.whole()) < 0.01; // If the whole tree was visible, it stays so.
       this.breadth = canvas.clientWidth;
       if (!whole || !this.root) return void this.zoom(this.scale);
-      this.arrange(...this.arranged); // Another width may want other cards.
+      this.arrange(...this.arranged); // Another width may need other cards.
       this.begin(this.root);
     });
   }
 
   get shown() { return this.canvas.classList.contains('graph'); }
 
-  // With `fit` all of it is shown at once, which also spares setting a thousand cards in full first.
+  // With `fit` the whole tree is shown, which avoids laying out a thousand cards at full size first.
   arrange(root, childrenOf, cards, fit = false) {
     this.arranged = [root, childrenOf, cards];
     this.measure(root, cards);
     const usual = this.lay(root, childrenOf, NARROW, this.tall.usual, 12);
-    // What could not be read as a whole is set in lines: lower cards, as wide as the screen has room for.
+    // If the whole tree is too small to read, use compact cards: lower, and as wide as the screen allows.
     const room = this.breadth / READABLE / usual.levels - BETWEEN, wide = Math.round(Math.min(WIDE, Math.max(NARROW, room)));
     const lower = this.whole(usual) < READABLE ? this.lay(root, childrenOf, wide, this.tall.compact, 8) : usual;
-    const compact = this.whole(lower) > this.whole(usual); // Where width is what lacks, lower cards would gain nothing.
-    const found = compact ? lower : usual;
+    const compact = this.whole(lower) > this.whole(usual); // Lower cards do not help if the width is the limit.
+    const layout = compact ? lower : usual;
     this.sheet.classList.toggle('compact', compact);
     this.sheet.classList.toggle('many', cards.length > MANY);
-    this.wide = found.wide;
-    this.places = found.places;
-    this.size = found;
-    for (const [card, { x, y, height }] of found.places) {
+    this.wide = layout.wide;
+    this.places = layout.places;
+    this.size = layout;
+    for (const [card, { x, y, height }] of layout.places) {
       card.style.transform = `translate(${x}px, ${y}px)`;
-      card.style.width = `${found.wide}px`;
-      card.style.height = `${height}px`; // Whatever it shows later, it stays out of the others' way.
+      card.style.width = `${layout.wide}px`;
+      card.style.height = `${height}px`; // A fixed height, so that cards never overlap.
     }
-    this.lines.setAttribute('width', found.width);
-    this.lines.setAttribute('height', found.height);
+    this.lines.setAttribute('width', layout.width);
+    this.lines.setAttribute('height', layout.height);
     this.draw();
     if (fit) this.fit(); else this.zoom(this.scale);
   }
@@ -101,7 +101,7 @@ export class TreeCanvas {
     return { wide, ...layOut(root, childrenOf, (card) => (card === root ? tall.root : tall.other), wide, gap) };
   }
 
-  // All cards but the root's are equally high: some are measured, once, because a thousand would take their time.
+  // All cards except the root's have the same height. Measure a few once, because measuring a thousand is slow.
   measure(root, cards) {
     this.breadth = this.canvas.clientWidth || this.breadth;
     if (this.tall) return;
@@ -116,13 +116,13 @@ export class TreeCanvas {
   }
 
   leave(cards) {
-    for (const card of cards) for (const one of ['transform', 'height', 'width']) card.style[one] = '';
-    for (const one of [this.room, this.sheet]) { one.style.width = ''; one.style.height = ''; one.style.transform = ''; }
+    for (const card of cards) for (const property of ['transform', 'height', 'width']) card.style[property] = '';
+    for (const part of [this.room, this.sheet]) { part.style.width = ''; part.style.height = ''; part.style.transform = ''; }
     this.sheet.classList.remove('far', 'compact', 'many');
     this.map.classList.add('off');
   }
 
-  // Lines of one kind and thickness are one path, and so are the spots of the map: a thousand claims stay quick.
+  // Lines of one kind and thickness are drawn as one path, as are the spots of the map, so that large trees stay fast.
   draw() {
     if (!this.shown) return;
     const lines = new Map(), spots = new Map();
@@ -137,7 +137,7 @@ export class TreeCanvas {
       if (sign) add(lines, `1.6 sign ${sign}`, `M${x2 - 16} ${y2}a7 7 0 1 0 14 0a7 7 0 1 0 -14 0M${x2 - 12.5} ${y2}h7${sign === 'helps' ? `M${x2 - 9} ${y2 - 3.5}v7` : ''}`);
     }
     for (const [card, { x, y, height }] of this.places) {
-      const kind = ['failed', 'stale', 'changed'].find((one) => card.classList.contains(one)) ?? 'spot';
+      const kind = ['failed', 'stale', 'changed'].find((name) => card.classList.contains(name)) ?? 'spot';
       add(spots, kind, `M${x} ${y}h${this.wide}v${height}h${-this.wide}z`);
     }
     const paths = [...lines].sort(([a], [b]) => a.includes('sign') - b.includes('sign'));
@@ -147,7 +147,7 @@ export class TreeCanvas {
     this.frame();
   }
 
-  // The window onto the sheet is as high as the room that the page keeps free for it.
+  // The canvas is as high as the space that the page reserves for it.
   get most() { return this.canvas.clientHeight; }
 
   whole(size = this.size) { return Math.min(1, this.breadth / size.width, this.most / size.height); }
@@ -157,11 +157,10 @@ export class TreeCanvas {
     this.canvas.scrollTo(0, 0);
   }
 
-  // The first view: all of it where that can be read, else as much as can be read around the root.
+  // The first view: the whole tree if that can be read, else the readable part around the root.
   begin(root) {
     this.root = root;
-    const all = this.whole();
-    this.zoom(all > 0.85 * READABLE ? all : READABLE); // A little smaller than that is better than a part cut off.
+    this.zoom(Math.max(this.whole(), READABLE));
     this.show(root);
   }
 
@@ -178,7 +177,7 @@ export class TreeCanvas {
     this.room.style.height = `${size.height * scale}px`;
     this.sheet.classList.toggle('far', scale < FAR);
     canvas.scrollTo(left * scale - x, top * scale - y);
-    this.told.textContent = `${Math.round(100 * scale)} %`;
+    this.scaleText.textContent = `${Math.round(100 * scale)} %`;
     this.look();
   }
 
@@ -195,14 +194,14 @@ export class TreeCanvas {
     map.classList.toggle('off', hidden);
     if (hidden) return;
     const small = Math.min(170 / size.width, 120 / size.height);
-    map.setAttribute('width', Math.max(56, size.width * small)); // A tall tree's map would be a hair.
+    map.setAttribute('width', Math.max(56, size.width * small)); // The map of a tall tree would be too narrow.
     map.setAttribute('height', size.height * small);
     map.setAttribute('preserveAspectRatio', 'none');
     map.setAttribute('viewBox', `0 0 ${size.width} ${size.height}`);
     this.frame();
   }
 
-  // Which part of the sheet is in sight, on the map.
+  // Shows on the map which part of the sheet is visible.
   frame() {
     const { canvas, map, scale } = this;
     if (map.classList.contains('off')) return;
@@ -219,7 +218,7 @@ export class TreeCanvas {
     event.preventDefault();
   }
 
-  // A wheel scrolls the page, as everywhere; within the tree it zooms once somebody went in there, or with Ctrl.
+  // The wheel scrolls the page; in the tree it zooms if the tree has the focus, or with Ctrl.
   wheel(event) {
     if (!this.shown || !(event.ctrlKey || event.metaKey || this.canvas.contains(document.activeElement))) return;
     event.preventDefault();

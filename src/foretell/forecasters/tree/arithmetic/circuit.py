@@ -8,16 +8,18 @@ by their position in the list:
     ["mul", [i, j, …]]              x·y·…, multiplied from left to right
     ["not", i]                      1 − x
     ["mix", i, j, k]                x·y + (1 − x)·z: y if x is true, z if it is false
+    ["odds", i, r]                  x·r/(1 − x + r·x): the probability with r times the odds of x
     ["cap", i]                      x, clamped to [0, 1]
 
-All of them are IEEE additions and multiplications in a fixed order, so that Python and JavaScript agree bit for bit.
+All of them are IEEE additions, multiplications and divisions in a fixed order, so that Python and JavaScript agree bit
+for bit. A result is linear in each input, except in inputs that an "odds" operation reads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,13 +28,15 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 
+Name = TypeVar("Name")
 In = tuple[Literal["in"], str]
 Lin = tuple[Literal["lin"], float, tuple[tuple[int, float], ...]]
 Mul = tuple[Literal["mul"], tuple[int, ...]]
 Not = tuple[Literal["not"], int]
 Mix = tuple[Literal["mix"], int, int, int]
+Odds = tuple[Literal["odds"], int, float]
 Cap = tuple[Literal["cap"], int]
-Op = In | Lin | Mul | Not | Mix | Cap
+Op = In | Lin | Mul | Not | Mix | Odds | Cap
 
 SCHEMA = "foretell/circuit/1"
 ROUNDING = 1e-9
@@ -49,6 +53,10 @@ class Circuit:
     inputs: Mapping[str, float]
     pinnable: frozenset[str] = field(default=frozenset())
     """Claims that can be pinned by overwriting their result, because the claims above use only that result."""
+    rows: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    """Position of each option's probability, for claims that answer several options."""
+    exclusive: tuple[tuple[str, ...], ...] = ()
+    """Groups of inputs of which at most one can be true."""
     improper: frozenset[str] = field(default=frozenset())
     """Linear claims that share leaves with other claims although their probability, given the children, can leave [0,
     1]. Joint probabilities are then those of a signed measure; each claim's own probability is clamped to [0, 1]."""
@@ -61,11 +69,32 @@ class Circuit:
     @cached_property
     def readers(self) -> list[list[int]]:
         """For each operation, the positions of the operations that read its result."""
-        found: list[list[int]] = [[] for _ in self.ops]
+        readers: list[list[int]] = [[] for _ in self.ops]
         for place, op in enumerate(self.ops):
             for source in read_by(op):
-                found[source].append(place)
-        return found
+                readers[source].append(place)
+        return readers
+
+    @cached_property
+    def curved(self) -> frozenset[str]:
+        """Inputs in which the results are not linear, because an "odds" operation reads them."""
+        above = [op[0] == "odds" for op in self.ops]
+        for place in range(len(self.ops) - 1, -1, -1):
+            if above[place]:
+                for source in read_by(self.ops[place]):
+                    above[source] = True
+        return frozenset(name for name, place in self.input_places.items() if above[place])
+
+    def changes(self, name: str, p: float, inputs: Mapping[str, float]) -> dict[str, float]:
+        """Return the inputs that change if one is set: it, and those it excludes, which share what is left to them."""
+        new = {name: p}
+        for group in self.exclusive:
+            # If it was certain, the others had nothing left, and their proportions are those of the tree.
+            before = inputs if inputs[name] < 1.0 else self.inputs
+            if name in group and before[name] < 1.0:
+                share = (1.0 - p) / (1.0 - before[name])
+                new |= {other: before[other] * share for other in group if other != name}
+        return new
 
     def run(self, inputs: Mapping[str, float] | None = None) -> list[float]:
         """Run all operations; inputs that are not given keep their value."""
@@ -84,6 +113,8 @@ class Circuit:
             "inputs": dict(self.inputs),
             "claims": dict(self.claims),
             "pinnable": sorted(self.pinnable),
+            "rows": {claim: dict(row) for claim, row in self.rows.items()},
+            "exclusive": self.exclusive,
             "ops": list(self.ops),
         }
 
@@ -125,22 +156,31 @@ def _result(
     if op[0] == "mix":
         chance = values[op[1]]
         return chance * values[op[2]] + (1.0 - chance) * values[op[3]]
+    if op[0] == "odds":
+        p, ratio = values[op[1]], op[2]
+        return p * ratio / (1.0 - p + ratio * p)
     return cap(values[op[1]])
 
 
-def rerun(circuit: Circuit, values: Sequence[float], inputs: Mapping[str, float]) -> list[float]:
-    """Update the results after some inputs have changed, recomputing only the operations that depend on them."""
-    places = {circuit.input_places[name] for name in inputs}
+def rerun(
+    circuit: Circuit, values: Sequence[float], inputs: Mapping[str, float], forced: Mapping[int, float] | None = None
+) -> list[float]:
+    """Update the results after some inputs have changed, recomputing only the operations that depend on them.
+
+    `forced` maps positions to values that replace the results of their operations.
+    """
+    held = forced or {}
+    places = {circuit.input_places[name] for name in inputs} | held.keys()
     stack = list(places)
     while stack:
         for reader in circuit.readers[stack.pop()]:
             if reader not in places:
                 places.add(reader)
                 stack.append(reader)
-    found = list(values)
+    results = list(values)
     for place in sorted(places):
-        found[place] = _result(circuit.ops[place], found, inputs)
-    return found
+        results[place] = held[place] if place in held else _result(circuit.ops[place], results, inputs)
+    return results
 
 
 def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int) -> "list[Floats]":
@@ -155,7 +195,7 @@ def run_many(circuit: Circuit, inputs: "Mapping[str, Floats]", count: int) -> "l
 
 
 def slopes(ops: Sequence[Op], values: Sequence[float], of: int) -> list[float]:
-    """Derivatives of the result at position `of` with respect to every result (reverse-mode differentiation).
+    """Return the derivatives of the result at position `of` with respect to every result, in reverse mode.
 
     >>> ops = [("in", "a"), ("in", "b"), ("mul", (0, 1)), ("not", 2)]
     >>> slopes(ops, run_ops(ops, {"a": 0.5, "b": 0.25}), 3)
@@ -172,7 +212,7 @@ def slopes(ops: Sequence[Op], values: Sequence[float], of: int) -> list[float]:
 
 
 def _partials(op: Op, values: Sequence[float]) -> Sequence[tuple[int, float]]:
-    """The derivative of one operation with respect to each result it reads."""
+    """Return the derivatives of one operation with respect to the results it reads."""
     match op:
         case ("in", _):
             return ()
@@ -185,12 +225,14 @@ def _partials(op: Op, values: Sequence[float]) -> Sequence[tuple[int, float]]:
             return ((i, -1.0),)
         case ("mix", i, j, k):
             return ((i, values[j] - values[k]), (j, values[i]), (k, 1.0 - values[i]))
+        case ("odds", i, ratio):
+            return ((i, ratio / (1.0 - values[i] + ratio * values[i]) ** 2),)
         case ("cap", i):
             return ((i, 1.0),) if -ROUNDING <= values[i] <= 1.0 + ROUNDING else ()
 
 
 def read_by(op: Op) -> Sequence[int]:
-    """Positions of the results that an operation reads."""
+    """Return the positions of the results that an operation reads."""
     match op:
         case ("in", _):
             return ()
@@ -198,6 +240,8 @@ def read_by(op: Op) -> Sequence[int]:
             return [place for place, _ in terms]
         case ("mul", factors):
             return factors
+        case ("odds", i, _):
+            return (i,)
         case (_, *places):
             return places
 
@@ -210,14 +254,16 @@ def _renumbered(op: Op, moved: Mapping[int, int]) -> Op:
             return ("lin", base, tuple((moved[place], weight) for place, weight in terms))
         case ("mul", factors):
             return ("mul", tuple(moved[place] for place in factors))
+        case ("odds", place, ratio):
+            return ("odds", moved[place], ratio)
         case (kind, *places):
             return cast(Op, (kind, *(moved[place] for place in places)))
 
 
-# A growing list of operations: equal ones are stored once, constants are worked out on the spot.
+# A growing list of operations. Equal operations are stored once, and constants are folded.
 #
-# No other shortcut is taken. What a claim computes must not depend on how its children were computed: then a part of a
-# tree, recomputed from the numbers around it, comes out the same to the last bit as the whole.
+# There are no other simplifications. The operations of a claim must not depend on how its children are computed, so
+# that recomputing a part of a tree gives bit for bit the same results as computing the whole tree.
 
 
 class CircuitBuilder:
@@ -241,7 +287,7 @@ class CircuitBuilder:
         self._constants[place] = value
         return place
 
-    def given(self, name: str) -> int:
+    def input(self, name: str) -> int:
         """Add an input."""
         return self._add(("in", name))
 
@@ -284,12 +330,19 @@ class CircuitBuilder:
             return self.product([chance, high])
         return self._add(("mix", chance, high, low))
 
+    def odds(self, place: int, ratio: float) -> int:
+        """Add the probability with `ratio` times the odds of x."""
+        value = self._constants.get(place)
+        if value is not None:
+            return self.constant(value * ratio / (1.0 - value + ratio * value))
+        return place if ratio == 1.0 else self._add(("odds", place, ratio))
+
     def capped(self, place: int) -> int:
         """Clamp to [0, 1]. Never folded into a constant, so that readers do not depend on how a claim is computed."""
         return self._add(("cap", place))
 
-    def needed(self, outputs: Mapping[str, int]) -> tuple[list[Op], dict[str, int]]:
-        """The operations needed for these results, and the new positions of the results."""
+    def needed(self, outputs: Mapping[Name, int]) -> tuple[list[Op], dict[Name, int]]:
+        """Return the operations needed for these results, and the new positions of the results."""
         used = set(outputs.values())
         for place in range(len(self.ops) - 1, -1, -1):
             if place in used:

@@ -12,69 +12,32 @@ the expectations.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, CircuitBuilder
+from foretell.forecasters.tree.arithmetic.gates import (
+    Body,
+    CoinBody,
+    GateBody,
+    InputBody,
+    NumbersBody,
+    OddsBody,
+    SeparateBody,
+    WeightedBody,
+)
+from foretell.forecasters.tree.case_links import SplitLink
 from foretell.forecasters.tree.formula import Expression, fold
-from foretell.forecasters.tree.links import ProductLogicLink
-from foretell.forecasters.tree.proposition import Tree, TreeLayout, has_own_value, layout, own_value
+from foretell.forecasters.tree.proposition import Proposition, Tree, TreeLayout, has_own_value, layout, own_value
 from foretell.questions.errors import InputError
 
-# A tree as random variables and gates: what every claim is made of, and which variables it hangs on.
+# A tree as random variables and gates: how each claim is defined, and which variables it depends on.
 #
-# Variables are the claims, the assumption of each formula ("P1:PA") and, for noisy-or links, one coin per cause
-# ("P1~P1.2": would this cause alone bring the claim about?). A literal is a gate's number, negative where negated;
-# gates are variables or ANDs of literals, and OR is a negated AND.
-
-
-@dataclass(frozen=True)
-class InputBody:
-    """An independent variable whose probability is an input."""
-
-    p: float
-
-
-@dataclass(frozen=True)
-class CoinBody:
-    """An independent variable whose probability is part of a link."""
-
-    p: float
-
-
-@dataclass(frozen=True)
-class GateBody:
-    """A variable that is true exactly when a literal is true."""
-
-    literal: int
-
-
-@dataclass(frozen=True)
-class WeightedBody:
-    """A variable that is true with probability base + Σ weight·[literal], given the literals."""
-
-    base: float
-    terms: tuple[tuple[float, int], ...]
-
-    @property
-    def proper(self) -> bool:
-        """Whether the weighted sum is within [0, 1] for all values of the literals."""
-        low = self.base + sum(min(weight, 0.0) for weight, _ in self.terms)
-        high = self.base + sum(max(weight, 0.0) for weight, _ in self.terms)
-        return low >= -1e-12 and high <= 1.0 + 1e-12
-
-
-@dataclass(frozen=True)
-class NumbersBody:
-    """A number computed from other variables' numbers, treating every mention as independent; opaque to other gates."""
-
-    expression: Expression
-
-
-Body = InputBody | CoinBody | GateBody | WeightedBody | NumbersBody
+# Variables are the claims, the assumption of each formula ("P1:PA") and independent events that belong to a link: for a
+# noisy-or one per cause ("P1~P1.2": whether this cause alone brings about the claim), for cases one per situation. A
+# literal is a gate's number, negative if negated. Gates are variables or ANDs of literals; OR is a negated AND.
 
 
 class Gates:
@@ -101,8 +64,8 @@ class Gates:
         cones: dict[str, int] = {}
         for i, claim in enumerate(self.order):
             node, cone = self.tree.nodes[claim], 1 << i
-            if isinstance(node.link, ProductLogicLink):
-                # Read by its number alone, as a variable of its own: that is what a t-norm on numbers means.
+            if node.link is not None and node.link.from_numbers:
+                # The claim is a variable of its own, because it uses only its children's probabilities.
                 pass
             elif not has_own_value(node):
                 for child in node.children:
@@ -162,7 +125,7 @@ class Gates:
                 self._bodies[name] = node.link.compile(name, node.children, self)
         return self._bodies[name]
 
-    # What links are compiled with.
+    # Methods for compiling links.
 
     def weighted(self, base: float, terms: Iterable[tuple[float, str]]) -> WeightedBody:
         """Define a variable that is true with probability base + Σ weight·[child]."""
@@ -181,12 +144,21 @@ class Gates:
         self._bodies[name] = CoinBody(float(p))
         return self.var(name)
 
+    def odds(self, name: str, of: str, ratio: float) -> int:
+        """Add an independent event with the odds of a variable times a ratio; `name` must be unique in the tree."""
+        self._bodies[name] = OddsBody(of, float(ratio))
+        return self.var(name)
+
+    def separately(self, body: GateBody | WeightedBody) -> SeparateBody:
+        """Define a variable by what it reads, without regard to what that shares with other variables."""
+        return SeparateBody(body)
+
     def set_input(self, name: str, p: float) -> None:
         """Set the probability of an input that belongs to a link, such as the assumption of a formula."""
         self._bodies[name] = InputBody(p)
 
 
-# Which variables parts of a product hang on, which they share, and which of those may be settled first.
+# The variables that parts of a product depend on, those they share, and which of these can be settled first.
 
 
 class SettledClaims(NamedTuple):
@@ -214,16 +186,16 @@ class ConditioningScope:
 
     def free(self, gate: int, cut: int) -> int:
         """Mask of the unsettled variables that the gate depends on."""
-        return self._look(abs(gate), cut)[0]
+        return self._free_and_settled(abs(gate), cut)[0]
 
     def hit(self, gates: Sequence[int], cut: int) -> int:
         """Mask of the settled variables that these gates depend on."""
-        found = 0
+        mask = 0
         for gate in gates:
-            found |= self._look(abs(gate), cut)[1]
-        return found
+            mask |= self._free_and_settled(abs(gate), cut)[1]
+        return mask
 
-    def _look(self, gate: int, cut: int) -> tuple[int, int]:
+    def _free_and_settled(self, gate: int, cut: int) -> tuple[int, int]:
         reach = self.gates.reach(gate)
         if not reach & cut:
             return reach, 0
@@ -234,7 +206,7 @@ class ConditioningScope:
             if free & cut:
                 return 0, free
             for literal in self.inside(gate):
-                more_free, more_hit = self._look(abs(literal), cut)
+                more_free, more_hit = self._free_and_settled(abs(literal), cut)
                 free, hit = free | more_free, hit | more_hit
             self._seen[key] = (free, hit)
         return self._seen[key]
@@ -267,7 +239,7 @@ class ConditioningScope:
             groups = [*apart[:place], (mask, [*members, literal]), *apart[place:]]
         return [tuple(members) for _, members in groups]
 
-    def stands_alone(self, name: str, group: Sequence[int], cut: int) -> bool:
+    def is_separable(self, name: str, group: Sequence[int], cut: int) -> bool:
         """Whether everything below the variable is reachable only through it, so that it can be settled alone."""
         bit = self.gates.bit(name)
         below = self.free(self.gates.var(name), cut) & ~bit
@@ -275,7 +247,7 @@ class ConditioningScope:
 
     def pivots(self, group: tuple[int, ...], cut: int) -> list[str]:
         """Shared variables that can be settled first, most used first; none of them is below another."""
-        # Which variables are settled decides, not how: both cases of one look for the same next one.
+        # The result depends on which variables are settled, not on their values, so both cases share it.
         key = (group, self.hit(group, cut))
         if key not in self._pivots:
             self._pivots[key] = self._search(group, cut)
@@ -288,15 +260,15 @@ class ConditioningScope:
             shared |= once & mask
             once |= mask
         readers = self._readers(group, shared, cut)
-        found: list[str] = []
+        pivots: list[str] = []
         covered = 0
         for name in sorted(readers, key=lambda name: -self.gates.rank.get(name, -1)):
             bit = self.gates.bit(name)
-            if len(readers[name]) > 1 and bit & shared & ~covered and self.stands_alone(name, group, cut):
+            if len(readers[name]) > 1 and bit & shared & ~covered and self.is_separable(name, group, cut):
                 covered |= self.gates.reach(self.gates.var(name))
-                found.append(name)
+                pivots.append(name)
         order = list(readers)
-        return sorted(found, key=lambda name: (-len(readers[name]), order.index(name)))
+        return sorted(pivots, key=lambda name: (-len(readers[name]), order.index(name)))
 
     def _readers(self, group: Sequence[int], shared: int, cut: int) -> dict[str, set[str | int]]:
         """Readers of each variable that leads to a shared one: claims by name, parts of the group by position.
@@ -349,7 +321,7 @@ class Conditioning:
         self.emit = emitter
         self.scope = ConditioningScope(gates)
         self.outputs: dict[str, int] = {}
-        self.opened: set[str] = set()
+        self.expanded: set[str] = set()
         """Claims that had to be expanded because their probability alone is not sufficient."""
         self.improper: set[str] = set()
         """Expanded linear claims whose probability, given their children, can leave [0, 1]."""
@@ -364,15 +336,21 @@ class Conditioning:
         """Return the position of a computed claim's probability; children not yet computed are taken as inputs."""
         self._claim = name
         body = self.gates.body(name)
+        body = body.body if isinstance(body, SeparateBody) else body
         try:
             if isinstance(body, WeightedBody):
-                return self._sum(body, NOTHING)
+                return self.sum(body)
             if isinstance(body, NumbersBody):
                 return self._on_numbers(body.expression)
             assert isinstance(body, GateBody)
             return self._expectation(body.literal, NOTHING)
         except RecursionError:
-            raise self._too_much() from None
+            raise self._too_many_shared() from None
+
+    def sum(self, body: WeightedBody, settled: SettledClaims = NOTHING) -> int:
+        """Return the position of a weighted sum."""
+        terms = [(self._expectation(literal, settled), weight) for weight, literal in body.terms]
+        return self.emit.weighted(body.base, terms)
 
     def _on_numbers(self, expression: Expression) -> int:
         emit = self.emit
@@ -382,7 +360,7 @@ class Conditioning:
 
         return fold(expression, self._output, emit.complement, emit.product, either)
 
-    def _too_much(self) -> TooManySharedClaims:
+    def _too_many_shared(self) -> TooManySharedClaims:
         names = [name for name, _ in self.cases.most_common() if name in self.gates.rank]
         return TooManySharedClaims(self._claim, names[:5])
 
@@ -402,29 +380,31 @@ class Conditioning:
             return self._output(name)
         key = (gate, settled.within(hit))
         if key not in self._gates:
-            self._gates[key] = self._opened(name, settled)
+            self._gates[key] = self._expand_claim(name, settled)
         return self._gates[key]
 
     def _output(self, name: str) -> int:
         if name not in self.outputs:
             body = None if name in self.gates.rank else self.gates.body(name)
-            self.outputs[name] = self.emit.constant(body.p) if isinstance(body, CoinBody) else self.emit.given(name)
+            match body:
+                case CoinBody(p):
+                    self.outputs[name] = self.emit.constant(p)
+                case OddsBody(of, ratio):
+                    self.outputs[name] = self.emit.odds(self._output(of), ratio)
+                case _:
+                    self.outputs[name] = self.emit.input(name)
         return self.outputs[name]
 
-    def _opened(self, name: str, settled: SettledClaims) -> int:
+    def _expand_claim(self, name: str, settled: SettledClaims) -> int:
         """Expand the claim because something below it is settled."""
-        self.opened.add(name)
+        self.expanded.add(name)
         body = self.gates.body(name)
         if isinstance(body, GateBody):
             return self._expectation(body.literal, settled)
         assert isinstance(body, WeightedBody)
         if not body.proper:
             self.improper.add(name)
-        return self._sum(body, settled)
-
-    def _sum(self, body: WeightedBody, settled: SettledClaims) -> int:
-        terms = [(self._expectation(literal, settled), weight) for weight, literal in body.terms]
-        return self.emit.weighted(body.base, terms)
+        return self.sum(body, settled)
 
     def _product(self, literals: Sequence[int], settled: SettledClaims) -> int:
         left = self._left(literals, settled)
@@ -454,24 +434,24 @@ class Conditioning:
         if key not in self._products:
             self._steps += 1
             if self._steps > LARGEST:
-                raise self._too_much()
-            self._products[key] = self._entangled(group, settled)
+                raise self._too_many_shared()
+            self._products[key] = self._dependent_product(group, settled)
         return self._products[key]
 
-    def _entangled(self, group: tuple[int, ...], settled: SettledClaims) -> int:
+    def _dependent_product(self, group: tuple[int, ...], settled: SettledClaims) -> int:
         """Compute the expectation of a product of dependent parts."""
         others = self._others(group, settled)
-        inside = self._taken_apart(group, others)
+        inside = self._flattened(group, others)
         if inside is not None:
             return self._product(inside, settled)
         for literal, mask in zip(group, others, strict=True):
             name = self.gates.names[abs(literal)]
-            if name and self.gates.bit(name) & mask and self.scope.stands_alone(name, group, settled.which):
+            if name and self.gates.bit(name) & mask and self.scope.is_separable(name, group, settled.which):
                 return self._one_sided(literal, group, settled)
         pivots = self.scope.pivots(group, settled.which)
-        spread = self._worth_spreading(group, others, pivots)
-        if spread is not None:
-            return self._spread(spread, group, settled)
+        linear = self._linear_to_expand(group, others, pivots)
+        if linear is not None:
+            return self._expand_linear(linear, group, settled)
         return self._by_cases(pivots[0], group, settled)
 
     def _others(self, group: Sequence[int], settled: SettledClaims) -> list[int]:
@@ -479,26 +459,26 @@ class Conditioning:
         masks = [self.scope.free(literal, settled.which) for literal in group]
         return [reduce(or_, masks[:i] + masks[i + 1 :], 0) for i in range(len(masks))]
 
-    def _taken_apart(self, group: Sequence[int], others: Sequence[int]) -> list[int] | None:
+    def _flattened(self, group: Sequence[int], others: Sequence[int]) -> list[int] | None:
         """Replace ANDs by their parts, and claims that no other part reads by the literals they equal.
 
         Returns None if there is nothing to replace.
         """
-        found: list[int] = []
+        literals: list[int] = []
         changed = False
         for literal, mask in zip(group, others, strict=True):
             name = self.gates.names[abs(literal)]
             body = self.gates.body(name) if name else None
             if not name and literal > 0:
-                found.extend(self.gates.items[literal])
+                literals.extend(self.gates.items[literal])
                 changed = True
             elif isinstance(body, GateBody) and not self.gates.bit(name) & mask:
-                self.opened.add(name)
-                found.append(body.literal if literal > 0 else -body.literal)
+                self.expanded.add(name)
+                literals.append(body.literal if literal > 0 else -body.literal)
                 changed = True
             else:
-                found.append(literal)
-        return found if changed else None
+                literals.append(literal)
+        return literals if changed else None
 
     def _one_sided(self, literal: int, group: Sequence[int], settled: SettledClaims) -> int:
         """Settle a variable that is itself a factor: only the case in which that factor is true counts."""
@@ -518,8 +498,8 @@ class Conditioning:
         low = self._product(group, settled.and_also(bit, False))
         return self.emit.mixture(chance, high, low)
 
-    def _worth_spreading(self, group: Sequence[int], others: Sequence[int], pivots: Sequence[str]) -> int | None:
-        """A linear claim that no other part reads, if it has fewer terms than the variables it shares have cases."""
+    def _linear_to_expand(self, group: Sequence[int], others: Sequence[int], pivots: Sequence[str]) -> int | None:
+        """Return a linear claim that no other part reads if it has fewer terms than its shared variables have cases."""
         for literal, mask in zip(group, others, strict=True):
             name = self.gates.names[abs(literal)]
             body = self.gates.body(name) if name and not self.gates.bit(name) & mask else None
@@ -530,12 +510,12 @@ class Conditioning:
                     return literal
         return None
 
-    def _spread(self, literal: int, group: Sequence[int], settled: SettledClaims) -> int:
+    def _expand_linear(self, literal: int, group: Sequence[int], settled: SettledClaims) -> int:
         """Expand a linear claim: E[(base + Σ w·c)·rest] = base·E[rest] + Σ w·E[c·rest]."""
         name = self.gates.names[abs(literal)]
         body = self.gates.body(name)
         assert isinstance(body, WeightedBody)
-        self.opened.add(name)
+        self.expanded.add(name)
         if not body.proper:
             self.improper.add(name)
         rest = [item for item in group if item != literal]
@@ -559,16 +539,43 @@ def compile_tree(tree: Tree, *, only: Collection[str] | None = None, plan: TreeL
     wanted = gates.order if only is None else sorted(only, key=gates.rank.__getitem__)
     for claim in wanted:
         own = has_own_value(tree.nodes[claim])
-        work.outputs[claim] = emitter.given(claim) if own else emitter.capped(work.claim(claim))
-    ops, claims = emitter.needed({claim: work.outputs[claim] for claim in wanted})
+        work.outputs[claim] = emitter.input(claim) if own else emitter.capped(work.claim(claim))
+    rows = {claim: _option_places(tree.nodes[claim], gates, work) for claim in wanted}
+    outputs = {(claim, ""): work.outputs[claim] for claim in wanted}
+    ops, places = emitter.needed(
+        outputs | {(claim, option): place for claim, row in rows.items() for option, place in row.items()}
+    )
+    inputs = {op[1]: _value(gates, op[1], only) for op in ops if op[0] == "in"}
     return Circuit(
         root=tree.root,
         ops=ops,
-        claims=claims,
-        inputs={op[1]: _value(gates, op[1], only) for op in ops if op[0] == "in"},
-        pinnable=frozenset(gates.order) - work.opened,
+        claims={claim: places[claim, ""] for claim in wanted},
+        inputs=inputs,
+        rows={claim: {option: places[claim, option] for option in row} for claim, row in rows.items() if row},
+        exclusive=tuple(_exclusive_inputs(tree, inputs)),
+        pinnable=frozenset(gates.order) - work.expanded,
         improper=frozenset(work.improper),
     )
+
+
+def _option_places(node: Proposition, gates: Gates, work: Conditioning) -> dict[str, int]:
+    """Add the sums of a claim's options and return their positions; empty if it has none."""
+    if node.link is None or has_own_value(node):
+        return {}
+    forms = node.link.option_forms(node.children)
+    terms = {option: [(form.weights[child], child) for child in node.children] for option, form in forms.items()}
+    return {
+        option: work.emit.capped(work.sum(gates.weighted(form.intercept, terms[option])))
+        for option, form in forms.items()
+    }
+
+
+def _exclusive_inputs(tree: Tree, inputs: Collection[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the children of claims whose scenarios exclude each other, if all of them are leaves."""
+    for node in tree.nodes.values():
+        scenarios = isinstance(node.link, SplitLink) and not has_own_value(node)
+        if scenarios and all(child in inputs and not tree.nodes[child].children for child in node.children):
+            yield node.children
 
 
 def _value(gates: Gates, name: str, only: Collection[str] | None) -> float:

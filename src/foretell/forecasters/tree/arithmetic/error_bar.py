@@ -1,10 +1,10 @@
 """The error bar of an answer from repeated trials of its leaves, and where more trials would help most.
 
-Each leaf's probability is the mean of its trials, and their spread tells how far that mean may be off. The spread is
-partly pooled over all leaves, because a few trials of one leaf tell little. Errors in the same trial may be correlated:
-this is measured over all pairs of leaves, and judged correlations between claims are added to it. The variance of the
-answer is Σᵢⱼ ∂ᵢ·∂ⱼ·covᵢⱼ (Analytica 2026, 4.2), and the error bar is that of Student's t with the degrees of freedom of
-the variance estimate (Satterthwaite 1946).
+Each leaf's probability is the mean of its trials, and their spread shows how uncertain that mean is. The spread is
+partly pooled over all leaves, because a few trials of one leaf give a poor estimate. Errors in the same trial may
+be correlated: this is measured over all pairs of leaves, and judged correlations between claims are added to it. The
+variance of the answer is Σᵢⱼ ∂ᵢ·∂ⱼ·covᵢⱼ (Analytica 2026, 4.2), and the error bar is that of Student's t with the
+degrees of freedom of the variance estimate (Satterthwaite 1946).
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,8 +49,8 @@ class ErrorBar:
 
     def __str__(self) -> str:
         """Describe the error bar in words."""
-        spread = f"{self.level:.0%} of such bars hold the chance that perfect examination of the leaves would give"
-        others = f"; for {_some(self.once)}, examined once, the spread of the others stands in" if self.once else ""
+        spread = f"{self.level:.0%} of such bars contain the probability that perfect research on the leaves would give"
+        others = f"; for {_some(self.once)}, examined once, the spread of the others is used" if self.once else ""
         return f"between {self.low:.3f} and {self.high:.3f} ({spread}{others})"
 
 
@@ -66,8 +66,8 @@ def error_bar(tree: Tree, *, level: float = LEVEL, systematic_error: float = 0.0
     """
     circuit, values = circuit_and_values(tree)
     slope = slopes(circuit.ops, values, circuit.claims[tree.root])
-    trials = {id: one for id, one in leaf_trials(tree).items() if id in circuit.input_places}
-    if all(len(one) < 2 for one in trials.values()):
+    trials = {id: ps for id, ps in leaf_trials(tree).items() if id in circuit.input_places}
+    if all(len(ps) < 2 for ps in trials.values()):
         return None
     own = {id: slope[circuit.input_places[id]] for id in trials}
     spread = leaf_spread(own, trials, systematic_error=systematic_error)
@@ -76,13 +76,13 @@ def error_bar(tree: Tree, *, level: float = LEVEL, systematic_error: float = 0.0
     for node in tree.nodes.values():
         for pair, correlation in node.together.items():
             a, _, b = pair.partition(" ")
-            parts = [_error_of(tree, circuit.claims.get(one), one, sd_of) for one in (a, b)]
-            if None not in parts and all(one in circuit.pinnable for one in (a, b)):
-                over = [slope[circuit.claims[one]] * (part or 0.0) for one, part in zip((a, b), parts, strict=True)]
+            parts = [_error_of(tree, circuit.claims.get(id), id, sd_of) for id in (a, b)]
+            if None not in parts and all(id in circuit.pinnable for id in (a, b)):
+                over = [slope[circuit.claims[id]] * (part or 0.0) for id, part in zip((a, b), parts, strict=True)]
                 judged += 2 * (correlation - spread.correlation) * over[0] * over[1]
     variance = max(spread.variance + judged, 0.0)
     if variance <= 1e-18:
-        return None  # A model that repeats itself word for word has shown nothing about its error.
+        return None  # Identical trials do not show how large the error is.
     p = values[circuit.claims[tree.root]]
     low, high = bar_ends(p, sqrt(variance), spread.freedom, level)
     return ErrorBar(
@@ -94,7 +94,7 @@ def error_bar(tree: Tree, *, level: float = LEVEL, systematic_error: float = 0.0
         freedom=spread.freedom,
         correlation=spread.correlation,
         contributions={id: (own[id] * sd_of[id]) ** 2 for id in trials},
-        once=tuple(id for id, one in trials.items() if len(one) < 2),
+        once=tuple(id for id, ps in trials.items() if len(ps) < 2),
     )
 
 
@@ -106,7 +106,7 @@ def _error_of(tree: Tree, place: int | None, id: str, sd: Mapping[str, float]) -
         return None
     circuit, values = circuit_and_values(tree)
     slope = slopes(circuit.ops, values, place)
-    known = [(slope[circuit.input_places[leaf]] * one) ** 2 for leaf, one in sd.items()]
+    known = [(slope[circuit.input_places[leaf]] * error) ** 2 for leaf, error in sd.items()]
     return sqrt(sum(known))
 
 
@@ -128,7 +128,7 @@ def leaf_spread(
     """Estimate the errors of the leaves, and from these and the slopes the variance of the answer."""
     import numpy as np
 
-    count = np.array([len(one) for one in trials.values()], dtype=float)
+    count = np.array([len(trial) for trial in trials.values()], dtype=float)
     means, deviations, variances = _within_leaves(trials)
     single, freedom = np.array(variances), np.maximum(count - 1, 0.0)
     rho = _together(deviations, np.sqrt(single))
@@ -139,7 +139,7 @@ def leaf_spread(
     alone, shared = (1 - rho) * squares, rho * float(parts.sum() ** 2)
     shift = own * _edge_shift(np.array(means), np.sqrt(single))
     steady = float(((own * systematic_error) ** 2).sum()) + float(shift.sum()) ** 2 + float(shift @ shift)
-    # The part that leaves share in a trial is known only by as many trials as there are.
+    # The shared part has only as many degrees of freedom as a leaf has, because all leaves share its trials.
     fewest = float(max(freedom.max(), 1.0))
     known = alone**2 / max(float(freedom.sum()), 1.0) + shared**2 / fewest
     total = alone + shared
@@ -155,17 +155,17 @@ def _within_leaves(
     trials: Mapping[str, Sequence[float]],
 ) -> tuple[list[float], list[list[float]], list[float]]:
     """Mean, deviations and pooled variance of one trial, by leaf."""
-    # Leaves have a handful of trials each: plain sums, because an array for each would take most of the time.
-    means = [fsum(one) / len(one) for one in trials.values()]
-    deviations = [[p - mean for p in one] for one, mean in zip(trials.values(), means, strict=True)]
-    sums = [fsum(off * off for off in one) for one in deviations]
-    common = fsum(sums) / sum(max(len(one) - 1, 0) for one in deviations)
+    # A leaf has only a few trials, and plain sums are then faster than an array per leaf.
+    means = [fsum(ps) / len(ps) for ps in trials.values()]
+    deviations = [[p - mean for p in ps] for ps, mean in zip(trials.values(), means, strict=True)]
+    sums = [fsum(off * off for off in deviation) for deviation in deviations]
+    common = fsum(sums) / sum(max(len(deviation) - 1, 0) for deviation in deviations)
     return (
         means,
         deviations,
         [
-            (own + PRIOR_TRIALS * common) / (max(len(one) - 1, 0) + PRIOR_TRIALS)
-            for own, one in zip(sums, deviations, strict=True)
+            (own + PRIOR_TRIALS * common) / (max(len(deviation) - 1, 0) + PRIOR_TRIALS)
+            for own, deviation in zip(sums, deviations, strict=True)
         ],
     )
 
@@ -189,7 +189,8 @@ def _together(deviations: Sequence[Sequence[float]], sd: "Floats") -> float:
     """Correlation between leaves' errors in the same trial, estimated over all pairs; at least 0."""
     import numpy as np
 
-    rows = [(one, spread) for one, spread in zip(deviations, sd.tolist(), strict=True) if len(one) > 1 and spread > 0]
+    by_leaf = zip(deviations, sd.tolist(), strict=True)
+    rows = [(deviation, spread) for deviation, spread in by_leaf if len(deviation) > 1 and spread > 0]
     length = min((len(row) for row, _ in rows), default=0)
     if len(rows) < 2 or length < 3:
         return 0.0
@@ -197,7 +198,7 @@ def _together(deviations: Sequence[Sequence[float]], sd: "Floats") -> float:
     squares = float((table**2).sum())
     pairs = float((table.sum(axis=0) ** 2).sum()) - squares
     rho = min(max(pairs / ((len(rows) - 1) * squares), 0.0), 1.0) if squares > 0 else 0.0
-    # A ratio of sums over few trials falls short of the correlation behind it (Olkin and Pratt 1958).
+    # A ratio of sums over few trials underestimates the correlation (Olkin and Pratt 1958).
     return min(rho + rho * (1 - rho) / (length - 1), 1.0)
 
 
@@ -218,14 +219,14 @@ def next_trials(slope: Mapping[str, float], trials: Mapping[str, Sequence[float]
     >>> next_trials({"P1": 0.6, "P2": 0.2}, {"P1": (0.4, 0.5), "P2": (0.4, 0.5)}, 4)
     {'P1': 4, 'P2': 0}
     """
-    known = any(len(one) > 1 for one in trials.values())
+    known = any(len(ps) > 1 for ps in trials.values())
     single = _within_leaves(trials)[2] if known else [1.0] * len(trials)
     weight = {id: slope[id] ** 2 * variance for id, variance in zip(trials, single, strict=True)}
-    given = dict.fromkeys(trials, 0)
+    added = dict.fromkeys(trials, 0)
     for _ in range(count):
-        left = {id: weight[id] / ((len(one) + given[id]) * (len(one) + given[id] + 1)) for id, one in trials.items()}
-        given[max(left, key=lambda id: left[id])] += 1
-    return given
+        left = {id: weight[id] / ((len(ps) + added[id]) * (len(ps) + added[id] + 1)) for id, ps in trials.items()}
+        added[max(left, key=lambda id: left[id])] += 1
+    return added
 
 
 def root_slopes(tree: Tree) -> dict[str, float]:
@@ -238,9 +239,9 @@ def root_slopes(tree: Tree) -> dict[str, float]:
 
 def leaf_trials(tree: Tree) -> dict[str, tuple[float, ...]]:
     """Trials of each leaf; a leaf without recorded trials has one, its probability."""
-    found: dict[str, tuple[float, ...]] = {}
+    trials: dict[str, tuple[float, ...]] = {}
     for id in leaves(tree):
         node = tree.nodes[id]
         if node.p is not None:
-            found[id] = (node.grounding.trials if node.grounding is not None else ()) or (node.p,)
-    return found
+            trials[id] = (node.grounding.trials if node.grounding is not None else ()) or (node.p,)
+    return trials

@@ -21,8 +21,31 @@ class TreeEvaluation:
     @property
     def p(self) -> float:
         """The root's probability."""
-        found = self.tree.nodes[self.tree.root].p
-        return self.tree.missing if found is None else found
+        p = self.tree.nodes[self.tree.root].p
+        return self.tree.missing if p is None else p
+
+    @property
+    def row(self) -> Mapping[str, float]:
+        """The probability of each option; empty if the root is true or false."""
+        return self.tree.nodes[self.tree.root].row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """Computed probabilities: of claims, and of the options of claims that answer several."""
+
+    p: Mapping[str, float]
+    rows: Mapping[str, Mapping[str, float]]
+
+    @classmethod
+    def of(cls, circuit: Circuit, values: Sequence[float], claims: Iterable[str] | None = None) -> "Results":
+        """Read the results of some claims (default: all) from those of the operations."""
+        wanted = list(circuit.claims if claims is None else claims)
+        rows = {claim: circuit.rows[claim] for claim in wanted if claim in circuit.rows}
+        return cls(
+            p={claim: values[circuit.claims[claim]] for claim in wanted},
+            rows={claim: {option: values[place] for option, place in row.items()} for claim, row in rows.items()},
+        )
 
 
 @dataclass(frozen=True)
@@ -41,9 +64,14 @@ def with_cache(tree: Tree, known: EvaluationCache) -> Tree:
     return tree
 
 
+def cache_of(tree: Tree) -> EvaluationCache | None:
+    """Return what was stored on the tree; None if it was not computed yet."""
+    return tree.cache if isinstance(tree.cache, EvaluationCache) else None
+
+
 def circuit_and_values(tree: Tree) -> tuple[Circuit, Sequence[float]]:
     """Return the tree's operations and their results at its current values, from the cache if possible."""
-    known = tree.cache or EvaluationCache(layout(tree))
+    known = cache_of(tree) or EvaluationCache(layout(tree))
     if known.circuit is not None:
         return known.circuit, known.values
     circuit = compile_tree(tree, plan=known.plan)
@@ -62,16 +90,16 @@ def evaluate(tree: Tree) -> TreeEvaluation:
     >>> round(evaluate(Tree(root="P0", nodes={"P0": top, **leaves})).p, 12)
     0.495
     """
-    found = tree_problems(tree)
-    raise_errors(found)
+    problems = tree_problems(tree)
+    raise_errors(problems)
     plan = layout(tree)
     circuit = compile_tree(tree, plan=plan)
     values = circuit.run()
-    found += result_problems(tree, circuit, values)
-    raise_errors(found)
-    found += written_problems(tree, circuit, values)
-    done = with_numbers(tree, plan.order, {claim: values[place] for claim, place in circuit.claims.items()})
-    return TreeEvaluation(tree=with_cache(done, EvaluationCache(plan, circuit, values)), warnings=tuple(found))
+    problems += result_problems(tree, circuit, values)
+    raise_errors(problems)
+    problems += written_problems(tree, circuit, values)
+    done = with_numbers(tree, plan.order, Results.of(circuit, values))
+    return TreeEvaluation(tree=with_cache(done, EvaluationCache(plan, circuit, values)), warnings=tuple(problems))
 
 
 def evaluated(tree: Tree) -> Tree:
@@ -79,18 +107,19 @@ def evaluated(tree: Tree) -> Tree:
     return evaluate(tree).tree
 
 
-def with_numbers(tree: Tree, claims: Iterable[str], p: Mapping[str, float]) -> Tree:
-    """Set the parents' probabilities and update `incomplete`.
+def with_numbers(tree: Tree, claims: Iterable[str], results: Results) -> Tree:
+    """Set the parents' probabilities and those of their options, and update `incomplete`.
 
     `claims` are those that may have changed, children first; a claim without a new probability keeps its own.
     """
     nodes = dict(tree.nodes)
     for claim in claims:
         node = nodes[claim]
-        number = p.get(claim, node.p) if node.children else node.p
+        number = results.p.get(claim, node.p) if node.children else node.p
+        row = results.rows.get(claim, {}) if claim in results.p else node.row
         lacking = _lacking(node, nodes)
-        if number != node.p or lacking != node.incomplete:
-            nodes[claim] = replace(node, p=number, incomplete=lacking)
+        if number != node.p or lacking != node.incomplete or row != node.row:
+            nodes[claim] = replace(node, p=number, row=row, incomplete=lacking)
     return replace(tree, nodes=nodes)
 
 
@@ -111,10 +140,10 @@ def stale_claims(tree: Tree) -> list[str]:
     These are parents that were judged as a whole before something below them changed, and parents whose link was judged
     from an earlier wording.
     """
-    found: list[str] = []
+    stale: list[str] = []
     for claim in post_order(tree):
         node = tree.nodes[claim]
         judged = isinstance(node.link, JudgedLink) and node.link.stale
         if node.children and node.pinned is None and (judged or node.stale):
-            found.append(claim)
-    return found
+            stale.append(claim)
+    return stale

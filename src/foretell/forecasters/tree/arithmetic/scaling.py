@@ -29,12 +29,12 @@ def bayes_net_faults(link: LinearLink) -> list[str]:
     """
     named = {"the intercept": link.intercept, **{f"the weight of {id}": w for id, w in link.weights.items()}}
     low = link.base < -TOLERANCE
-    found = [f"{name} is {value:g}, below 0" for name, value in named.items() if low and value < -TOLERANCE]
-    found += [f"{name} is {value:g}, above 1" for name, value in named.items() if value > 1 + TOLERANCE]
+    faults = [f"{name} is {value:g}, below 0" for name, value in named.items() if low and value < -TOLERANCE]
+    faults += [f"{name} is {value:g}, above 1" for name, value in named.items() if value > 1 + TOLERANCE]
     total = link.intercept + sum(weight for weight in link.weights.values() if weight > 0)
-    if not found and total > 1 + TOLERANCE:
-        found.append(f"intercept and weights add up to {total:g}, above 1")
-    return found
+    if not faults and total > 1 + TOLERANCE:
+        faults.append(f"intercept and weights add up to {total:g}, above 1")
+    return faults
 
 
 Weights = Mapping[str, float]
@@ -75,25 +75,31 @@ def scaled(link: LinearLink, how: str) -> tuple[LinearLink, str]:
     total = sum(weights.values())
     shrink = min(1.0, (1 - intercept) / total) if total > 0 else 1.0
     new = LinearLink(intercept=intercept, weights={id: w * shrink for id, w in weights.items()})
-    before, after = (
-        ", ".join([f"{one.intercept:.4g}", *(f"{id} {w:.4g}" for id, w in one.weights.items())]) for one in (link, new)
-    )
-    return new, f"weights scaled by {how}: {before} became {after}"
+    return new, f"weights scaled by {how}: {_coefficients(link)} became {_coefficients(new)}"
+
+
+def _coefficients(link: LinearLink) -> str:
+    """Format the intercept and the weights of a link."""
+    return ", ".join([f"{link.intercept:.4g}", *(f"{id} {weight:.4g}" for id, weight in link.weights.items())])
 
 
 def links_unfit_for_bayes_net(tree: Tree) -> list[TreeProblem]:
     """Unpinned linear links that are not conditional probabilities, so that the tree is not a Bayes net."""
     hint = f"scale the weights: {', '.join(SCALINGS)}"
     return [
-        TreeProblem(node=id, field="link", text=f"is no conditional probability: {'; '.join(faults)}", hint=hint)
+        TreeProblem(node=id, field="link", text=f"is not a conditional probability: {'; '.join(faults)}", hint=hint)
         for id, node in tree.nodes.items()
-        if node.pinned is None and (form := node.linear_form) is not None and (faults := bayes_net_faults(form))
+        if node.pinned is None
+        and node.link is not None
+        and not node.link.from_numbers
+        and (form := node.linear_form) is not None
+        and (faults := bayes_net_faults(form))
     ]
 
 
 def links_without_bayes_net(tree: Tree) -> list[TreeProblem]:
     """Links that keep a tree from being a Bayes net: unfit linear ones, and formulas by the product t-norm."""
-    text, hint = "is computed by the product t-norm, which no Bayes net has", "give it a link of the kind formula"
+    text, hint = "is computed by the product t-norm, which a Bayes net cannot express", "use a link of the kind formula"
     product = [
         TreeProblem(node=id, field="link", text=text, hint=hint)
         for id, node in tree.nodes.items()

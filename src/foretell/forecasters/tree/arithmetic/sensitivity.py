@@ -1,7 +1,8 @@
-"""What a claim depends on: slopes, importance and tornado bars of its inputs, beta paths, and spread."""
+"""How a claim depends on its inputs: slopes, importance, tornado bars, beta paths, and spread."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun, slopes
@@ -18,21 +19,34 @@ class Sensitivity:
     claim: str
     p: float
     slope: float
-    """∂P(claim)/∂p. Because P is linear in each input, also P if the input is true minus P if it is false."""
+    """∂P(claim)/∂p. If P is linear in the input, also P if the input is true minus P if it is false."""
     importance: float
-    """slope²·p·(1 − p): the expected squared change of P when the truth of the input becomes known."""
+    """d²·p·(1 − p), where d is P if the input is true minus P if it is false: the expected squared change of P when the
+    truth of the input becomes known."""
     share: float
     """Share of the total importance, as a fraction."""
 
 
 def sensitivities(tree: Tree, of: str | None = None) -> list[Sensitivity]:
-    """How the claim (default: the root) depends on each input, most important first."""
+    """Return how the claim (default: the root) depends on each input, most important first."""
     circuit, values = circuit_and_values(tree)
-    slope = slopes(circuit.ops, values, circuit.claims[of or tree.root])
-    rows = [(name, values[place], slope[place]) for name, place in circuit.input_places.items() if slope[place] != 0.0]
-    weights = {name: s * s * p * (1 - p) for name, p, s in rows}
+    root = circuit.claims[of or tree.root]
+    slope = slopes(circuit.ops, values, root)
+    rows: list[tuple[str, float, float]] = []
+    weights: dict[str, float] = {}
+    for name, place in circuit.input_places.items():
+        p, own = values[place], slope[place]
+        difference = own
+        if name in circuit.curved or any(name in group for group in circuit.exclusive):
+            low, high = (with_input(circuit, values, name, end)[root] for end in (0.0, 1.0))
+            difference = high - low
+            # An input that takes from those it excludes moves P on a straight line, unless it is read by its odds.
+            own = own if name in circuit.curved else difference
+        if own != 0.0 or difference != 0.0:
+            rows.append((name, p, own))
+            weights[name] = difference * difference * p * (1 - p)
     total = sum(weights.values())
-    found = [
+    rated = [
         Sensitivity(
             id=name,
             claim=input_text(tree, name),
@@ -43,11 +57,17 @@ def sensitivities(tree: Tree, of: str | None = None) -> list[Sensitivity]:
         )
         for name, p, s in rows
     ]
-    return sorted(found, key=lambda one: (-one.importance, -abs(one.slope), one.id))
+    return sorted(rated, key=lambda sensitivity: (-sensitivity.importance, -abs(sensitivity.slope), sensitivity.id))
+
+
+def with_input(circuit: Circuit, values: Sequence[float], name: str, p: float) -> list[float]:
+    """Return the results with one input set; inputs that it excludes share what is left to them."""
+    inputs = {other: values[place] for other, place in circuit.input_places.items()}
+    return rerun(circuit, values, circuit.changes(name, p, inputs))
 
 
 def input_text(tree: Tree, name: str) -> str:
-    """The text of an input: the claim, or the assumption."""
+    """Return the text of an input: the claim, or the assumption."""
     if name in tree.nodes:
         return tree.nodes[name].claim
     node = name.partition(":")[0]
@@ -98,17 +118,17 @@ def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = 
     circuit, values = circuit_and_values(tree)
     _require_inputs(circuit, sd or {})
     place = circuit.claims[of or tree.root]
-    found: list[TornadoBar] = []
+    bars: list[TornadoBar] = []
     for name, at in circuit.input_places.items():
         if sd is not None and name not in sd:
             continue
         p = values[at]
         low, high = (max(0.0, p - sd[name]), min(1.0, p + sd[name])) if sd else (0.0, 1.0)
-        ends = [rerun(circuit, values, {name: end})[place] for end in (low, high)]
+        ends = [with_input(circuit, values, name, end)[place] for end in (low, high)]
         if ends[0] != ends[1]:
             claim = input_text(tree, name)
-            found.append(TornadoBar(id=name, claim=claim, p=p, at_low=ends[0], at_high=ends[1], low=low, high=high))
-    return sorted(found, key=lambda bar: (-bar.width, bar.id))
+            bars.append(TornadoBar(id=name, claim=claim, p=p, at_low=ends[0], at_high=ends[1], low=low, high=high))
+    return sorted(bars, key=lambda bar: (-bar.width, bar.id))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +141,7 @@ class Driver:
     slope: float
     share: float
     pull: float
-    """Change of the answer compared to this input at ½: slope × (p − ½)."""
+    """Change of the answer compared to this input at ½."""
     if_false: float
     if_true: float
     """The answer if the input is false (`if_false`) and if it is true (`if_true`)."""
@@ -132,24 +152,46 @@ class Driver:
 def drivers(tree: Tree) -> list[Driver]:
     """Return the inputs of the root, strongest pull first."""
     bars = {bar.id: bar for bar in tornado(tree)}
-    answer, found = tree.nodes[tree.root].p or 0.0, list[Driver]()
-    for one in sensitivities(tree):
-        bar = bars.get(one.id)
-        even = one.p + (0.5 - answer) / one.slope
-        found.append(
+    answer, inputs = tree.nodes[tree.root].p or 0.0, list[Driver]()
+    circuit, values = circuit_and_values(tree)
+
+    def answer_at(name: str, p: float) -> float:
+        return with_input(circuit, values, name, p)[circuit.claims[tree.root]]
+
+    for sensitivity in sensitivities(tree):
+        bar = bars.get(sensitivity.id)
+        if sensitivity.id in circuit.curved:
+            pull = answer - answer_at(sensitivity.id, 0.5)
+            even = _crossing(partial(answer_at, sensitivity.id))
+        else:
+            pull = sensitivity.slope * (sensitivity.p - 0.5)
+            even = sensitivity.p + (0.5 - answer) / sensitivity.slope
+        inputs.append(
             Driver(
-                id=one.id,
-                claim=one.claim,
-                p=one.p,
-                slope=one.slope,
-                share=one.share,
-                pull=one.slope * (one.p - 0.5),
+                id=sensitivity.id,
+                claim=sensitivity.claim,
+                p=sensitivity.p,
+                slope=sensitivity.slope,
+                share=sensitivity.share,
+                pull=pull,
                 if_false=bar.at_low if bar else answer,
                 if_true=bar.at_high if bar else answer,
-                turns_at=even if 0 <= even <= 1 else None,
+                turns_at=even if even is not None and 0 <= even <= 1 else None,
             )
         )
-    return sorted(found, key=lambda one: (-abs(one.pull), -one.share, one.id))
+    return sorted(inputs, key=lambda driver: (-abs(driver.pull), -driver.share, driver.id))
+
+
+def _crossing(answer: Callable[[float], float]) -> float | None:
+    """Return where a continuous function of [0, 1] passes ½; None if both ends are on the same side of it."""
+    low, high = 0.0, 1.0
+    rising = answer(high) > answer(low)
+    if (answer(low) - 0.5) * (answer(high) - 0.5) > 0:
+        return None
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if (answer(middle) >= 0.5) == rising else (middle, high)
+    return (low + high) / 2
 
 
 def _require_inputs(circuit: Circuit, names: Iterable[str]) -> None:
@@ -180,7 +222,7 @@ class BetaPath:
 
 
 def beta_paths(tree: Tree) -> list[BetaPath]:
-    """All paths from the root to claims with their own probability, strongest first.
+    """Return all paths from the root to claims with their own probability, strongest first.
 
     A claim that is expanded by a claim further up, because something below it is shared, has no slope of its own. Paths
     through it are left out; only the slopes from `sensitivities` are valid there.
@@ -199,17 +241,17 @@ def beta_paths(tree: Tree) -> list[BetaPath]:
                 steps[claim] = {child: slope[circuit.claims[child]] for child in children}
         return steps[claim]
 
-    found: list[BetaPath] = []
+    paths: list[BetaPath] = []
     stack: list[tuple[tuple[str, ...], tuple[float, ...], bool]] = [((tree.root,), (), True)]
-    while stack and len(found) < MOST_PATHS:
-        way, slope, linear = stack.pop()
-        node = tree.nodes[way[-1]]
+    while stack and len(paths) < MOST_PATHS:
+        claims, slope, linear = stack.pop()
+        node = tree.nodes[claims[-1]]
         if has_own_value(node):
-            found.append(BetaPath(claims=way, slopes=slope, linear=linear))
+            paths.append(BetaPath(claims=claims, slopes=slope, linear=linear))
             continue
-        still = linear and node.linear_form is not None
-        stack.extend(((*way, child), (*slope, step), still) for child, step in down(way[-1]).items())
-    return sorted(found, key=lambda path: (-abs(path.product), path.claims))
+        all_linear = linear and node.linear_form is not None
+        stack.extend(((*claims, child), (*slope, step), all_linear) for child, step in down(claims[-1]).items())
+    return sorted(paths, key=lambda path: (-abs(path.product), path.claims))
 
 
 @dataclass(frozen=True, kw_only=True)

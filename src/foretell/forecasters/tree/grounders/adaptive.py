@@ -41,6 +41,11 @@ ORDERS: Mapping[ClaimKind, tuple[str, ...]] = {
     "hard": ("deep", "agent", "search", "plain"),
 }
 """Grounders for each kind of claim, best first. The first available and affordable one is used."""
+KIND_WORDS: Mapping[ClaimKind, str] = {
+    "numeric": "a claim about numbers",
+    "news": "a claim about an event",
+    "hard": "a tangled claim",
+}
 DOLLARS: Mapping[str, float] = {"deep": 0.5, "notebook": 0.1, "agent": 0.06, "search": 0.03, "plain": 0.0}
 """Usual cost of a leaf in dollars, by grounder; if the budget is smaller, the next grounder is used."""
 _QUANTITY = re.compile(
@@ -110,28 +115,27 @@ class AdaptiveGrounder:
 
     async def _route(self, leaf: Leaf, context: Context) -> tuple[str, tuple[str, ...]]:
         """Choose the first grounder to try, and return it with the reason."""
-        there = self.affordable(leaf.budget.dollars)
-        if len(there) == 1:
-            return there[0], (f"{there[0]}: the only one that is there and can be paid for",)
+        names, kind = self.affordable(leaf.budget.dollars), claim_kind(leaf.claim)
+        claim = KIND_WORDS[kind]
+        if len(names) == 1:
+            return names[0], (f"{names[0]}, for {claim}: the only available grounder within the budget",)
         request = StructuredRequest(
             role="judge",
             slot=f"{leaf.slot}/route",
-            system=fill_prompts("route", grounders="\n".join(f"- `{name}`: {SUITED[name]}" for name in there)),
+            system=fill_prompts("route", grounders="\n".join(f"- `{name}`: {SUITED[name]}" for name in names)),
             user=sections(("Claim", leaf.claim), ("What it is a part of", leaf.tree_question.question.text)),
-            schema=closed_object({"examine_by": {"type": "string", "enum": list(there)}, "reason": TEXT}),
+            schema=closed_object({"examine_by": {"type": "string", "enum": list(names)}, "reason": TEXT}),
         )
         try:
-            answer = await request.ask(context, lambda found: found)
+            answer = await request.ask(context, lambda body: body)
         except BudgetExceeded:
             raise
         except (ModelError, CannotForecast) as error:
-            kind = claim_kind(leaf.claim)
             chosen = self.choice(kind, leaf.budget.dollars)
-            told = one_line(str(error))[:LONGEST_REASON]
-            return chosen, (f"{chosen}: by its words a {kind} claim, since no model chose ({told})",)
-        return str(answer["examine_by"]), (
-            f"{answer['examine_by']}: {one_line(str(answer['reason']))[:LONGEST_REASON]}",
-        )
+            problem = one_line(str(error))[:LONGEST_REASON]
+            return chosen, (f"{chosen}, for {claim}: its wording decides, because no model chose ({problem})",)
+        chosen = str(answer["examine_by"])
+        return chosen, (f"{chosen}, for {claim}: {one_line(str(answer['reason']))[:LONGEST_REASON]}",)
 
     def affordable(self, share: float | None) -> list[str]:
         """Return the available grounders that fit the budget, or the cheapest one if none does."""
@@ -141,5 +145,5 @@ class AdaptiveGrounder:
 
     def choice(self, kind: ClaimKind, share: float | None) -> str:
         """Return the best grounder for a kind of claim among those that are available and affordable."""
-        there = self.affordable(share)
-        return next((name for name in ORDERS[kind] if name in there), there[0])
+        affordable = self.affordable(share)
+        return next((name for name in ORDERS[kind] if name in affordable), affordable[0])

@@ -1,4 +1,4 @@
-"""The grounder `deep`: a deep-research model that can access the web only through our fenced search."""
+"""The grounder `deep`: a deep-research model that can access the web only through our filtered search."""
 
 import asyncio
 import contextlib
@@ -27,13 +27,13 @@ from foretell.models.names import ModelName
 from foretell.models.structured_output import UnusableReply, closed_object, read_object
 from foretell.questions.errors import MissingExtra
 from foretell.questions.trace import ToolUsed, ignore_event
-from foretell.tools.fence import AdmittedSource, FencedTools
+from foretell.tools.leakage_filter import AdmittedSource, FilteredTools
 from foretell.tools.tool import LOOKUP_URL, WEB_SEARCH, ToolFailed, required_text
 
 if TYPE_CHECKING:
     from foretell.data.connections import BoundedTools
 
-# The two tools that deep-research models know, `search` and `fetch`, over a fenced toolbox.
+# The two tools that deep-research models require, `search` and `fetch`, on top of a filtered toolbox.
 
 SEARCH, FETCH = "search", "fetch"
 
@@ -57,7 +57,7 @@ SPECS = (
 class SearchAndFetch:
     """Implements the tools search and fetch. Results are identified by URL, which means the same in every toolbox."""
 
-    toolbox: FencedTools
+    toolbox: FilteredTools
 
     async def use(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
         """Run a tool; return the answer as JSON text (or an error message) and whether it succeeded."""
@@ -74,8 +74,8 @@ class SearchAndFetch:
         if WEB_SEARCH not in {spec.name for spec in self.toolbox.specs()}:
             raise ToolFailed("Searching is not possible here.")
         seen = await self.toolbox.use(WEB_SEARCH, {"query": query})
-        found = [self.toolbox.sources[id] for id in seen.source_ids]
-        return {"results": [{**_head(one), "text": one.shown} for one in found]}
+        sources = [self.toolbox.sources[id] for id in seen.source_ids]
+        return {"results": [{**_head(source), "text": source.shown} for source in sources]}
 
     async def _fetch(self, id: str) -> dict[str, Any]:
         sources = self.toolbox.sources
@@ -92,14 +92,14 @@ class SearchAndFetch:
         return {**_head(admitted), "text": text, "metadata": {"published": published}}
 
 
-def _head(one: AdmittedSource) -> dict[str, str]:
-    return {"id": one.url or one.id, "title": one.title, "url": one.url}
+def _head(source: AdmittedSource) -> dict[str, str]:
+    return {"id": source.url or source.id, "title": source.title, "url": source.url}
 
 
-# Our fenced search as an MCP server on this machine, for models that do their research by themselves.
+# Our filtered search as an MCP server on this machine, for models that do their research by themselves.
 #
-# It listens on loopback only. A provider elsewhere reaches it through a tunnel whose public address is given; each leaf
-# has a token of its own, which is good only while that leaf is researched, and opens only that leaf's toolbox.
+# It listens on loopback only. A remote provider reaches it through a tunnel with the given public address. Each leaf
+# has its own token, which is valid only while the leaf is researched and gives access only to the leaf's toolbox.
 
 PATH = "/mcp"
 MAX_BODY_BYTES = 100_000
@@ -123,7 +123,7 @@ class SearchServer:
         self._by_slot: dict[str, SearchServerAddress] = {}
 
     @contextmanager
-    def serve(self, slot: str, toolbox: FencedTools) -> Generator[SearchServerAddress]:
+    def serve(self, slot: str, toolbox: FilteredTools) -> Generator[SearchServerAddress]:
         """Serve a toolbox while the context is open; the provider's client looks it up by the slot of its request."""
         address = SearchServerAddress(url=self.url, token=secrets.token_urlsafe(32))
         self._by_token[address.token] = SearchAndFetch(toolbox=toolbox)
@@ -191,10 +191,10 @@ def _app(search: SearchServer, public_url: str | None) -> "BoundedTools":
         return ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
-        offered = search.by_header(context.request.headers.get("authorization", ""))
+        tools = search.by_header(context.request.headers.get("authorization", ""))
         text, worked = ("The token is not valid any more.", False)
-        if offered is not None:
-            text, worked = await offered.use(params.name, params.arguments or {})
+        if tools is not None:
+            text, worked = await tools.use(params.name, params.arguments or {})
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=not worked)
 
     server: Any = Server("foretell", on_list_tools=list_tools, on_call_tool=call_tool)
@@ -243,47 +243,47 @@ class DeepResearchGrounder:
             inner = replace(context, models=context.models.with_model("grounder", model))
             return await SearchGrounder(steps=OWN_STEPS, name=self.name).ground(leaf, inner)
         reply = await self._research(leaf, context, model, self.server)
-        toolbox = context.tools_for(leaf.fenced)
+        toolbox = context.tools_for(leaf.tool_question)
         await self._retrace(reply, toolbox, context)
         return await self._read(reply, leaf, context, toolbox)
 
     async def _research(self, leaf: Leaf, context: Context, model: str, server: SearchServer) -> Reply:
         slot = f"{leaf.slot}/research"
-        system = fill_prompts("ground_role", "ground_deep", "rules", today=leaf.tree_question.today)
+        system = fill_prompts("ground_role", "ground_deep", "rules", **leaf.tree_question.rule_values)
         messages = (SystemMessage(text=system), UserMessage(text=leaf_task(leaf)))
         request = replace(context.request("grounder", messages, slot=slot), model=model, tools=SPECS)
-        # What the fence withholds from the provider is reported when its calls are retraced, also in a replay.
-        toolbox = replace(context, emit=ignore_event).tools_for(leaf.fenced)
+        # Texts that the leakage filter blocks are reported when the provider's calls are retraced, also in a replay.
+        toolbox = replace(context, emit=ignore_event).tools_for(leaf.tool_question)
         with server.serve(slot, toolbox):
             return await context.model("grounder").complete(request)
 
-    async def _retrace(self, reply: Reply, toolbox: FencedTools, context: Context) -> None:
+    async def _retrace(self, reply: Reply, toolbox: FilteredTools, context: Context) -> None:
         """Repeat the provider's tool calls in order, from the journal, so that they are recorded in the trace."""
-        offered = SearchAndFetch(toolbox=toolbox)
+        tools = SearchAndFetch(toolbox=toolbox)
         for step, call in enumerate(reply.calls, start=1):
             try:
                 arguments = read_object(call.arguments)
             except UnusableReply:
                 continue
             before = len(toolbox.sources)
-            text, worked = await offered.use(call.name, arguments)
+            text, worked = await tools.use(call.name, arguments)
             shown = toolbox.sources.ids[before:]
             context.emit(
                 ToolUsed(step=step, tool=call.name, arguments=arguments, result=text, sources=shown, failed=not worked)
             )
 
-    async def _read(self, reply: Reply, leaf: Leaf, context: Context, toolbox: FencedTools) -> GroundingResult:
+    async def _read(self, reply: Reply, leaf: Leaf, context: Context, toolbox: FilteredTools) -> GroundingResult:
         if not reply.text.strip():
             raise CannotGround("the research ended without a report")
-        report, found = _parts(reply.text)
+        report, fields = _parts(reply.text)
         try:
-            grounding_from_answer({**found, "report": report}, "")
+            grounding_from_answer({**fields, "report": report}, "")
         except UnusableReply:
-            found = {**found, **await self._extract(report, leaf, context)}
-        grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
-        return grounding_from_answer({**found, "report": report}, grounder, cited_sources(found, toolbox.sources))
+            fields = {**fields, **await self.extract(report, leaf, context)}
+        grounder = toolbox.marked_name(self.name)
+        return grounding_from_answer({**fields, "report": report}, grounder, cited_sources(fields, toolbox.sources))
 
-    async def _extract(self, report: str, leaf: Leaf, context: Context) -> Mapping[str, Any]:
+    async def extract(self, report: str, leaf: Leaf, context: Context) -> Mapping[str, Any]:
         """Ask another model for the probability implied by a report that states none."""
         request = StructuredRequest(
             role="judge",
@@ -292,7 +292,7 @@ class DeepResearchGrounder:
             user=sections(("Claim", leaf.claim), ("Report", report)),
             schema=EXTRACT,
         )
-        return await request.ask(context, lambda found: found)
+        return await request.ask(context, lambda answer: answer)
 
 
 def _parts(text: str) -> tuple[str, dict[str, Any]]:
@@ -300,11 +300,11 @@ def _parts(text: str) -> tuple[str, dict[str, Any]]:
     start = text.rfind("{")
     while start >= 0:
         try:
-            found = read_object(text[start:])
+            fields = read_object(text[start:])
         except UnusableReply:
-            found = {}
-        if "p" in found:
+            fields = {}
+        if "p" in fields:
             report = text[:start].rstrip().removesuffix("```json").rstrip("`\n ")
-            return report or text, found
+            return report or text, fields
         start = text.rfind("{", 0, start)
     return text, {}

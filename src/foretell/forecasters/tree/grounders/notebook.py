@@ -17,8 +17,8 @@ from foretell.models.model import AssistantMessage, Message, UserMessage
 from foretell.models.structured_output import UnusableReply, closed_object
 from foretell.questions import trace as kinds
 from foretell.questions.trace import EmitEvent, ToolUsed, TraceEvent
-from foretell.tools.fence import FencedTools
-from foretell.tools.notebook.endpoints import PATHS, Endpoint, fenced_tool_endpoint, summarize_endpoints
+from foretell.tools.leakage_filter import FilteredTools
+from foretell.tools.notebook.endpoints import PATHS, Endpoint, filtered_tool_endpoint, summarize_endpoints
 from foretell.tools.notebook.notebook import (
     MarkdownCell,
     Notebook,
@@ -31,11 +31,11 @@ from foretell.tools.notebook.notebook import (
 from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.session import CellResult, NotebookSession, open_notebook, write_notebook
 
-# A notebook whose every turn is in the journal: a tree that is grown again reads the results and runs nothing.
+# A notebook whose turns are stored in the journal: growing a tree again reads the results and runs nothing.
 #
-# What a cell prints may differ from run to run (times, memory, chance), and the model's next words hang on it. So what
-# came of a turn is stored before it is used. Only when a new turn has to be run after stored ones is a kernel started,
-# and brought to where the notebook stands.
+# The output of a cell may differ between runs (times, memory, random numbers), and the model's next reply depends on
+# it. Therefore the results of a turn are stored before they are used. A kernel is started only if a new turn follows
+# stored ones; it first runs the completed cells.
 
 OpenSession = Callable[[EmitEvent], AbstractAsyncContextManager[NotebookSession]]
 REPLAYED_EVENTS: Mapping[str, type[TraceEvent]] = {
@@ -88,6 +88,11 @@ class JournaledNotebook:
         """Release the kernel."""
         await self._stack.aclose()
 
+    @property
+    def ran(self) -> bool:
+        """Whether any code ran to completion."""
+        return any(isinstance(cell, PythonCell) for cell in self._completed_cells)
+
     def document(self) -> dict[str, Any]:
         """Return the notebook as the content of an `.ipynb` file."""
         whole = ipynb(Notebook(facts=self.facts))
@@ -100,29 +105,29 @@ class JournaledNotebook:
         it.
         """
         self._turns += 1
-        written = [[type(cell).__name__, cell.source] for cell in cells]
-        key = content_key(["notebook", self.slot, self._turns, correcting, written])
+        sources = [[type(cell).__name__, cell.source] for cell in cells]
+        key = content_key(["notebook", self.slot, self._turns, correcting, sources])
 
         async def produce() -> dict[str, Any]:
             return await self._run(cells, correcting=correcting)
 
-        found = await self.journal.once_json(key, "notebook", produce) if self.journal is not None else await produce()
-        results = found["results"]
+        turn = await self.journal.once_json(key, "notebook", produce) if self.journal is not None else await produce()
+        results = turn["results"]
         if correcting and self.cells:
             self.cells.pop()
-        self.cells += found["cells"]
-        self.facts = found["facts"]
-        self.data += found.get("data", ())  # Journals of older versions do not have it.
+        self.cells += turn["cells"]
+        self.facts = turn["facts"]
+        self.data += turn.get("data", ())  # Journals of older versions do not have it.
         done = zip(cells, results, strict=False)
         self._completed_cells += [cell for cell, result in done if result["ok"]]
-        for kind, body in found["events"]:
+        for kind, body in turn["events"]:
             self.emit(REPLAYED_EVENTS[kind](**body))
-        return NotebookTurn(results=tuple(results), waiting=tuple(cells[len(results) :]), notice=found["notice"])
+        return NotebookTurn(results=tuple(results), waiting=tuple(cells[len(results) :]), notice=turn["notice"])
 
     async def _run(self, cells: Sequence[NotebookCell], *, correcting: bool) -> dict[str, Any]:
         session = await self._current_session()
         self._events.clear()
-        before, asked = len(session.notebook.cells), len(session.exchanges)
+        before, exchanged = len(session.notebook.cells), len(session.exchanges)
         fixing = correcting and session.notebook.failing is not None
         first = cells[0] if cells else None
         if fixing and isinstance(first, PythonCell):
@@ -135,7 +140,7 @@ class JournaledNotebook:
             "notice": step.notice,
             "cells": ipynb(session.notebook)["cells"][before if self.cells else 0 :],
             "facts": dict(session.notebook.facts),
-            "data": list(session.exchanges[asked:]),
+            "data": list(session.exchanges[exchanged:]),
             "events": [[type(event).__name__, dict(vars(event))] for event in self._events],
         }
 
@@ -178,7 +183,7 @@ class NotebookGrounder:
     pool: KernelPool
     """Sandboxed kernels. The caller that created the pool opens and closes it."""
     endpoints: Sequence[Endpoint] = ()
-    """Data endpoints besides the fenced search, already behind the journal and the cutoff."""
+    """Data endpoints besides the filtered search, already behind the journal and the cutoff."""
     journal: Journal | None = None
     """Journal that stores the results of each turn; None if nothing is stored."""
     save: Callable[[Leaf, int], Path] | None = None
@@ -193,32 +198,35 @@ class NotebookGrounder:
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Run a notebook for the claim, save it, and return the grounding."""
-        toolbox = context.tools_for(leaf.fenced)
+        toolbox = context.tools_for(leaf.tool_question)
 
         def opened(emit: EmitEvent) -> AbstractAsyncContextManager[NotebookSession]:
-            # A toolbox of its own: what its fence withholds is reported with the turn in which it happened.
-            own = replace(context, emit=emit).tools_for(leaf.fenced)
-            return open_notebook(self.pool, context.as_of, self._offered(own), emit=emit)
+            # A separate toolbox, so that blocked texts are reported with the turn in which they were requested.
+            own = replace(context, emit=emit).tools_for(leaf.tool_question)
+            return open_notebook(self.pool, context.as_of, self._endpoints(own), emit=emit)
 
-        async with JournaledNotebook(opened, self.journal, leaf.slot, context.emit) as book:
-            session = _NotebookConversation(self, leaf, context, book, _data(self._offered(toolbox), leaf))
+        async with JournaledNotebook(opened, self.journal, leaf.slot, context.emit) as notebook:
+            session = _NotebookConversation(self, leaf, context, notebook, _data(self._endpoints(toolbox), leaf))
             await session.work()
-            found = await session.conclude()
-        grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
-        sources = tuple(str(source).strip()[:300] for source in found["sources"][:30])
-        grounded = grounding_from_answer(found, grounder, sources)
-        book.facts = {**book.facts, "conclusion": _conclusion(leaf, grounded)}
-        return replace(grounded, grounding=replace(grounded.grounding, notebook=self._saved(leaf, context.trial, book)))
+            conclusion = await session.conclude()
+        grounder = toolbox.marked_name(self.name)
+        sources = tuple(str(source).strip()[:300] for source in conclusion["sources"][:30])
+        grounded = grounding_from_answer(conclusion, grounder, sources)
+        notebook.facts = {**notebook.facts, "conclusion": _conclusion(leaf, grounded)}
+        path = self._saved(leaf, context.trial, notebook)
+        caveat = "" if notebook.ran else "no cell of its notebook ran"
+        return replace(grounded, grounding=replace(grounded.grounding, notebook=path, caveat=caveat))
 
-    def _offered(self, toolbox: FencedTools) -> list[Endpoint]:
+    def _endpoints(self, toolbox: FilteredTools) -> list[Endpoint]:
         names = [spec.name for spec in toolbox.specs() if spec.name in PATHS]
-        return [*(fenced_tool_endpoint(toolbox, name) for name in names), *self.endpoints]
+        return [*(filtered_tool_endpoint(toolbox, name) for name in names), *self.endpoints]
 
-    def _saved(self, leaf: Leaf, trial: int, book: JournaledNotebook) -> str:
-        if self.save is None or not book.cells:
+    def _saved(self, leaf: Leaf, trial: int, notebook: JournaledNotebook) -> str:
+        """Save the notebook and return its path for the tree; empty if it is not saved."""
+        if self.save is None or not notebook.cells:
             return ""
         path = self.save(leaf, trial)
-        write_notebook(path, book.document(), book.data)
+        write_notebook(path, notebook.document(), notebook.data)
         return path.relative_to(self.base).as_posix() if self.base is not None else str(path)
 
 
@@ -237,45 +245,45 @@ class _NotebookConversation:
     """The model's conversation over one notebook."""
 
     def __init__(
-        self, grounder: NotebookGrounder, leaf: Leaf, context: Context, book: JournaledNotebook, data: str
+        self, grounder: NotebookGrounder, leaf: Leaf, context: Context, notebook: JournaledNotebook, data: str
     ) -> None:
         self._grounder = grounder
         self._leaf = leaf
         self._context = context
-        self._book = book
+        self._notebook = notebook
         self._messages: list[Message] = []
         self._system = fill_prompts(
-            "ground_role", "ground_notebook", "rules", steps=grounder.steps, data=data, today=leaf.tree_question.today
+            "ground_role", "ground_notebook", "rules", steps=grounder.steps, data=data, **leaf.tree_question.rule_values
         )
         self._given_up = 0
 
     async def work(self) -> None:
         """Run turns until the model is finished, the turns or the budget run out, or too many cells were given up."""
         for step in range(1, self._grounder.steps + 1):
-            found = await self._ask(f"cells {step}", CELLS, _usable)
-            cells = [_cell(one) for one in found["cells"]]
-            ran = await self._book.run(cells) if cells else NotebookTurn(results=())
-            self._record(found, step, ran)
+            answer = await self._ask(f"cells {step}", CELLS, _usable)
+            cells = [_cell(cell) for cell in answer["cells"]]
+            ran = await self._notebook.run(cells) if cells else NotebookTurn(results=())
+            self._record(answer, step, ran)
             await self._correct(step, ran)
-            if found["finished"] or self._leaf.budget.nearly_spent or self._given_up >= MOST_GIVEN_UP:
+            if answer["finished"] or self._leaf.budget.nearly_spent or self._given_up >= MOST_GIVEN_UP:
                 return
 
     async def conclude(self) -> Mapping[str, Any]:
         """Ask for the conclusion: report, key factor, sources and probability."""
         self._messages.append(UserMessage(text=fill_prompts("notebook_conclude")))
-        return await self._ask("conclusion", CONCLUSION_SCHEMA, _sound)
+        return await self._ask("conclusion", CONCLUSION_SCHEMA, _valid_conclusion)
 
     async def _correct(self, step: int, ran: NotebookTurn) -> None:
         """Ask for corrections of the failed cell; after the last attempt, continue without it."""
         for attempt in range(1, self._grounder.tries + 1):
             if ran.failed is None:
                 return
-            number = len(self._book.cells)
+            number = len(self._notebook.cells)
             self._messages.append(UserMessage(text=CORRECT.format(number=number)))
-            found = await self._ask(f"cells {step}/correction {attempt}", CORRECTION, _filled)
-            corrected = PythonCell(source=str(found["source"])[:LONGEST_SOURCE])
-            ran = await self._book.run((corrected, *ran.waiting), correcting=True)
-            self._record(found, step, ran)
+            answer = await self._ask(f"cells {step}/correction {attempt}", CORRECTION, _not_empty)
+            corrected = PythonCell(source=str(answer["source"])[:LONGEST_SOURCE])
+            ran = await self._notebook.run((corrected, *ran.waiting), correcting=True)
+            self._record(answer, step, ran)
         if ran.failed is not None:
             self._given_up += 1
             self._messages.append(
@@ -293,60 +301,59 @@ class _NotebookConversation:
         )
         return await request.ask(self._context, read)
 
-    def _record(self, found: Mapping[str, Any], step: int, ran: NotebookTurn) -> None:
+    def _record(self, answer: Mapping[str, Any], step: int, ran: NotebookTurn) -> None:
         """Add what the model wrote, and the results, to the conversation and the trace."""
-        first = len(self._book.cells) - len(ran.results)
+        first = len(self._notebook.cells) - len(ran.results)
         lines = [ran.notice] if ran.notice else []
         shown = report_for_prompt if self._context.marked else str
-        lines += [
-            f"Cell {first + n} ({one['kind']}, {'ran' if one['ok'] else 'FAILED'}):\n{shown(one['report'])}".rstrip()
-            for n, one in enumerate(ran.results, start=1)
-            if one["kind"] == "python"
-        ]
+        for n, result in enumerate(ran.results, start=1):
+            if result["kind"] == "python":
+                state = "ran" if result["ok"] else "FAILED"
+                lines.append(f"Cell {first + n} (python, {state}):\n{shown(result['report'])}".rstrip())
         text = shortened("\n\n".join(lines), LONGEST_TURN) or "Noted."
-        self._messages += [AssistantMessage(text=json.dumps(found, ensure_ascii=False)), UserMessage(text=text)]
-        written = [str(one["source"]) for one in ran.results]
+        self._messages += [AssistantMessage(text=json.dumps(answer, ensure_ascii=False)), UserMessage(text=text)]
+        sources = [str(result["source"]) for result in ran.results]
         failed = ran.failed is not None
         self._context.emit(
-            ToolUsed(step=step, tool="notebook", arguments={"cells": written}, result=text, failed=failed)
+            ToolUsed(step=step, tool="notebook", arguments={"cells": sources}, result=text, failed=failed)
         )
 
 
-def _usable(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    cells = found["cells"]
-    if not cells and not found["finished"]:
+def _usable(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    cells = answer["cells"]
+    if not cells and not answer["finished"]:
         raise UnusableReply("it has no cells and does not say that the notebook is finished")
-    if found["finished"] and any(cell["kind"] == "python" for cell in cells):
+    if answer["finished"] and any(cell["kind"] == "python" for cell in cells):
         raise UnusableReply("a last answer has no python cells: their results would not be seen")
     for cell in cells:
         if len(cell["source"]) > LONGEST_SOURCE:
             raise UnusableReply(f"a cell has more than {LONGEST_SOURCE} characters")
-    return found
+    return answer
 
 
-def _filled(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not str(found["source"]).strip():
+def _not_empty(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not str(answer["source"]).strip():
         raise UnusableReply("the cell is empty")
-    return found
+    return answer
 
 
-def _sound(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    grounding_from_answer(found, "")
-    return found
+def _valid_conclusion(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    grounding_from_answer(answer, "")
+    return answer
 
 
-def _cell(found: Mapping[str, Any]) -> NotebookCell:
-    source = str(found["source"])
-    return PythonCell(source=source) if found["kind"] == "python" else MarkdownCell(source=source)
+def _cell(fields: Mapping[str, Any]) -> NotebookCell:
+    source = str(fields["source"])
+    return PythonCell(source=source) if fields["kind"] == "python" else MarkdownCell(source=source)
 
 
 def _merged(messages: Sequence[Message]) -> list[Message]:
     """Merge consecutive user messages into one, because some providers insist on alternating roles."""
-    found: list[Message] = []
+    merged: list[Message] = []
     for message in messages:
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         if isinstance(message, UserMessage) and isinstance(last, UserMessage):
-            found[-1] = UserMessage(text=f"{last.text}\n\n{message.text}")
+            merged[-1] = UserMessage(text=f"{last.text}\n\n{message.text}")
         else:
-            found.append(message)
-    return found
+            merged.append(message)
+    return merged

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from foretell.data.untrusted import for_prompt
 from foretell.forecasters.agent.agent import BeliefAgent, without_numbers
 from foretell.forecasters.agent.answer_format import as_probability
-from foretell.forecasters.agent.settings import FULL, AgentSettings, Clamp
+from foretell.forecasters.agent.settings import FULL, AgentSettings
+from foretell.forecasters.combine.clamp import Clamp
 from foretell.forecasters.forecaster import Context, attempt
 from foretell.forecasters.tree.grow.ground import CannotGround, GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import (
@@ -36,10 +36,11 @@ from foretell.models.model import (
     UserMessage,
 )
 from foretell.models.structured_output import NoUsableAnswer, UnusableReply, closed_object, read_object, schema_errors
-from foretell.questions.forecast import Failure
+from foretell.questions.forecast import UNFILTERED_SUFFIX, Failure
 from foretell.questions.question import Question
-from foretell.questions.trace import Failed, ForecastMade, ToolUsed, TraceEvent
-from foretell.tools.fence import FencedTools, Observation, SourceStore
+from foretell.questions.trace import Failed, ForecastMade, QuestionShown, ToolUsed, TraceEvent
+from foretell.tools.leakage_filter import FetchedResult, FilteredTools, SourceStore, failed_result
+from foretell.tools.reading import BRIEF, ReadingStyle
 
 CONCLUSION_SCHEMA = closed_object(
     {"report": TEXT, "key_factor": TEXT, "sources": {"type": "array", "items": TEXT}, "p": CHANCE}
@@ -64,9 +65,9 @@ def grounding_from_answer(answer: Mapping[str, Any], grounder: str, sources: Seq
 
 def cited_sources(answer: Mapping[str, Any], sources: SourceStore) -> tuple[str, ...]:
     """Return the sources that an answer cites: only those that a tool has returned, without duplicates."""
-    named = [str(one).strip().strip("[]") for one in answer.get("sources") or ()]
+    named = [str(name).strip().strip("[]") for name in answer.get("sources") or ()]
     by_url = {sources[id].url: id for id in reversed(sources.ids) if sources[id].url}
-    ids = dict.fromkeys(id for one in named if (id := one if one in sources else by_url.get(one)) is not None)
+    ids = dict.fromkeys(id for name in named if (id := name if name in sources else by_url.get(name)) is not None)
     cited: list[str] = []
     for id in list(ids)[:MOST_SOURCES]:
         source = sources[id]
@@ -76,12 +77,13 @@ def cited_sources(answer: Mapping[str, Any], sources: SourceStore) -> tuple[str,
 
 
 def leaf_task(leaf: Leaf) -> str:
-    """Prompt text about a leaf: the claim, the question it is a part of, and the date."""
-    return sections(
+    """Return the prompt text about a leaf: the claim, the question it is a part of, the date, and what is known."""
+    task = sections(
         ("Claim", leaf.claim),
         ("What it is a part of", leaf.tree_question.question.text),
         ("Today", f"Today is {leaf.tree_question.today}."),
     )
+    return f"{task}\n\n{leaf.material}" if leaf.material else task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +97,11 @@ class PlainGrounder:
         request = StructuredRequest(
             role="grounder",
             slot=f"{leaf.slot}/plain",
-            system=fill_prompts("ground_role", "ground_plain", "rules", today=leaf.tree_question.today),
+            system=fill_prompts("ground_role", "ground_plain", "rules", **leaf.tree_question.rule_values),
             user=leaf_task(leaf),
             schema=CONCLUSION_WITHOUT_SOURCES,
         )
-        return await request.ask(context, lambda found: grounding_from_answer(found, self.name))
+        return await request.ask(context, lambda answer: grounding_from_answer(answer, self.name))
 
 
 CONCLUDE = "conclude"
@@ -114,10 +116,12 @@ AGAIN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class SearchGrounder:
-    """Lets a model search and read with fenced tools, then conclude."""
+    """Lets a model search and read with filtered tools, then conclude."""
 
     steps: int = 5
     """Maximum number of rounds; in the last one the model can only conclude."""
+    reading: ReadingStyle = BRIEF
+    """How the results of tools are shown."""
     name: str = "search"
 
     def __post_init__(self) -> None:
@@ -126,13 +130,15 @@ class SearchGrounder:
 
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Research the claim and return its grounding."""
-        toolbox = context.tools_for(leaf.fenced)
+        toolbox = context.tools_for(leaf.tool_question).read_in(self.reading)
         if toolbox.as_of != context.as_of:
-            raise ValueError(f"the toolbox is fenced at {toolbox.as_of}, the claim is examined at {context.as_of}")
-        system = fill_prompts("ground_role", "ground_search", "rules", steps=self.steps, today=leaf.tree_question.today)
+            raise ValueError(f"the toolbox is filtered at {toolbox.as_of}, the claim is examined at {context.as_of}")
+        system = fill_prompts(
+            "ground_role", "ground_search", "rules", steps=self.steps, **leaf.tree_question.rule_values
+        )
         opening = (SystemMessage(text=system), UserMessage(text=leaf_task(leaf), cached=True))
         conversation = _SearchConversation(leaf, context, toolbox, opening)
-        grounder = f"{self.name}+clairvoyant" if toolbox.clairvoyant else self.name
+        grounder = toolbox.marked_name(self.name)
         for step in range(1, self.steps + 1):
             last = step == self.steps or leaf.budget.nearly_spent
             answer = await conversation.round(step, last=last)
@@ -144,7 +150,7 @@ class SearchGrounder:
 class _SearchConversation:
     """The model's conversation about one leaf."""
 
-    def __init__(self, leaf: Leaf, context: Context, toolbox: FencedTools, opening: Sequence[Message]) -> None:
+    def __init__(self, leaf: Leaf, context: Context, toolbox: FilteredTools, opening: Sequence[Message]) -> None:
         self._leaf = leaf
         self._context = context
         self._toolbox = toolbox
@@ -164,23 +170,25 @@ class _SearchConversation:
             try:
                 conclusion = _conclusion(reply)
                 if conclusion is None:
-                    await self._carry_out(reply, step, last=last)
+                    await self._run_calls(reply, step, last=last)
                 return conclusion
             except UnusableReply as error:
                 problem = str(error)
-            self._object_to(reply, problem)
+            self._ask_again(reply, problem)
         raise NoUsableAnswer(f"no usable reply in round {step}: {problem}")
 
-    async def _carry_out(self, reply: Reply, step: int, *, last: bool) -> None:
+    async def _run_calls(self, reply: Reply, step: int, *, last: bool) -> None:
         """Run the tool calls of a reply and add the results to the conversation and the trace."""
         if last or not reply.calls:
             raise UnusableReply(f"{CONCLUDE} must be called now" if last else "it called no tool")
         calls = [call if call.id else replace(call, id=f"call_{n}") for n, call in enumerate(reply.calls[:MOST_CALLS])]
-        given = [self._arguments(call) for call in calls]
-        pairs = zip(calls, given, strict=True)
-        seen = await asyncio.gather(*(self._use(call.name, arguments) for call, arguments in pairs))
+        arguments_by_call = [self._arguments(call) for call in calls]
+        pairs = zip(calls, arguments_by_call, strict=True)
+        fetched = await asyncio.gather(*(self._fetch(call.name, arguments) for call, arguments in pairs))
+        # Ids are given in the order of the calls, however they ended.
+        seen = [self._toolbox.present(result) for result in fetched]
         self._messages.append(AssistantMessage(text=reply.text, calls=tuple(calls), sealed=reply.sealed))
-        for call, arguments, observation in zip(calls, given, seen, strict=True):
+        for call, arguments, observation in zip(calls, arguments_by_call, seen, strict=True):
             self._messages.append(ToolResult(call_id=call.id, name=call.name, text=observation.text))
             self._context.emit(
                 ToolUsed(
@@ -196,22 +204,22 @@ class _SearchConversation:
     def _arguments(self, call: ToolCall) -> dict[str, Any]:
         if call.name not in self._research:
             raise UnusableReply(f"there is no tool {call.name[:60]!r}")
-        given = read_object(call.arguments or "{}")
+        arguments = read_object(call.arguments or "{}")
         shape = self._research[call.name].parameters
-        given = {name: value for name, value in given.items() if name in shape.get("properties", given)}
-        if wrong := schema_errors(given, shape):
+        arguments = {name: value for name, value in arguments.items() if name in shape.get("properties", arguments)}
+        if wrong := schema_errors(arguments, shape):
             raise UnusableReply(f"the arguments of {call.name} cannot be used: {'; '.join(wrong)}")
-        return given
+        return arguments
 
-    async def _use(self, name: str, arguments: dict[str, Any]) -> Observation:
+    async def _fetch(self, name: str, arguments: dict[str, Any]) -> FetchedResult:
         try:
-            return await self._toolbox.use(name, arguments)
+            return await self._toolbox.fetch(name, arguments)
         except BudgetExceeded:
             raise
         except ModelError as error:
-            return Observation(text=f"{name} failed: {for_prompt(str(error))}. Try another way.", failed=True)
+            return failed_result(name, arguments, error)
 
-    def _object_to(self, reply: Reply, problem: str) -> None:
+    def _ask_again(self, reply: Reply, problem: str) -> None:
         """Ask again, quoting the reply as plain text: providers require a result for every call in the conversation."""
         calls = [f"[{call.name} {call.arguments}]"[:2000] for call in reply.calls[:1]]
         text = "\n".join(filter(None, [reply.text.strip()[:2000], *calls]))
@@ -229,12 +237,12 @@ def _conclusion(reply: Reply) -> dict[str, Any] | None:
     call = next((call for call in reply.calls if call.name == CONCLUDE), None)
     if call is None and (reply.calls or not reply.text.strip()):
         return None
-    found = read_answer(Reply(text=call.arguments or "{}") if call is not None else reply, CONCLUSION_SCHEMA)
-    grounding_from_answer(found, "")
-    return found
+    answer = read_answer(Reply(text=call.arguments or "{}") if call is not None else reply, CONCLUSION_SCHEMA)
+    grounding_from_answer(answer, "")
+    return answer
 
 
-# The belief agent as a grounder: it researches one claim step by step and keeps a belief all the way.
+# The belief agent as a grounder: it researches one claim and updates its belief at every step.
 
 
 SOURCES = "Sources:\n"
@@ -255,27 +263,27 @@ class AgentGrounder:
     async def ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         """Run the agent on the claim; its rationale becomes the report."""
 
-        def tools(_: Question, inner: Context) -> FencedTools:
-            return context.tools(leaf.fenced, inner)
+        def tools(_: Question, inner: Context) -> FilteredTools:
+            return context.tools(leaf.tool_question, inner)
 
         def emit(event: TraceEvent) -> None:
-            # A leaf's number is no forecast: who reads events must not take it for the question's.
-            if not isinstance(event, ForecastMade | Failed):
+            # A leaf must not be mistaken for the question, nor its probability for the forecast.
+            if not isinstance(event, QuestionShown | ForecastMade | Failed):
                 context.emit(event)
 
         question = replace(leaf.question, id=leaf.slot)
         models = context.models.with_model("agent", context.models.name("grounder"))
-        found = await attempt(self.agent, question, replace(context, tools=tools, emit=emit, models=models))
-        if isinstance(found, Failure):
-            if "budget" in found.error:
-                raise BudgetExceeded(found.error)
-            raise CannotGround(found.error)
-        report, _, listed = without_numbers(found.rationale).partition(SOURCES)
-        clairvoyant = "+clairvoyant" if found.forecaster.endswith("+clairvoyant") else ""
+        forecast = await attempt(self.agent, question, replace(context, tools=tools, emit=emit, models=models))
+        if isinstance(forecast, Failure):
+            if "budget" in forecast.error:
+                raise BudgetExceeded(forecast.error)
+            raise CannotGround(forecast.error)
+        report, _, listed = without_numbers(forecast.rationale).partition(SOURCES)
+        suffix = UNFILTERED_SUFFIX if forecast.forecaster.endswith(UNFILTERED_SUFFIX) else ""
         grounding = Grounding(
-            grounder=self.name + clairvoyant,
+            grounder=self.name + suffix,
             report=report.strip()[:LONGEST_REPORT],
             key_factor=report.strip().partition("\n")[0][:LONGEST_SENTENCE],
             sources=tuple(listed.strip().splitlines()),
         )
-        return GroundingResult(p=found.p["yes"], grounding=grounding)
+        return GroundingResult(p=forecast.p["yes"], grounding=grounding)

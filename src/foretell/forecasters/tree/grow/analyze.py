@@ -10,14 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from foretell.forecasters.forecaster import Context
-from foretell.forecasters.tree.grow.claims import (
-    JudgedPairs,
-    claim_faults,
-    claim_likeness,
-    correlated_claims,
-    similar_claims,
-    tidy,
-)
+from foretell.forecasters.tree.grow.correlations import JudgedPairs, correlated_claims
 from foretell.forecasters.tree.grow.prompting import (
     TEXT,
     ClaimSurroundings,
@@ -26,19 +19,19 @@ from foretell.forecasters.tree.grow.prompting import (
     fill_prompts,
     sections,
 )
-from foretell.forecasters.tree.proposition import Proposition
+from foretell.forecasters.tree.proposition import ROOT, Proposition
 from foretell.forecasters.tree.settings import TreeSettings
+from foretell.forecasters.tree.wording import claim_faults, claim_similarity, similar_claims, tidy
 from foretell.models.model import ModelError
 from foretell.models.structured_output import NoUsableAnswer, UnusableReply, closed_object
 from foretell.plugins import load
 
-ROOT = "P0"
 MOST_CHILDREN = 8
 LONGEST_CAUSALITY = 1_000
 
 
 def child_id(parent: str, number: int) -> str:
-    """The id of a parent's n-th child.
+    """Return the id of a parent's n-th child.
 
     >>> child_id("P0", 2), child_id("P2", 1)
     ('P2', 'P2.1')
@@ -47,7 +40,7 @@ def child_id(parent: str, number: int) -> str:
 
 
 def depth_of(id: str) -> int:
-    """Depth of a claim, read from its id.
+    """Return the depth of a claim, read from its id.
 
     >>> depth_of("P0"), depth_of("P3"), depth_of("P3.1")
     (0, 1, 2)
@@ -149,15 +142,15 @@ class AnalysisDraft:
         return (*self.place.path, *own, self.nodes[id].claim)
 
     def _usable_children(
-        self, parent: str, given: Sequence[Mapping[str, Any]], above: Sequence[str], siblings: Sequence[str]
+        self, parent: str, proposed: Sequence[Mapping[str, Any]], above: Sequence[str], siblings: Sequence[str]
     ) -> tuple[list[tuple[str, str]], list[str]]:
         """Return the children that can be added, and the problems of the others."""
         usable: list[tuple[str, str]] = []
         problems: list[str] = []
         room = MOST_CHILDREN - len(siblings)
-        if len(given) > room:
+        if len(proposed) > room:
             problems.append(f"{parent} may have at most {MOST_CHILDREN} children: keep the most important")
-        for child in given[: max(room, 0)]:
+        for child in proposed[: max(room, 0)]:
             claim = tidy(str(child["claim"]))
             beside = [*siblings, *self.place.siblings, *(other for _, other in usable)]
             wrong = claim_faults(claim) or _repetitions(claim, above, beside)
@@ -177,7 +170,7 @@ class AnalysisDraft:
             known = [self._known(claim) for _, claim in addition.children]
             taken = {parent, *self._above(parent), *self.nodes[parent].children}
             if len(self.nodes[parent].children) + sum(id not in taken for id in known) < 2:
-                self.notes.append(f"what was to be added to {parent} is above it or below it already")
+                self.notes.append(f"the proposed children of {parent} are already above or below it")
                 continue
             over = self.limits.nodes is not None and len(self.nodes) - 1 + known.count(None) > self.limits.nodes
             if over or (place and len(self.leaves) >= self.limits.leaves):
@@ -193,17 +186,17 @@ class AnalysisDraft:
 
     def _above(self, id: str) -> set[str]:
         """Return the ids of all ancestors of a claim within this analysis."""
-        found: set[str] = set()
+        above: set[str] = set()
         ahead = list(self._parents[id])
         while ahead:
             parent = ahead.pop()
-            if parent not in found:
-                found.add(parent)
+            if parent not in above:
+                above.add(parent)
                 ahead.extend(self._parents[parent])
-        return found
+        return above
 
     def _known(self, claim: str) -> str | None:
-        return next((id for id, node in self.nodes.items() if claim_likeness(node.claim, claim) == "same"), None)
+        return next((id for id, node in self.nodes.items() if claim_similarity(node.claim, claim) == "same"), None)
 
     def _join(self, parent: str, claim: str) -> str:
         """Add a claim under a parent and return its id; an existing claim is shared instead of duplicated."""
@@ -228,7 +221,7 @@ def _repetitions(claim: str, above: Sequence[str], beside: Sequence[str]) -> lis
     """Return the first ancestor or sibling that says the same or the opposite, as a reason for rejecting the claim."""
     for what, claims in (("a claim above it", above), ("one beside it", beside)):
         for other in claims:
-            how = claim_likeness(claim, other)
+            how = claim_similarity(claim, other)
             if how == "same":
                 return [f'it repeats {what} ("{other[:80]}")']
             if how == "opposite":
@@ -247,9 +240,8 @@ SCHEMA = closed_object(
 
 async def analyze(about: TreeQuestion, context: Context, settings: TreeSettings, draft: AnalysisDraft) -> None:
     """Add children below the draft's claim. Always terminates; if a model fails, it ends early with a note."""
-    # How the children will be put together.
     hint = fill_prompts(load("synthesis_rules", settings.rule).hint)
-    system = fill_prompts("analyze", hint=hint) + "\n\n" + fill_prompts("rules", today=about.today)
+    system = fill_prompts("analyze", hint=hint) + "\n\n" + fill_prompts("rules", **about.rule_values)
     for step in range(1, settings.steps + 1):
         if draft.full:
             break
@@ -270,9 +262,9 @@ async def analyze(about: TreeQuestion, context: Context, settings: TreeSettings,
     if settings.correlations:
         parents = [id for id, node in draft.nodes.items() if len(node.children) > 1]
         judged = await asyncio.gather(*(_correlations(about, context, draft, parent) for parent in parents))
-        for parent, found in zip(parents, judged, strict=True):
-            draft.nodes[parent] = replace(draft.nodes[parent], together=found.together)
-            draft.notes += found.notes
+        for parent, pairs in zip(parents, judged, strict=True):
+            draft.nodes[parent] = replace(draft.nodes[parent], together=pairs.together)
+            draft.notes += pairs.notes
 
 
 async def _extend(draft: AnalysisDraft, request: StructuredRequest, context: Context) -> bool:
@@ -294,10 +286,10 @@ async def _extend(draft: AnalysisDraft, request: StructuredRequest, context: Con
     except NoUsableAnswer:
         if not answers:
             raise
-    # What was usable in the last answer; with nothing in it the analysis ends here.
+    # Apply the usable part of the last answer; if there is none, the analysis ends.
     additions, problems = draft.read(answers[-1]["expansions"])
     draft.apply(additions)
-    draft.notes.append(f"of an answer on {draft.root} some claims were left out: {'; '.join(problems[:4])}")
+    draft.notes.append(f"some claims of an answer on {draft.root} were left out: {'; '.join(problems[:4])}")
     return bool(answers[-1]["complete"]) or not additions
 
 
@@ -320,4 +312,4 @@ async def _correlations(about: TreeQuestion, context: Context, draft: AnalysisDr
     try:
         return await correlated_claims(about, context, parent, children)
     except ModelError as error:
-        return JudgedPairs({}, [f"whether the children of {parent} are independent was not judged: {error}"])
+        return JudgedPairs({}, [f"the correlations of the children of {parent} were not judged: {error}"])

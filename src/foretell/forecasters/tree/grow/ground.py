@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from foretell.data.untrusted import for_log
+from foretell.forecasters.combine.default import moved_price
+from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.forecasters.forecaster import Context, JobEvents
 from foretell.forecasters.tree.grow.analyze import AnalysisLimits, depth_of
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
@@ -20,9 +22,10 @@ from foretell.models.ledger import charged_reply
 from foretell.models.model import BudgetExceeded, Model, Reply, Request, TokenCount
 from foretell.models.prices import PriceList
 from foretell.models.waiting import WorkClock
+from foretell.number_text import brief_percent
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
-from foretell.questions.trace import NodeGrounded, TraceEvent, ignore_event
+from foretell.questions.trace import NodeGrounded, ToolUsed, TraceEvent, ignore_event
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +109,7 @@ class LeafBudget:
         self.dollars = dollars
         """The budget in dollars; None for no limit."""
         self.spent = 0.0
-        """What its replies cost, whoever paid for them, in dollars."""
+        """Cost of its replies in dollars, whether or not they were paid for in this run."""
 
     @property
     def nearly_spent(self) -> bool:
@@ -130,10 +133,10 @@ class _MeteredModel:
         self._budget = budget
 
     async def complete(self, request: Request) -> Reply:
-        """The reply, counted."""
+        """Complete the request and add its cost to the budget."""
         reply = await self._inner.complete(request)
-        for one in (*reply.cut_off, reply):
-            self._budget.spent += charged_reply(one, request, self._prices).charged or 0.0
+        for part in (*reply.cut_off, reply):
+            self._budget.spent += charged_reply(part, request, self._prices).charged or 0.0
         return reply
 
 
@@ -168,13 +171,17 @@ class Leaf:
     slot: str = ""
     """Question, trial, tree, leaf and attempt. Distinguishes otherwise equal requests; the same in every run."""
     budget: LeafBudget = field(default_factory=LeafBudget)
+    material: str = ""
+    """What is known already, with headings: criteria, evidence and the like; empty in trees planned before research."""
+    prices: tuple[float, ...] = ()
+    """Fresh prices of markets on the same claim."""
 
     @property
-    def fenced(self) -> Question:
+    def tool_question(self) -> Question:
         """The tree's question with the claim as its text, for which a toolbox is created.
 
-        It keeps the original question's fence, series and id, so that what a tool has found for one leaf is not fetched
-        again for another.
+        It keeps the original question's cutoff, series and id, so that results fetched for one leaf
+        are not fetched again for another.
         """
         whole = self.tree_question.question
         words = f"The claim is a part of the analysis of: {whole.text}\n\n{whole.criteria}\n\n{whole.background}"
@@ -184,9 +191,9 @@ class Leaf:
     def question(self) -> Question:
         """The claim as a separate binary question."""
         whole = self.tree_question.question
-        target = next((one for one in whole.targets if one.id == self.tree_question.target), whole.targets[0])
+        target = next((other for other in whole.targets if other.id == self.tree_question.target), whole.targets[0])
         own = Target(id="yes", resolves_at=target.resolves_at)
-        alone = replace(self.fenced, id=f"{whole.id}#{self.tree_question.target}#{self.id}", targets=(own,))
+        alone = replace(self.tool_question, id=f"{whole.id}#{self.tree_question.target}#{self.id}", targets=(own,))
         return replace(alone, exclusivity="independent", subtype="", series=None, last_value=None)
 
 
@@ -198,10 +205,20 @@ class GroundingResult:
     """The probability; None if all attempts failed."""
     grounding: Grounding
     attempts: int = 1
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.p is not None and not 0 <= self.p <= 1:
             raise ValueError(f"p = {self.p} is not a probability")
+
+    def after_prices(self, prices: Sequence[float]) -> "GroundingResult":
+        """Return the mean price of the same claim moved by this result, as the answer to a question starts from one."""
+        if self.p is None or not prices:
+            return self
+        price = float(sigmoid(logit(prices).mean()))
+        p = moved_price(price, self.p)
+        steps = f"price {brief_percent(price)} → research {brief_percent(self.p)} → leaf {brief_percent(p)}"
+        return replace(self, p=p, notes=(*self.notes, f"it starts from a market on the same claim: {steps}"))
 
 
 class Grounder(Protocol):
@@ -228,22 +245,39 @@ async def gather_or_cancel(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def _researched(grounder: Grounder, leaf: Leaf, context: Context) -> GroundingResult:
+    """Ground the leaf, and say in the grounding if none of the tools that were used worked."""
+    used: list[ToolUsed] = []
+
+    def emit(event: TraceEvent) -> None:
+        if isinstance(event, ToolUsed):
+            used.append(event)
+        context.emit(event)
+
+    result = await grounder.ground(leaf, replace(context, emit=emit))
+    if not used or not all(event.failed for event in used):
+        return result
+    why = one_line(used[0].result).strip(" .")[:LONGEST_REASON]
+    caveat = f"no search or other request for evidence worked ({why})"
+    return replace(result, grounding=replace(result.grounding, caveat=result.grounding.caveat or caveat))
+
+
 def combined_results(results: Sequence[GroundingResult], earlier: Sequence[float] = ()) -> GroundingResult:
     """Combine several trials of a leaf: their mean, the report closest to it, and all sources and probabilities."""
-    made = [(one.p, one.grounding) for one in results if one.p is not None]
-    if not made:
+    succeeded = [(result.p, result.grounding) for result in results if result.p is not None]
+    if not succeeded:
         return results[0]
-    numbers = (*earlier, *(p for p, _ in made))
+    numbers = (*earlier, *(p for p, _ in succeeded))
     p = sum(numbers) / len(numbers)
-    told: Grounding = min(made, key=lambda one: abs(one[0] - p))[1]
-    sources = dict.fromkeys(source for _, one in made for source in one.sources)
-    lost = len(results) - len(made)
-    error = next((one.grounding.error for one in results if one.p is None), "")
-    route = (*told.route, *((f"{lost} of {len(results)} trials failed: {error}",) if lost else ()))
-    kept = told.sources if len(made) == 1 else tuple(sources)[:MOST_SOURCES]
+    closest: Grounding = min(succeeded, key=lambda trial: abs(trial[0] - p))[1]
+    sources = dict.fromkeys(source for _, grounding in succeeded for source in grounding.sources)
+    lost = len(results) - len(succeeded)
+    error = next((result.grounding.error for result in results if result.p is None), "")
+    route = (*closest.route, *((f"{lost} of {len(results)} trials failed: {error}",) if lost else ()))
+    shown = closest.sources if len(succeeded) == 1 else tuple(sources)[:MOST_SOURCES]
     trials = numbers if len(numbers) > 1 else ()
-    grounding = replace(told, sources=kept, trials=trials, route=route)
-    return GroundingResult(p=p, grounding=grounding, attempts=sum(one.attempts for one in results))
+    grounding = replace(closest, sources=shown, trials=trials, route=route)
+    return GroundingResult(p=p, grounding=grounding, attempts=sum(result.attempts for result in results))
 
 
 class GroundingPool:
@@ -266,11 +300,12 @@ class GroundingPool:
         if self.settings.trials == 1:
             result = await self._examined(leaf, context)
         else:
-            told = await gather_or_cancel(self._trial(leaf, context, n) for n in range(self.settings.trials))
-            result = combined_results([one for one, _ in told])
-            # Trial by trial, whichever was quicker.
-            for event in (event for _, events in told for event in events):
+            trials = await gather_or_cancel(self._trial(leaf, context, n) for n in range(self.settings.trials))
+            result = combined_results([trial for trial, _ in trials])
+            # In the order of the trials, not of their completion.
+            for event in (event for _, events in trials for event in events):
                 context.emit(event)
+        result = result.after_prices(leaf.prices)
         context.emit(
             NodeGrounded(
                 node=leaf.id,
@@ -287,7 +322,7 @@ class GroundingPool:
         """Run one trial and return its result and events."""
         events, share = JobEvents(ignore_event), leaf.budget.dollars
         budget = LeafBudget(None if share is None else share / self.settings.trials)
-        # The first is what a leaf examined once would be, in the journal too.
+        # The first trial makes the same requests as a leaf with a single trial.
         slot = f"{leaf.slot} {trial}" if trial else leaf.slot
         own = replace(context, trial=context.trial + BETWEEN_TRIALS * trial, emit=events)
         return await self._examined(replace(leaf, slot=slot, budget=budget), own), events.events()
@@ -302,21 +337,21 @@ class GroundingPool:
 
     async def _instead(self, leaf: Leaf, context: Context, failed: GroundingResult) -> GroundingResult:
         """Try the fallback grounders in order, and record in the route why each was used."""
-        told = [f"{failed.grounding.grounder} failed: {one_line(failed.grounding.error)[:LONGEST_REASON]}"]
+        failures = [f"{failed.grounding.grounder} failed: {one_line(failed.grounding.error)[:LONGEST_REASON]}"]
         for other in self.fall_backs:
             tried = replace(leaf, slot=f"{leaf.slot}/instead by {other.name}")
             try:
                 async with self._clock():
-                    found = await other.ground(tried, leaf.budget.metered(context))
+                    result = await _researched(other, tried, leaf.budget.metered(context))
             except BudgetExceeded as error:
-                told.append(f"{other.name} failed: {one_line(str(error))[:LONGEST_REASON]}")
+                failures.append(f"{other.name} failed: {one_line(str(error))[:LONGEST_REASON]}")
                 break
-            except Exception as error:  # the boundary of a leaf, as above: what failed first is the reason
-                told.append(f"{other.name} failed: {one_line(str(error) or type(error).__name__)[:LONGEST_REASON]}")
+            except Exception as error:  # as in `_ground`; the error of the main grounder is kept
+                failures.append(f"{other.name} failed: {one_line(str(error) or type(error).__name__)[:LONGEST_REASON]}")
             else:
-                route = (*told, f"{other.name} took over", *found.grounding.route)
-                return replace(found, grounding=replace(found.grounding, route=route), attempts=failed.attempts + 1)
-        return replace(failed, grounding=replace(failed.grounding, route=tuple(told[1:])))
+                route = (*failures, f"{other.name} took over", *result.grounding.route)
+                return replace(result, grounding=replace(result.grounding, route=route), attempts=failed.attempts + 1)
+        return replace(failed, grounding=replace(failed.grounding, route=tuple(failures[1:])))
 
     async def _ground(self, leaf: Leaf, context: Context) -> GroundingResult:
         problem = ""
@@ -325,16 +360,16 @@ class GroundingPool:
             tried, clock = replace(leaf, slot=f"{leaf.slot}/attempt {attempt}"), self._clock()
             try:
                 async with clock:
-                    result = await self.grounder.ground(tried, leaf.budget.metered(context))
+                    result = await _researched(self.grounder, tried, leaf.budget.metered(context))
                 return replace(result, attempts=attempt)
             except InputError:
-                raise  # A person has to act: every other leaf would fail of it too.
+                raise  # The user has to act; every other leaf would fail in the same way.
             except BudgetExceeded as error:
                 problem = str(error)
                 break
             except TimeoutError:
                 problem = MORE_SECONDS.format(clock.seconds) if clock.expired else "it ran out of time"
-            except Exception as error:  # the boundary of a leaf: whatever a grounder does, the tree goes on
+            except Exception as error:  # a failed leaf must not fail the tree
                 log.info("leaf %s, attempt %d: %s", for_log(leaf.id), attempt, for_log(error))
                 problem = str(error) or type(error).__name__
         error = f"{problem} ({attempt} attempts)" if attempt > 1 else problem

@@ -17,8 +17,7 @@ from typing import TypeVar
 
 from foretell.forecasters.forecaster import Context, EventLog
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
-from foretell.forecasters.tree.grow.analyze import ROOT, AnalysisDraft, AnalysisLimits, analyze
-from foretell.forecasters.tree.grow.claims import repeated_claims
+from foretell.forecasters.tree.grow.analyze import AnalysisDraft, AnalysisLimits, analyze
 from foretell.forecasters.tree.grow.ground import (
     FOR_LEAVES,
     GroundingPool,
@@ -29,10 +28,11 @@ from foretell.forecasters.tree.grow.ground import (
     cost_of_leaf,
 )
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
-from foretell.forecasters.tree.grow.synthesize import Synthesizer, wide_enough
-from foretell.forecasters.tree.proposition import Proposition, Tree, leaves, post_order, pre_order
+from foretell.forecasters.tree.grow.synthesize import Synthesizer
+from foretell.forecasters.tree.proposition import ROOT, Proposition, Tree, leaves, post_order, pre_order
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.tree_file import to_dict
+from foretell.forecasters.tree.wording import repeated_claims
 from foretell.questions.trace import NodeAnalyzed, NodeSynthesized
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class TreeGrowth:
         async def run_job() -> None:
             try:
                 result = await work()
-            except Exception as error:  # carried to the loop, which raises it there
+            except Exception as error:  # raised by the loop in `run`
                 self._finished.put_nowait(partial(_fail, error))
             else:
                 self._finished.put_nowait(partial(accept, result))
@@ -199,14 +199,14 @@ class TreeGrowth:
             root=self.root,
             nodes=ordered,
             as_of=self.context.as_of,
-            intercept_limit=wide_enough(ordered, self.settings.intercept_limit),
+            intercept_limit=self.settings.intercept_limit,
         )
         failed = [id for id in leaves(tree) if ordered[id].p is None]
         unjoined = [id for id, node in ordered.items() if node.failed]
         if unjoined:
-            notes.append(f"synthesis failed, and means of children stand in, at {', '.join(unjoined)}")
+            notes.append(f"synthesis failed, and the mean of the children is used, at {', '.join(unjoined)}")
         if failed:
-            notes.append(f"{tree.missing:g} stands in for leaves that could not be grounded: {', '.join(failed)}")
+            notes.append(f"{tree.missing:g} is used for leaves that could not be grounded: {', '.join(failed)}")
         return evaluated(replace(tree, notes=tuple(dict.fromkeys(notes))))
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import Template
+from textwrap import shorten
 from typing import Any, TypeVar
 
 from foretell.forecasters.forecaster import Context, prompt_template
@@ -26,6 +27,7 @@ LONGEST_REPORT = 8_000
 LONGEST_SENTENCE = 600
 
 
+LONGEST_ERROR = 200
 ATTEMPTS = 3
 """Maximum number of attempts to get a usable reply."""
 
@@ -55,11 +57,12 @@ class StructuredRequest:
                 return read(read_answer(reply, self.schema))
             except UnusableReply as error:
                 problem = str(error)
-            # An empty reply is left out: some providers refuse it.
+            # An empty reply is left out, because some providers reject it.
             if reply.text.strip():
                 messages = (*messages, AssistantMessage(text=reply.text[:LONGEST_REPLY]))
             again = f"That could not be used: {problem}. Answer again, with one JSON object and nothing else."
             messages = (*messages, UserMessage(text=again))
+        problem = shorten(problem, LONGEST_ERROR, placeholder=" …")
         raise NoUsableAnswer(f"no usable answer in {ATTEMPTS} attempts; the last: {problem}")
 
 
@@ -72,16 +75,16 @@ def read_answer(reply: Reply, schema: Mapping[str, Any]) -> dict[str, Any]:
     text = reply.text.strip() or (reply.calls[0].arguments if reply.calls else "")
     if not text:
         raise UnusableReply("it was empty" + (": the length limit was reached" * (reply.finish == "length")))
-    # A superfluous field does no harm; a name within a field that stands for nothing is objected to.
-    found = {name: value for name, value in read_object(text).items() if name in schema["properties"]}
-    if wrong := schema_errors(found, schema):
+    # Unknown top-level fields are ignored; unknown names inside a field are errors.
+    answer = {name: value for name, value in read_object(text).items() if name in schema["properties"]}
+    if wrong := schema_errors(answer, schema):
         raise UnusableReply("; ".join(wrong[:8]))
-    return found
+    return answer
 
 
-def read_report(found: Mapping[str, Any]) -> tuple[str, str]:
+def read_report(answer: Mapping[str, Any]) -> tuple[str, str]:
     """Return the report and the key factor, both truncated."""
-    report, factor = (str(found.get(name) or "").strip() for name in ("report", "key_factor"))
+    report, factor = (str(answer.get(name) or "").strip() for name in ("report", "key_factor"))
     return report[:LONGEST_REPORT], factor[:LONGEST_SENTENCE]
 
 
@@ -90,7 +93,7 @@ NUMBER: Mapping[str, Any] = {"type": "number"}
 CHANCE: Mapping[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
 
 
-# What a tree is about, as every model that works on it reads it.
+# How a tree's question and claims are described in prompts.
 
 LONGEST_CRITERIA = 3_000
 LONGEST_BACKGROUND = 4_000
@@ -101,6 +104,7 @@ MOST_SHOWN = 20
 ANSWERS: Mapping[Exclusivity, str] = {
     "exactly one": "Exactly one of these comes true:",
     "at most one": "At most one of these comes true, and possibly none:",
+    "independent": "Each of these may come true or not:",
 }
 
 
@@ -116,11 +120,19 @@ class TreeQuestion:
     """The id of the target that the root claim is about."""
     slot: str = ""
     """Distinguishes this tree from others of the same question and trial."""
+    whole: bool = False
+    """Whether one tree answers all targets of the question."""
 
     @property
     def today(self) -> str:
         """The date of the cutoff, in ISO format."""
         return self.as_of.at.date().isoformat()
+
+    @property
+    def rule_values(self) -> dict[str, str]:
+        """Values of the prompt `rules`: the day, and the rule about memories, which differs in a backtest."""
+        memory = "rules_live" if self.as_of.mode == "live" else "rules_past"
+        return {"today": self.today, "memory": fill_prompts(memory)}
 
     def sections(self) -> tuple[tuple[str, str], ...]:
         """Return the texts that define the question, each with its heading; long ones are truncated."""
@@ -133,8 +145,8 @@ class TreeQuestion:
         )
 
     def _answers(self) -> str:
-        """List the possible answers, if they are mutually exclusive."""
-        if self.question.exclusivity == "independent":
+        """List the possible answers, if they are mutually exclusive or one tree answers all of them."""
+        if self.question.exclusivity == "independent" and not self.whole:
             return ""
         labels = [target.label or target.id for target in self.question.targets]
         lines = [f"- {label[:LONGEST_SENTENCE]}" for label in labels[:MOST_SHOWN]]
@@ -160,8 +172,8 @@ class ClaimSurroundings:
         siblings = [child for parent in above for child in nodes[parent].children if child != id]
         while above and (higher := parents[above[-1]][:1]):
             above += higher
-        path = tuple(nodes[one].claim for one in reversed(above))
-        return cls(path=path, siblings=tuple(nodes[one].claim for one in siblings))
+        path = tuple(nodes[ancestor].claim for ancestor in reversed(above))
+        return cls(path=path, siblings=tuple(nodes[sibling].claim for sibling in siblings))
 
     def above(self) -> tuple[str, str]:
         """Return a heading and the ancestors, as prompt text."""
@@ -176,7 +188,7 @@ class ClaimSurroundings:
         return "Claims beside it, examined by others", shown
 
 
-# Prompt texts: Markdown files in the folder `prompts`, put together by the modules that ask.
+# Prompt texts are Markdown files in the folder `prompts`.
 
 PromptText = str | Template
 """The name of a text in the folder `prompts`, or, for rules of other packages, a template with the text itself."""

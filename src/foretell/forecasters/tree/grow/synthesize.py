@@ -7,14 +7,17 @@ from math import log
 from random import Random
 from typing import Any, cast
 
+from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.forecaster import Context, EventLog
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate, stale_claims
 from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults, scaled
+from foretell.forecasters.tree.case_links import SplitLink
 from foretell.forecasters.tree.edits import Edit, SetLink, SetReport
 from foretell.forecasters.tree.formula import ASSUMPTION, FormulaError, mentions
 from foretell.forecasters.tree.grow.prompting import (
     ATTEMPTS,
     CHANCE,
+    NUMBER,
     TEXT,
     ClaimSurroundings,
     PromptText,
@@ -35,7 +38,7 @@ from foretell.forecasters.tree.links import (
     NoisyOrLink,
     ProductLogicLink,
 )
-from foretell.forecasters.tree.proposition import MISSING, Proposition, Tree, parents_of, pre_order
+from foretell.forecasters.tree.proposition import MISSING, Proposition, Tree, cited_evidence, parents_of, pre_order
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.forecasters.tree.what_if import resynthesize
@@ -43,22 +46,45 @@ from foretell.models.model import ModelError
 from foretell.models.structured_output import UnusableReply, closed_object
 from foretell.plugins import load
 from foretell.questions.errors import InputError
+from foretell.questions.thresholds import read_thresholds
 
-# The synthesis rules: what a model is asked about a claim's children, and the link that is made of its answer.
+# Synthesis rules: what a model is asked about a claim's children, and how its answer becomes a link.
 #
-# For every rule but `vanilla` the model gives parameters and we compute; a number it may have in mind is never used.
+# For every rule except `vanilla`, the model states parameters, and the probability is computed from them.
 #
-# Rules are plug-ins of the kind "synthesis_rules" (see `foretell.plugins`): a name leads to a `SynthesisRule` or a
-# `ModelFreeRule`. A package that adds one writes, in a single file, the rule and, if no built-in link suits it, a class
-# derived from `foretell.forecasters.tree.links.Link` with its fields, check, arithmetic and words. The arithmetic may
-# be whatever the gates of a tree can express: a weighted sum of the children, or AND, OR and NOT over children,
-# independent events with a fixed chance and assumptions. Exact values, what-if, the web page, tree files and exports
-# then work with it as they are. Arithmetic of any other form (a logistic function, say) is not possible: only
-# operations that Python and JavaScript carry out to the same last bit keep the numbers of a page and a file equal.
+# Rules are plug-ins of the kind "synthesis_rules" (see `foretell.plugins`): a name maps to a `SynthesisRule` or a
+# `ModelFreeRule`. A package that adds one defines the rule in a single file. If no built-in link suits it, the file
+# also defines a subclass of `foretell.forecasters.tree.links.Link` with fields, validation, arithmetic and description.
+# The arithmetic may be anything that the gates of a tree can express: a weighted sum of the children, or AND, OR and
+# NOT over children, independent events with a fixed probability and assumptions. Exact values, what-if, the web page,
+# tree files and exports then work without changes. Other arithmetic (such as a logistic function) is not possible,
+# because Python and JavaScript must compute results that are equal bit for bit.
 
 
 Children = Sequence[str]
 Answer = Mapping[str, Any]
+
+
+@dataclass(kw_only=True)
+class ReplyChecks:
+    """What a rule may check a reply against. One object serves all replies to a request, and counts them."""
+
+    p: Mapping[str, float]
+    """Probability of each child."""
+    evidence: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+    """Ids of the evidence that each child cites."""
+    sent: dict[str, int] = field(default_factory=dict[str, int])
+    """How often a reply was sent back because of each check."""
+    replies: int = 0
+
+    @property
+    def last(self) -> bool:
+        """Whether no reply can be sent back any more."""
+        return self.replies >= ATTEMPTS
+
+
+CheckedLink = tuple[Link, tuple[str, ...]]
+"""A link that was accepted, and notes on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +96,20 @@ class SynthesisRule:
     """The class of the links that it makes."""
     prompts: tuple[PromptText, ...]
     """Prompt texts for the synthesizer, with placeholders `$children` and `$limit`."""
+    rules: PromptText = "rules"
+    """Prompt text with the rules that every request on a tree has."""
     hint: PromptText
     """Prompt text that tells the analyzer what kind of children suit the rule."""
     fields: Callable[[Children], dict[str, Any]]
     """Returns the JSON schemas of the answer's fields besides report and key factor."""
     read: Callable[[Answer], Link]
     """Reads the link from an answer that matches the schema."""
+    judge: Callable[[Answer, ReplyChecks], CheckedLink] | None = None
+    """Used in place of `read` by rules that check the answer against the children; raises `UnusableReply`."""
+    for_options: "Callable[[Sequence[str]], SynthesisRule] | None" = None
+    """Returns the rule for a claim that answers several options, if it has such a form."""
+    for_number: "Callable[[AnswerFormat], SynthesisRule] | None" = None
+    """Returns the rule for a claim that answers with a number or a date, if it has such a form."""
 
     def schema(self, children: Children) -> dict[str, Any]:
         """Return the schema of the whole answer."""
@@ -107,12 +141,12 @@ def _each(children: Children, kind: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _some(children: Children) -> dict[str, Any]:
-    """Schema of a number per child, all optional; completeness is checked with the link."""
+    """Return the schema of a number per child, all optional; completeness is checked with the link."""
     return closed_object({child: CHANCE for child in children}, optional=tuple(children))
 
 
-def _numbers(given: Answer) -> dict[str, float]:
-    return {child: float(number) for child, number in given.items()}
+def _numbers(by_child: Answer) -> dict[str, float]:
+    return {child: float(number) for child, number in by_child.items()}
 
 
 def _formula_fields(_: Children) -> dict[str, Any]:
@@ -121,50 +155,48 @@ def _formula_fields(_: Children) -> dict[str, Any]:
 
 
 def _formula(answer: Answer, kind: type[FormulaLink] = FormulaLink) -> FormulaLink:
-    given = cast("Answer | None", answer.get("assumption"))
-    assumption = FormulaAssumption(text=str(given["text"]).strip()[:1000], p=float(given["p"])) if given else None
+    stated = cast("Answer | None", answer.get("assumption"))
+    assumption = FormulaAssumption(text=str(stated["text"]).strip()[:1000], p=float(stated["p"])) if stated else None
     expression = str(answer["formula"]).strip()
     try:
         used = ASSUMPTION in {name for name, _ in mentions(expression)}
     except FormulaError:
-        used = True  # What cannot be read is objected to for that alone.
-    # Without PA in the formula the assumption has no effect: it is left out, not objected to.
+        used = True  # The validation of the link reports the parse error.
+    # Without PA in the formula the assumption has no effect, so it is dropped.
     return kind(expression=expression, assumption=assumption if used else None)
 
 
 def random_weights(children: Children, rng: Random) -> LinearLink:
-    """Random weights from a flat Dirichlet distribution, without an intercept.
+    """Draw weights from a flat Dirichlet distribution, without an intercept.
 
     >>> link = random_weights(("P1", "P2", "P3"), Random(1))
     >>> round(sum(link.weights.values()), 12), link.intercept
     (1.0, 0.0)
     """
     drawn = [-log(1.0 - rng.random()) for _ in children]
-    return LinearLink(weights={child: one / sum(drawn) for child, one in zip(children, drawn, strict=True)})
+    return LinearLink(weights={child: weight / sum(drawn) for child, weight in zip(children, drawn, strict=True)})
 
 
-EFFECT = closed_object({"effect": {"type": "string", "enum": ["helps", "hinders"]}, "weight": CHANCE})
-"""Schema of one child's effect on the claim in a linear rule."""
+def _weighted(answer: Answer) -> LinearLink:
+    return LinearLink(intercept=float(answer["intercept"]), weights=_numbers(answer["weights"]))
 
 
-def _effects(answer: Answer) -> LinearLink:
-    """Build a link from the stated effects; obstacles get negative weights and raise the intercept."""
-    given = cast("Mapping[str, Answer]", answer["effects"])
-    helps, hinders = (
-        {child: float(one["weight"]) for child, one in given.items() if one["effect"] == effect}
-        for effect in ("helps", "hinders")
-    )
-    link = LinearLink.from_effects(float(answer["base"]), helps, hinders)
-    return LinearLink(intercept=link.intercept, weights={child: link.weights[child] for child in given})
+def _strict(answer: Answer, checks: ReplyChecks) -> CheckedLink:
+    """Return the link if it is within the paper's limits; nothing is confirmed or scaled."""
+    link = _weighted(answer)
+    if problems := link.strict_problems(checks.p):
+        raise UnusableReply("; ".join(problems))
+    return link, ()
 
 
-LINEAR = SynthesisRule(
-    name="linear",
+ANALYTICA_LINEAR = SynthesisRule(
+    name="analytica-linear",
     link=LinearLink,
-    prompts=("synthesize_role", "synthesize_linear"),
+    prompts=("synthesize_role", "synthesize_analytica_linear"),
     hint="hint_linear",
-    fields=lambda children: {"base": CHANCE, "effects": _each(children, EFFECT)},
-    read=_effects,
+    fields=lambda children: {"intercept": NUMBER, "weights": _each(children, NUMBER)},
+    read=_weighted,
+    judge=_strict,
 )
 LOGIC = SynthesisRule(
     name="logic",
@@ -229,29 +261,38 @@ class Synthesizer:
     """Probability used for children that have none."""
     seed: int = 0
     """Seed for random weights."""
+    options: tuple[str, ...] = ()
+    """Options that the claim answers, if there are several."""
+    number: AnswerFormat | None = None
+    """Form of the answer, if the claim answers with a number or a date."""
+    known: tuple[tuple[str, str], ...] = ()
+    """What was found before, as headings with texts."""
 
     async def synthesize(
         self, node: Proposition, place: ClaimSurroundings, below: Mapping[str, Proposition]
     ) -> Proposition:
         """Return the claim with its link, probability and report. An invalid answer is requested again with the reason.
 
-        If that finally fails, the mean of the children is used, and `failed` says why, so that no answer of a model can
-        leave a hole in the tree. If no child has a probability, there is nothing to combine, and the claim gets no
-        link.
+        If the last attempt fails too, the mean of the children is used, and `failed` holds the reason. If no child has
+        a probability, there is nothing to combine, and the claim gets no link.
         """
         rule = rule_named(self.settings.rule)
         node = replace(node, link=None, p=None, report="", key_factor="", notes=(), rule=rule.name, failed="", stale="")
         lacking = [id for id in node.children if below[id].p is None]
         if len(lacking) == len(node.children):
             return replace(node, notes=("none of its children has a probability",))
-        notes = (f"{self.missing:g} stands in for {', '.join(lacking)}",) if lacking else ()
+        notes = (f"{self.missing:g} is used for {', '.join(lacking)}",) if lacking else ()
         if isinstance(rule, ModelFreeRule):
             link = rule.make(node.children, Random(f"{self.seed}/{self.about.slot}/{node.id}"))
             return replace(node, link=link, p=self._value(node, link, below), notes=notes)
+        if self.number is not None and rule.for_number is not None:
+            rule = rule.for_number(self.number)
+        elif self.options and rule.for_options is not None:
+            rule = rule.for_options(self.options)
         try:
             done = await self._ask(node, place, below, rule)
         except ModelError as error:
-            reason = f"the mean of the children stands in for the rule {rule.name}: {error}"
+            reason = f"the mean of the children is used instead of the rule {rule.name}: {error}"
             link = AverageLink()
             return replace(node, link=link, p=self._value(node, link, below), notes=notes, failed=reason)
         return replace(done, notes=(*notes, *done.notes))
@@ -262,34 +303,35 @@ class Synthesizer:
         blanks = {
             "children": ", ".join(node.children),
             "limit": f"{self.settings.intercept_limit:g}",
-            "today": self.about.today,
+            **self.about.rule_values,
         }
         length = LONGEST_REPORTS // len(node.children)
         request = StructuredRequest(
             role="synthesizer",
             slot=f"{self.about.slot}/{node.id}/synthesis",
-            system=fill_prompts(*rule.prompts, "rules", **blanks),
+            system=fill_prompts(*rule.prompts, rule.rules, **blanks),
             user=sections(
                 *self.about.sections(),
                 place.above(),
                 (f"The claim, {node.id}", node.claim),
                 ("How its children were meant to bear on it", node.causality),
+                *self.known,
                 *((f"Child {id}", self._child(below[id], length)) for id in node.children),
             ),
             schema=rule.schema(node.children),
         )
 
-        doubted: list[Link] = []
+        checks = ReplyChecks(
+            p={id: self.missing if (p := below[id].p) is None else p for id in node.children},
+            evidence={id: cited_evidence(below[id]) for id in node.children},
+        )
 
         def read(answer: Mapping[str, Any]) -> Proposition:
-            link, notes = self._fitted(rule.read(answer), node.children)
+            checks.replies += 1
+            stated = (rule.read(answer), ()) if rule.judge is None else rule.judge(answer, checks)
+            link, notes = self._fitted(stated[0], node.children)
+            notes = (*stated[1], *notes)
             report, key_factor = read_report(answer)
-            doubts = [] if notes else self._doubts(link)  # Scaled weights are ours, and not to be doubted.
-            if doubts and link not in doubted and len(doubted) < ATTEMPTS - 1:
-                doubted.append(link)
-                raise UnusableReply(f"{'; '.join(doubts)}. If you stand by it, give the same answer again")
-            if doubts and isinstance(link, LinearLink):
-                link, notes = _within_one(link), (*notes, *(f"confirmed: {doubt}" for doubt in doubts))
             try:
                 p = self._value(node, link, below)
             except InvalidTree as error:
@@ -301,7 +343,7 @@ class Synthesizer:
         return await request.ask(self.context, read)
 
     def _child(self, child: Proposition, length: int) -> str:
-        """Prompt text about a child, with at most this many characters of its report."""
+        """Return the prompt text about a child, with at most this many characters of its report."""
         source = child.grounding
         report, factor = (source.report, source.key_factor) if source else (child.report, child.key_factor)
         if child.p is not None:
@@ -312,27 +354,6 @@ class Synthesizer:
         lines = [child.claim, known, f"What decided it: {factor}" if factor else "", report[:length]]
         return "\n\n".join(filter(None, lines))
 
-    def _doubts(self, link: Link) -> list[str]:
-        """Implications of a linear link in extreme cases, if these go further than its author may have meant.
-
-        The model need not change its judgement: if it repeats its answer, that answer is accepted.
-        """
-        if not isinstance(link, LinearLink) or any(not 0 <= abs(weight) <= 1 for weight in link.weights.values()):
-            return []
-        found: list[str] = []
-        if link.base > self.settings.intercept_limit + 1e-9:
-            found.append(
-                f"a base of {link.base:.3g} means that the claim has this chance even with every child against it; "
-                "the report should name what would then bring it about"
-            )
-        most = link.base + sum(map(abs, link.weights.values()))
-        if most > 1 + 1e-9:
-            found.append(
-                f"base and weights together give the claim a chance of {most:.3g} with every child in its favour; "
-                "weights that cannot all count in full overlap, and only their proportions are kept then"
-            )
-        return found
-
     def _fitted(self, link: Link, children: Sequence[str]) -> tuple[Link, tuple[str, ...]]:
         """Return the link, scaled to a Bayes net if the settings ask for it, and a note on the change."""
         wanted = self.settings.bayes_net or self.settings.scaling is not None
@@ -341,8 +362,6 @@ class Synthesizer:
         if form is None or not faults:
             return link, ()
         if self.settings.scaling is None:
-            if isinstance(link, LinearLink) and link.base >= -1e-9:
-                return link, ()  # Its weights only overlap: a doubt, see `_doubts`.
             raise UnusableReply("; ".join(faults))
         new, note = scaled(form, self.settings.scaling)
         return new, (note,)
@@ -351,35 +370,36 @@ class Synthesizer:
         """Compute the exact result of a link, even if branches share claims. Raises `InvalidTree`."""
         top = replace(node, link=link, p=None, pinned=None)
         nodes = {node.id: top, **below}
-        # A base that was confirmed may lie beyond the usual limit.
-        limit = wide_enough(nodes, self.settings.intercept_limit)
-        tree = Tree(root=node.id, nodes=nodes, intercept_limit=limit, missing=self.missing)
+        tree = Tree(root=node.id, nodes=nodes, intercept_limit=self.settings.intercept_limit, missing=self.missing)
         return evaluate(tree).p
 
 
-def wide_enough(nodes: Mapping[str, Proposition], limit: float) -> float:
-    """Return the tree's intercept limit, raised to the largest base that the synthesizer insisted on."""
-    own = (node.link for node in nodes.values())
-    return max([limit, *(link.base for link in own if isinstance(link, LinearLink))])
-
-
-def _within_one(link: LinearLink) -> LinearLink:
-    """Shrink weights proportionally until the claim is at most 1 with all children in its favour."""
-    base, total = min(max(link.base, 0.0), 1.0), sum(map(abs, link.weights.values()))
-    shrink = min(1.0, (1 - base) / total) if total > 0 else 1.0
-    numbers = {child: weight * shrink for child, weight in link.weights.items()}
-    return LinearLink(intercept=base - sum(w for w in numbers.values() if w < 0), weights=numbers)
-
-
 RULE_OF_LINK = {
-    rule.link.kind: rule.name for rule in (LINEAR, LOGIC, PRODUCT_LOGIC, NOISY_OR, INHIBITED, VANILLA, AVERAGE)
+    **{
+        rule.link.kind: rule.name
+        for rule in (ANALYTICA_LINEAR, LOGIC, PRODUCT_LOGIC, NOISY_OR, INHIBITED, VANILLA, AVERAGE)
+    },
+    **dict.fromkeys(("all", "any", "at_least", "weigh"), "cases"),
+    "split": "split",
 }
 """Rule that makes each kind of link. Links of other packages need the node's own `rule`."""
+USUAL_RULE = "cases"
+"""Rule of claims that have none yet."""
 
 
 def rule_of(node: Proposition) -> str:
     """Return the rule for judging a parent again: its own, or the one that makes its kind of link."""
-    return node.rule or (RULE_OF_LINK.get(node.link.kind, "linear") if node.link is not None else "linear")
+    return node.rule or (RULE_OF_LINK.get(node.link.kind, USUAL_RULE) if node.link is not None else USUAL_RULE)
+
+
+def _number_form(link: SplitLink) -> AnswerFormat:
+    """Return the form in which the number behind scenarios was stated."""
+    return AnswerFormat(
+        targets={id: id for id in link.options},
+        thresholds=read_thresholds(link.options) or {},
+        dates=link.dates,
+        never=link.dates and any(spread[-1] for spread in (*link.spreads.values(), link.spread_otherwise)),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,7 +439,11 @@ async def rejudge(  # noqa: PLR0913 - one parameter for each limit on what is ju
         own = replace(context, emit=log.job(("synthesis", id)))
         place = ClaimSurroundings.of(tree.nodes, parents_of(tree.nodes), id)
         below = {other: tree.nodes[other] for other in beneath}
-        synthesizer = Synthesizer(about=about, context=own, settings=settings, missing=tree.missing)
+        options = node.link.options if isinstance(node.link, SplitLink) else ()
+        number = _number_form(node.link) if isinstance(node.link, SplitLink) and node.link.spreads else None
+        synthesizer = Synthesizer(
+            about=about, context=own, settings=settings, missing=tree.missing, options=options, number=number
+        )
         return await synthesizer.synthesize(node, place, below)
 
     edits: list[Edit] = []
@@ -432,8 +456,8 @@ async def rejudge(  # noqa: PLR0913 - one parameter for each limit on what is ju
     while waiting := [id for id in dict.fromkeys([*stale(tree), *also]) if id not in done]:
         beneath = {id: set(pre_order(tree.nodes, id)) - {id} for id in waiting}
         ready = [id for id in waiting if not beneath[id] & set(waiting)]
-        asked = [judged_anew(tree, id, beneath[id]) for id in ready]
-        for id, result in zip(ready, await asyncio.gather(*asked), strict=True):
+        jobs = [judged_anew(tree, id, beneath[id]) for id in ready]
+        for id, result in zip(ready, await asyncio.gather(*jobs), strict=True):
             done.add(id)
             if result.failed or result.link is None:
                 failed[id] = result.failed or "none of its children has a probability"

@@ -1,0 +1,80 @@
+"""The result of a backtest: every answer and every failure."""
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from foretell.questions.codec import plain_data
+from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.question import Question
+from foretell.questions.resolution import Resolution
+from foretell.questions.tabular import Tabular, rows_as_html
+
+BacktestAnswer = Forecast | Failure
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Backtest(Tabular):
+    """The result of a backtest: every forecast and failure, in the order of questions, then forecasters.
+
+    Pass it to `foretell.score`; `to_pandas` returns the forecasts as a data frame.
+    """
+
+    questions: tuple[Question, ...]
+    answers: tuple[BacktestAnswer, ...]
+    excluded: tuple[Question, ...] = ()
+    """Questions that were not asked, because their own text was written after their due date."""
+    resolutions: tuple[Resolution, ...] = ()
+    """The known outcomes, if the questions come from a named set."""
+
+    @property
+    def forecasts(self) -> tuple[Forecast, ...]:
+        """The successful answers."""
+        return tuple(answer for answer in self.answers if isinstance(answer, Forecast))
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The questions without an answer, each with its reason. They lower the completion rate."""
+        return tuple(answer for answer in self.answers if isinstance(answer, Failure))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per forecaster, question and target."""
+        return [
+            {
+                "forecaster": forecast.forecaster,
+                "question": forecast.question_id,
+                "as_of": forecast.as_of.at,
+                "target": target,
+                "p": p,
+            }
+            for forecast in self.forecasts
+            for target, p in forecast.p.items()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the forecasts and failures as plain data."""
+        return {"answers": [plain_data(answer) for answer in self.answers]}
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>{rows_as_html(self.rows()[:SHOWN_ROWS])}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        """The numbers of questions, forecasts and failures, and the most frequent reasons for failures."""
+        lines = [f"{len(self.questions)} questions, {len(self.forecasts)} forecasts, {len(self.failures)} failures"]
+        reasons: dict[str, list[str]] = {}
+        for failure in self.failures:
+            reasons.setdefault(f"{failure.forecaster}: {failure.error}", []).append(failure.question_id)
+        frequent = sorted(reasons.items(), key=lambda reason: -len(reason[1]))[:SHOWN_REASONS]
+        return "\n".join([*lines, *(f"{reason} ({_some(questions)})" for reason, questions in frequent)])
+
+
+SHOWN_ROWS, SHOWN_REASONS, SHOWN_QUESTIONS = 20, 5, 3
+
+
+def _some(questions: list[str]) -> str:
+    """Return the first few of the questions that failed for one reason."""
+    more = len(questions) - SHOWN_QUESTIONS
+    return f"question {', '.join(questions[:SHOWN_QUESTIONS])}{f' and {more} more' if more > 0 else ''}"

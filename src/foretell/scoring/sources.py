@@ -1,0 +1,179 @@
+"""`score` and `compare` for programs: they take runs, backtests, files, data frames and lists of rows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, cast
+
+from foretell.interface import suggesting
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
+from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
+from foretell.questions.backtest import Backtest
+from foretell.questions.resolution import Resolution
+from foretell.request import errors_name_fields
+from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring.long_tables import forecast_rows, outcome_rows
+from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, score_table
+from foretell.scoring.scoreboard import Scoreboard
+from foretell.scoring.table import ForecastTable
+from foretell.scoring.table_input import TableSource, names_a_file
+
+Trials = Literal["mean", "logit-mean", "separate"]
+Weights = Literal["equal", "question"]
+
+
+@suggesting
+@errors_name_fields()
+def score(  # noqa: PLR0913 - one parameter per option
+    forecasts: TableSource,
+    outcomes: TableSource | None = None,
+    *,
+    by: str | Sequence[str] = (),
+    metric: str = "brier_index",
+    metrics: str | Sequence[str] = (),
+    reference: str | None = None,
+    missing: float | None = None,
+    baselines: bool = True,
+    trials: Trials = "mean",
+    weights: Weights = "equal",
+    columns: Mapping[str, str] | None = None,
+    cluster: str | Sequence[str] = (),
+    bettor: Bettor = RISK_NEUTRAL_BETTOR,
+    resampling: Resampling = DEFAULT_RESAMPLING,
+    matters: float | None = None,
+) -> Scoreboard:
+    """Score forecasts against outcomes: a leaderboard that prints as a table, also in a notebook.
+
+    Args:
+        forecasts: The id of a stored run (or a list of ids), the result of a backtest, a file (CSV, Parquet, JSONL), a
+            data frame, a list of dictionaries, or what `read_table` returned.
+        outcomes: Any table, or a list of resolutions. Not needed for a run, for a backtest of a named question set, and
+            if the forecasts have a column `outcome`.
+        by: Columns of the outcomes whose combinations are scored separately.
+        metric: The metric that ranks the board and is compared with the reference.
+        metrics: Metrics to compute besides the standard ones, such as "peer" or "accuracy".
+        reference: The forecaster that the others are compared with (default: the leader).
+        missing: Probability filled in for every target that a forecaster left out; None scores what was answered.
+        baselines: Whether to add the baselines 0.5, base rate and market price.
+        trials: How to treat several trials: average, average log-odds, or as separate forecasters.
+        weights: Whether every target counts once, or every question; a column `weight` precedes.
+        columns: Role → its column, if that has no usual name: {"forecaster": "model", "p": "prob"}.
+        cluster: Columns whose values are resampled as a whole (default: `cluster` if there is one, else `question`).
+        bettor: Who bets, for the metrics of returns.
+        resampling: How intervals are computed.
+        matters: The smallest difference that matters, in the unit of `metric`.
+
+    Raises:
+        InputError: If a table is invalid; the error lists all its problems with their rows.
+
+    >>> board = score([{"forecaster": "A", "question": "q", "target": "yes", "p": 0.8, "outcome": 1}])
+    >>> round(board.scores[0].metrics["brier"].estimate, 3)
+    0.04
+    """
+    scoring = ScoringOptions(
+        by=_names(by),
+        metric=metric,
+        metrics=_names(metrics),
+        reference=reference,
+        cluster=_names(cluster),
+        missing=missing,
+        baselines=baselines,
+        bettor=bettor,
+        resampling=resampling,
+        matters=matters,
+    )
+    return score_table(_table(forecasts, outcomes, trials, weights, columns), scoring)
+
+
+@suggesting
+@errors_name_fields()
+def compare(  # noqa: PLR0913 - one parameter per option
+    forecasts: TableSource,
+    outcomes: TableSource | None,
+    first: str,
+    second: str,
+    *,
+    by: str | Sequence[str] = (),
+    metric: str = "brier_index",
+    missing: float | None = None,
+    trials: Trials = "mean",
+    weights: Weights = "equal",
+    columns: Mapping[str, str] | None = None,
+    cluster: str | Sequence[str] = (),
+    bettor: Bettor = RISK_NEUTRAL_BETTOR,
+    resampling: Resampling = DEFAULT_RESAMPLING,
+    matters: float | None = None,
+) -> PairComparison:
+    """Return whether the first forecaster is better, and by more than chance, on the targets both answered.
+
+    Args:
+        forecasts: As in `score`.
+        outcomes: As in `score`; None if the forecasts have them.
+        first: Name of a forecaster.
+        second: Name of the forecaster it is compared with.
+        by: Columns of the outcomes whose combinations are compared separately.
+        metric: The metric that is compared.
+        missing: Probability filled in for every target that a forecaster left out.
+        trials: How to treat several trials: average, average log-odds, or as separate forecasters.
+        weights: Whether every target counts once, or every question.
+        columns: Role → its column, if that has no usual name.
+        cluster: Columns whose values are resampled as a whole.
+        bettor: Who bets, for the metrics of returns.
+        resampling: How intervals are computed.
+        matters: The smallest difference that matters, in the unit of `metric`.
+
+    >>> rows = [{"forecaster": name, "question": f"q{n}", "target": "yes", "p": p}
+    ...         for name, p in (("bold", 0.9), ("shy", 0.6)) for n in range(4)]
+    >>> happened = [{"question": f"q{n}", "target": "yes", "outcome": 1} for n in range(4)]
+    >>> verdict = compare(rows, happened, "bold", "shy", metric="brier").verdicts[0]
+    >>> round(verdict.diff, 2), verdict.says
+    (-0.15, 'too few to tell')
+    """
+    scoring = ScoringOptions(
+        by=_names(by),
+        metric=metric,
+        cluster=_names(cluster),
+        missing=missing,
+        bettor=bettor,
+        resampling=resampling,
+        matters=matters,
+    )
+    return compare_pair(_table(forecasts, outcomes, trials, weights, columns), first, second, scoring)
+
+
+def _names(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _table(
+    forecasts: TableSource,
+    outcomes: TableSource | None,
+    trials: Trials,
+    weights: Weights,
+    columns: Mapping[str, str] | None,
+) -> ForecastTable:
+    """Return the joined table, reading it if necessary."""
+    if isinstance(forecasts, ForecastTable):
+        return forecasts
+    reading = ReadOptions(trials=trials, weights=weights, columns=columns or {})
+    return read_table(*_sources(forecasts, outcomes), reading)
+
+
+def _sources(forecasts: TableSource, outcomes: TableSource | None) -> tuple[TableSource, TableSource | None]:
+    """Turn runs, backtests and resolutions into long tables; keep other inputs."""
+    if isinstance(forecasts, Backtest):
+        if outcomes is None or _all_are(outcomes, Resolution):
+            known = forecasts.resolutions if outcomes is None else cast("list[Resolution]", outcomes)
+            outcomes = outcome_rows(forecasts.questions, known, forecasts.excluded)
+        return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes
+    runs = [forecasts] if isinstance(forecasts, str) else forecasts
+    if not _all_are(runs, str) or any(map(names_a_file, cast("list[str]", runs))):
+        return forecasts, outcomes
+    # Imported here: tables are scored without the store of runs.
+    from foretell.runs.settings import load_settings
+    from foretell.scoring.run_scores import run_rows
+
+    rows = run_rows(load_settings(), cast("list[str]", runs), decided=outcomes is None)
+    return rows.forecasts, outcomes or rows.outcomes
+
+
+def _all_are(values: object, kind: type) -> bool:
+    return isinstance(values, list | tuple) and bool(values) and all(isinstance(value, kind) for value in values)  # type: ignore[reportUnknownVariableType]

@@ -1,0 +1,94 @@
+"""The types of results, options and parts of questions, for annotations and for `isinstance`."""
+
+from typing import TYPE_CHECKING
+
+from foretell.interface import lazy_imports
+
+if TYPE_CHECKING:
+    from foretell.agent import AnyModel, ModelFunction
+    from foretell.forecasters.agent.options import AgentOptions
+    from foretell.forecasters.forecaster import Context, Forecaster
+    from foretell.forecasters.tree.proposition import Tree
+    from foretell.models.model import Model, Reply, Request
+    from foretell.models.token_price import TokenPrice
+    from foretell.operations.ask import AskResult
+    from foretell.operations.grid import GridList, GridResult
+    from foretell.operations.replay import ReplayResult
+    from foretell.operations.resolve import ResolveResult
+    from foretell.operations.run import RunResult
+    from foretell.operations.runs import DeletedRuns, RunLabels, RunsResult, StoppedRun
+    from foretell.operations.show import ShowResult
+    from foretell.operations.submit import SubmissionFile, SubmitResult
+    from foretell.operations.tournament_results import TournamentResults
+    from foretell.operations.tree import ShownTree, TreesResult
+    from foretell.operations.tree_edit import TreeEditResult
+    from foretell.operations.tree_grow import TreeResult
+    from foretell.operations.tree_log import TreeLog
+    from foretell.operations.what_if import ScenarioComparison
+    from foretell.questions.backtest import Backtest
+    from foretell.questions.forecast import Failure
+    from foretell.questions.question import Snapshot
+    from foretell.questions.trace import TraceEvent
+    from foretell.report.result import Result
+    from foretell.report.run_plan import RunPlan
+    from foretell.report.study_result import StudyResult
+    from foretell.runs.combine import CombinationSettings
+    from foretell.runs.executor import RunProgress
+    from foretell.runs.settings import Settings
+    from foretell.scoring.join import ReadOptions
+    from foretell.scoring.score import PairComparison, ScoringOptions
+    from foretell.scoring.scoreboard import Scoreboard
+    from foretell.scoring.table import ForecastTable
+    from foretell.tournaments.question_visit import TournamentResult
+    from foretell.tournaments.round_visit import RoundResult
+
+__all__ = [
+    "AgentOptions",
+    "AnyModel",
+    "AskResult",
+    "Backtest",
+    "CombinationSettings",
+    "Context",
+    "DeletedRuns",
+    "Failure",
+    "ForecastTable",
+    "Forecaster",
+    "GridList",
+    "GridResult",
+    "Model",
+    "ModelFunction",
+    "PairComparison",
+    "ReadOptions",
+    "ReplayResult",
+    "Reply",
+    "Request",
+    "ResolveResult",
+    "Result",
+    "RoundResult",
+    "RunLabels",
+    "RunPlan",
+    "RunProgress",
+    "RunResult",
+    "RunsResult",
+    "ScenarioComparison",
+    "Scoreboard",
+    "ScoringOptions",
+    "Settings",
+    "ShowResult",
+    "ShownTree",
+    "Snapshot",
+    "StoppedRun",
+    "StudyResult",
+    "SubmissionFile",
+    "SubmitResult",
+    "TokenPrice",
+    "TournamentResult",
+    "TournamentResults",
+    "TraceEvent",
+    "Tree",
+    "TreeEditResult",
+    "TreeLog",
+    "TreeResult",
+    "TreesResult",
+]
+__getattr__, __dir__ = lazy_imports(__name__)

@@ -1,0 +1,88 @@
+"""An agent put together from objects, and the awaited forms of functions."""
+
+import asyncio
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import foretell
+from foretell.questions.errors import InputError
+from foretell.questions.trace import TraceEvent
+from foretell.runs.settings import Settings
+from foretell.types import AgentOptions
+
+QUESTION = "Will the harbour bridge be approved?"
+
+
+async def careful(prompt: str) -> dict[str, Any]:
+    return {"reason": "It was discussed.", "probability": 0.3}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, network=False)
+
+
+def test_an_agent_is_the_same_as_its_settings(settings: Settings) -> None:
+    agent = foretell.Agent(model=careful, options=AgentOptions(variant="zero-shot"), trials=2)
+    by_agent = foretell.ask(QUESTION, agent=agent, closes="2099-01-01", settings=settings)
+    by_name = foretell.ask(
+        QUESTION, model=careful, trials=2, set={"options.variant": "zero-shot"}, closes="2099-01-01", settings=settings
+    )
+    assert by_agent.run == by_name.run
+    assert by_agent.p == by_name.p == {"yes": pytest.approx(0.3)}
+    assert len(by_agent.trials) == 2
+
+
+def test_an_agent_of_another_type_is_refused(settings: Settings) -> None:
+    other: Any = "openai:x"
+    with pytest.raises(InputError, match=r"agent: must be a foretell\.Agent"):
+        foretell.ask(QUESTION, agent=other, settings=settings)
+
+
+def test_what_is_given_to_ask_takes_precedence_over_the_agent(settings: Settings) -> None:
+    agent = foretell.Agent(model=careful, options=AgentOptions(variant="zero-shot"), trials=2, set={"seed": 3})
+    answer = foretell.ask(QUESTION, agent=agent, trials=1, closes="2099-01-01", settings=settings)
+    assert len(answer.trials) == 1
+
+
+def test_functions_work_inside_a_running_loop_and_can_be_awaited(settings: Settings) -> None:
+    events: list[tuple[int, TraceEvent]] = []
+
+    async def both() -> None:
+        waited = await foretell.aask(
+            QUESTION, model=careful, closes="2099-01-01", settings=settings,
+            progress=lambda trial, event: events.append((trial, event)),
+        )  # fmt: skip
+        blocking = foretell.ask(QUESTION, model=careful, closes="2099-01-01", settings=settings)
+        assert (waited.run, waited.p) == (blocking.run, blocking.p)
+
+    asyncio.run(both())
+    assert {trial for trial, _ in events} == {0}
+
+
+def test_an_awaited_function_names_a_misspelt_parameter() -> None:
+    with pytest.raises(TypeError, match=r"aask\(\) got an unexpected keyword argument 'modle'; did you mean 'model'"):
+        asyncio.run(foretell.aask(QUESTION, modle="none"))  # pyright: ignore[reportCallIssue]
+
+
+def test_results_are_tables_with_escaped_text() -> None:
+    pytest.importorskip("pandas", reason="to_pandas needs it")
+    rows = [{"forecaster": "<b>me</b>", "question": "q", "p": 0.7, "outcome": 1}]
+    board = foretell.score(rows)
+    assert "&lt;b&gt;me" in board._repr_html_()
+    assert "<b>me" not in board._repr_html_()
+    assert "<b>me</b>" in set(board.to_pandas()["forecaster"])
+    table = foretell.read_table(rows)
+    assert str(foretell.score(table)) == str(board)
+
+
+def test_without_polars_the_error_says_what_to_install() -> None:
+    board = foretell.score([{"forecaster": "me", "question": "q", "p": 0.7, "outcome": 1}])
+    if find_spec("polars") is None:
+        with pytest.raises(foretell.InputError, match="pip install polars"):
+            board.to_polars()
+    else:
+        assert board.to_polars()["forecaster"].to_list() == board.to_pandas()["forecaster"].tolist()

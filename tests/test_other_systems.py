@@ -1,0 +1,90 @@
+"""Foretell on Windows, as far as it can be tried elsewhere: without the modules and functions that Windows lacks."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+WITHOUT_UNIX = """
+import ast, asyncio, fcntl, importlib, os, pkgutil, signal, subprocess, sys, types
+from contextlib import suppress
+from pathlib import Path
+
+import foretell
+
+folder = Path(foretell.__path__[0])
+statements = [node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+names = {alias.name for node in statements if isinstance(node, ast.Import) for alias in node.names}
+names |= {str(node.module) for node in statements if isinstance(node, ast.ImportFrom)}
+unix = ("fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty", "uvloop")
+# Other packages know which system this is. They are imported as they are here.
+for name in sorted(names - {"msvcrt", *unix}):
+    if not name.startswith("foretell"):
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+
+def locking(file, mode, length):
+    fcntl_flock(file, LOCK_EX | LOCK_NB if mode == 2 else LOCK_EX)
+
+
+fcntl_flock, LOCK_EX, LOCK_NB = fcntl.flock, fcntl.LOCK_EX, fcntl.LOCK_NB
+windows = types.SimpleNamespace(LK_LOCK=1, LK_NBLCK=2, locking=locking)
+sys.modules.update(dict.fromkeys(unix), msvcrt=windows)
+sys.platform = "win32"
+for name in "fork forkpty getuid geteuid getgid killpg setsid uname sysconf statvfs chown fchmod mkfifo nice".split():
+    delattr(os, name)
+for name in "O_DIRECTORY O_NOFOLLOW O_CLOEXEC O_NONBLOCK".split():
+    delattr(os, name)
+for name in "SIGKILL SIGUSR1 SIGUSR2 SIGHUP SIGALRM SIGCHLD SIGXCPU".split():
+    delattr(signal, name)
+
+for module in pkgutil.walk_packages(foretell.__path__, "foretell."):
+    importlib.import_module(module.name)
+
+from foretell.cli.main import cli
+from foretell.models.database.liveness import FileLiveness
+from foretell.tools.notebook.pool import KernelPool
+from foretell.tools.notebook.sandbox import SandboxUnavailable
+
+
+async def start_notebooks(unsandboxed):
+    async with KernelPool(unsandboxed=unsandboxed):
+        pass
+
+
+for command in (
+    ["score", "table.csv"],
+    ["ask", "Will it rain?", "--model", "none", "--closes", "2030-01-01", "--price", "0.3"],
+):
+    cli(command, standalone_mode=False)
+first, second = FileLiveness("some.db"), FileLiveness("some.db")
+assert second.gone([first.id, 5]) == {5}
+first.close()
+assert second.gone([first.id]) == {first.id}
+second.close()
+assert not list(Path().glob("some.db-alive-*"))
+for unsandboxed in (True, False):
+    try:
+        asyncio.run(start_notebooks(unsandboxed))
+    except SandboxUnavailable as error:
+        print(error)
+"""
+
+
+def test_every_module_is_imported_and_commands_run_without_unix(tmp_path: Path) -> None:
+    rows = "".join(f"a,q{n},0.{n},{n % 2}\n" for n in range(1, 10))
+    (tmp_path / "table.csv").write_text(f"forecaster,question,p,outcome\n{rows}", encoding="utf-8")
+    (tmp_path / "settings.toml").write_text("network = false\n", encoding="utf-8")
+    environment = {name: str(tmp_path) for name in ("HOME", "FORETELL_HOME")}
+    end = subprocess.run(
+        [sys.executable, "-c", WITHOUT_UNIX],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert end.returncode == 0, end.stderr
+    assert "Brier" in end.stdout
+    assert end.stdout.count("notebooks need Linux") == 2

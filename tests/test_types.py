@@ -1,0 +1,129 @@
+"""A strict type checker accepts the examples of the documentation and rejects mistakes in calls."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from test_docs import PAGES, ROOT, examples
+
+pytest.importorskip("pyright", reason="the type checker")
+
+CORRECT = """
+from datetime import date
+import foretell
+from foretell import Agent, Forecast, Question, Target
+from foretell.types import AgentOptions, AskResult, Backtest, Context, RunPlan, Scoreboard
+
+def guess(question: Question) -> float:
+    return 0.5
+
+async def looks(question: Question, context: Context) -> dict[str, float]:
+    return {"yes": 0.4}
+
+class Half:
+    def forecast(self, question: Question) -> float:
+        return 0.5
+
+async def model(prompt: str) -> dict[str, object]:
+    return {"probability": 0.4}
+
+snow = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10", targets=[Target(id="yes")])
+answer: AskResult = foretell.ask("Will it rain?", closes=date(2027, 1, 1), range=(0, 100), model=model)
+plan: RunPlan = foretell.ask("Will it rain?", plan=True)
+agent = Agent(model=model, search=("brave",), options=AgentOptions(steps=3), models={"filter": "openai:NAME"})
+board: Scoreboard = foretell.score([], by="source", metrics=("peer",))
+sure = Forecast(question_id="snow", forecaster="me", as_of=snow.as_of, p={"yes": 0.5})
+done: Backtest = foretell.backtest([guess, looks, Half(), "knn"], [snow], progress=lambda done, of: None)
+
+async def main() -> None:
+    waited: AskResult = await foretell.aask("Will it rain?", agent=agent)
+    later: Backtest = await foretell.abacktest(guess, "demo")
+    print(waited, later)
+"""
+MISTAKES = """
+foretell.score([], bogus=3)
+foretell.score([], baselines="no")
+foretell.score([], trials="median")
+foretell.score([], missing="half")
+foretell.score()
+foretell.compare([], None, "a")
+foretell.compare([], None, "a", "b", reference="c")
+foretell.ask()
+foretell.ask("Will it rain?", modle="none")
+foretell.ask("Will it rain?", closes=3)
+foretell.ask("Will it rain?", effort="much")
+foretell.ask("Will it rain?", budget="1 dollar")
+foretell.ask("Will it rain?", options=3)
+foretell.ask("Will it rain?", agent="openai:NAME")
+foretell.ask("Will it rain?", "2027-01-01")
+foretell.ask("Will it rain?", plan=True).p
+foretell.aask("Will it rain?", trails=3)
+foretell.run()
+foretell.run("run.yaml", pilot="3")
+foretell.run("run.yaml", where="there")
+foretell.grow_tree("It rains.", leaves="10")
+foretell.what_if("bank.json", sd=0.1)
+foretell.what_if("bank.json", sett={"P1": 0.2})
+foretell.edit_tree("bank.json", remove=1)
+foretell.list_runs(sort="size")
+foretell.stop_run("a", "b")
+foretell.backtest(guess)
+foretell.backtest(guess, [3])
+foretell.backtest(lambda: 0.5, "demo")
+foretell.backtest(guess, "demo", progres=print)
+Question(id="snow", source="own", text="Will it snow?")
+Question(id="snow", source="own", text="Will it snow?", due=3)
+Target(id="yes", resolves="2026-01-10")
+Agent()
+Agent(model="openai:NAME", options={"steps": 3})
+Forecast(question_id="snow", forecaster="me", p=0.5)
+foretell.delete_runs("a", yes="sure")
+foretell.enter_tournament()
+"""
+RULES = {
+    "typeCheckingMode": "strict",
+    "pythonVersion": "3.11",
+    # What pandas and NumPy return is only partially known.
+    **dict.fromkeys(
+        ("reportMissingTypeStubs", "reportUnknownMemberType", "reportUnknownVariableType", "reportUnknownArgumentType"),
+        False,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
+    """File → the first error in each line, counted from 1."""
+    folder = tmp_path_factory.mktemp("typed")
+    for page in PAGES:
+        text = "\n".join(text for language, text in examples(page) if language == "python")
+        (folder / f"page_{page.stem}.py").write_text(text, encoding="utf-8")
+    (folder / "correct.py").write_text(CORRECT, encoding="utf-8")
+    (folder / "mistakes.py").write_text(f"{CORRECT.strip()}\n{MISTAKES.strip()}\n", encoding="utf-8")
+    settings = {"include": ["."], "extraPaths": [str(ROOT / "src")], **RULES}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable],
+        cwd=folder, capture_output=True, text=True,
+    )  # fmt: skip
+    found: dict[str, dict[int, str]] = {}
+    for problem in json.loads(done.stdout)["generalDiagnostics"]:
+        if problem["severity"] == "error":
+            place = found.setdefault(Path(problem["file"]).name, {})
+            place.setdefault(problem["range"]["start"]["line"] + 1, problem["message"])
+    return found
+
+
+def test_examples_and_correct_calls_are_accepted(errors: dict[str, dict[int, str]]) -> None:
+    assert {name: found for name, found in errors.items() if name != "mistakes.py"} == {}
+
+
+def test_mistakes_are_rejected(errors: dict[str, dict[int, str]]) -> None:
+    first = len(CORRECT.strip().splitlines()) + 1
+    planted = dict(enumerate(MISTAKES.strip().splitlines(), start=first))
+    assert len(planted) >= 30
+    assert [text for line, text in planted.items() if line not in errors["mistakes.py"]] == []
+    assert errors["mistakes.py"].keys() <= planted.keys()
