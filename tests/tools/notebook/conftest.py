@@ -38,17 +38,17 @@ class Loop:
     """An event loop that runs during all tests, so that kernels can start in advance."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T], seconds: float = 120.0) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(seconds)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(seconds)
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
-        self._loop.close()
+        self.loop.close()
 
 
 @pytest.fixture(scope="session")
