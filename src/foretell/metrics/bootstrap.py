@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isnan
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -185,6 +185,8 @@ def brier_index_from_sums(sums: Floats) -> Floats:
 
 CACHED_COUNTS = 1 << 21
 """Largest number of counts (draws × units) that are kept for other tables with the same number of units (8 MB)."""
+FEW_UNITS = 128
+"""Largest number of units whose sums are computed in double precision."""
 MARGIN_STREAM = 1 << 16
 """Offset between the random streams of the ways of clustering of one stratum, whose draws must be independent."""
 
@@ -195,29 +197,29 @@ def resample_units(sums: Floats, resampling: Resampling, stream: int = 0) -> Flo
     Each resample takes as many units as there are (Efron 1979; clusters as in Davison & Hinkley 1997, 3.8).
     """
     n, mean = len(sums), sums.mean(axis=0)
-    # Deviations in single precision: the product takes half the time, and constant columns stay exact.
-    deviations = (sums - mean).astype(np.float32)
+    # Many units are multiplied in single precision, which takes half the time.
+    deviations = (sums - mean).astype(np.float64 if n <= FEW_UNITS else np.float32)
     distinct, place = np.unique(deviations, axis=1, return_inverse=True)
     # Equal columns get equal results, although the product may add in another order in another column.
     return _resampled(distinct, resampling, stream)[:, place.ravel()] + n * mean
 
 
-def _resampled(deviations: npt.NDArray[np.float32], resampling: Resampling, stream: int) -> Floats:
+def _resampled(deviations: npt.NDArray[np.floating[Any]], resampling: Resampling, stream: int) -> Floats:
     n = len(deviations)
     if n * resampling.draws <= CACHED_COUNTS:
-        return _cached_counts(n, resampling.draws, resampling.seed, stream) @ deviations
+        return _cached_counts(n, resampling.draws, resampling.seed, stream, n <= FEW_UNITS) @ deviations
     shape = (resampling.draws, deviations.shape[1])
     out, rng, step = np.empty(shape), resampling.rng(stream), max(1, CACHED_COUNTS // n)
     for start in range(0, resampling.draws, step):
         rows = slice(start, min(resampling.draws, start + step))
-        out[rows] = resample_counts(n, rows.stop - start, rng).astype(np.float32) @ deviations
+        out[rows] = resample_counts(n, rows.stop - start, rng).astype(deviations.dtype) @ deviations
     return out
 
 
 @lru_cache(maxsize=16)
-def _cached_counts(n: int, draws: int, seed: int, stream: int) -> npt.NDArray[np.float32]:
-    rng = Resampling(draws=draws, seed=seed).rng(stream)
-    return resample_counts(n, draws, rng).astype(np.float32)
+def _cached_counts(n: int, draws: int, seed: int, stream: int, double: bool) -> npt.NDArray[np.floating[Any]]:
+    counts = resample_counts(n, draws, Resampling(draws=draws, seed=seed).rng(stream))
+    return counts if double else counts.astype(np.float32)
 
 
 def two_way_replicates(estimate: Floats, first: Floats, second: Floats, cells: Floats) -> Floats:
