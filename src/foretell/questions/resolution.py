@@ -41,3 +41,16 @@ class Resolution:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, instant(value))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """What answers in words or numbers to a question are judged against."""
+
+    question_id: str
+    answers: tuple[str, ...]
+    """The right answer, or the right list in its order."""
+    spread: float | None = None
+    """The deviation of a number at which an answer is worth nothing; None if the set states none."""
+    level: int | None = None
+    """The level of a FutureX question, from 1 to 4."""

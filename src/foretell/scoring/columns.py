@@ -4,59 +4,17 @@ A table whose required columns have their own names is read as it is. Otherwise 
 with one column for each forecaster is turned into a long one, and a note says how it was read.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
+from foretell.data.usual_names import USUAL_NAMES, columns_named, plain_name
 from foretell.questions.errors import InputError, InputProblem
 from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.table_input import InputTable, column_types, quoted
 from foretell.scoring.written_values import number_sql, percent_sign_sql
 
-USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
-    "forecaster": (
-        "forecaster forecaster_name model model_name model_id system bot bot_name method team agent llm predictor",
-        "user username user_name participant author",
-    ),
-    "question": (
-        "question question_id qid market_id event_id claim_id",
-        "id",
-        "event market claim slug ticker",
-        "question_text question_title title",
-    ),
-    "target": ("target target_id option option_id option_name choice outcome_name",),
-    "p": (
-        "p prob probability p_yes prob_yes probability_yes yes_prob yes_probability predicted_probability "
-        "predicted_prob pred_prob forecast_probability prediction predicted forecast",
-    ),
-    "outcome": (
-        "outcome resolution resolved answer resolved_to resolved_value resolution_value result truth ground_truth "
-        "actual actual_outcome final_outcome correct_answer",
-        "y y_true label",
-    ),
-    "due": (
-        "due forecast_date forecast_due_date forecast_time forecasted_at forecasted_on asked asked_on asked_at as_of "
-        "prediction_date predicted_on predicted_at",
-    ),
-    "resolved_on": (
-        "resolved_on resolution_date resolved_at resolved_date resolve_date date_resolved resolution_time settled_at "
-        "settled_on settlement_date",
-        "close_date close_time closed_at closed_on closes end_date",
-    ),
-    "price": (
-        "price market_price market_prob market_probability market_p crowd crowd_price crowd_probability crowd_prob "
-        "community_prediction community_probability",
-    ),
-    "trial": ("trial trial_id epoch attempt repetition replicate",),
-    "source": ("source",),
-    "category": ("category",),
-    "cluster": ("cluster",),
-    "horizon": ("horizon",),
-    "weight": ("weight",),
-}
-"""Role → its usual names, in groups: a name counts only if the table has none of an earlier group."""
 ROLES = (*USUAL_NAMES, "kind", "subtype", "prior", "liquidity", "price_age", "yes_ask", "no_ask", "payoff")
 """Every role that the user can name a column for."""
 NOT_FORECASTS = {
@@ -68,15 +26,6 @@ NOT_FORECASTS = {
 """Columns of numbers that are never a forecaster."""
 ANY_FORECASTER = "forecast"
 """Name of the forecaster of a table that neither has a column for it nor is a file."""
-
-
-def plain_name(column: str) -> str:
-    """The name without case, blanks, underscores and other marks.
-
-    >>> plain_name("Question ID"), plain_name("question_id")
-    ('questionid', 'questionid')
-    """
-    return re.sub(r"[^0-9a-zäöüßéèêçñ]", "", column.casefold())
 
 
 def assign_roles(table: InputTable, needed: Sequence[str], column_names: ColumnNames | None = None) -> InputTable:
@@ -138,10 +87,7 @@ def _recognised(table: InputTable, named: Mapping[str, tuple[str, ...]]) -> tupl
     """Role → column, and a problem for every role that several columns could play."""
     roles = {role: columns[0] for role, columns in named.items()}
     taken = {column for columns in named.values() for column in columns}
-    plain: dict[str, list[str]] = {}
-    for column in table.columns:
-        if column not in taken:
-            plain.setdefault(plain_name(column), []).append(column)
+    left = [column for column in table.columns if column not in taken]
     problems: list[InputProblem] = []
     for role, groups in USUAL_NAMES.items():
         if role in roles:
@@ -149,15 +95,13 @@ def _recognised(table: InputTable, named: Mapping[str, tuple[str, ...]]) -> tupl
         if role in table.types and role not in taken:
             roles[role] = role
             continue
-        for group in groups:
-            columns = [column for name in group.split() for column in plain.get(plain_name(name), ())]
-            if len(columns) > 1:
-                hint = " or ".join(f"--columns {role}={column}" for column in columns)
-                both = " and ".join(map(repr, columns))
-                problems.append(InputProblem(problem=f"{both} could both be the {WORDS.get(role, role)}", hint=hint))
-            if columns:
-                roles[role] = columns[0]
-                break
+        columns = columns_named(left, groups)
+        if len(columns) > 1:
+            hint = " or ".join(f"--columns {role}={column}" for column in columns)
+            both = " and ".join(map(repr, columns))
+            problems.append(InputProblem(problem=f"{both} could both be the {WORDS.get(role, role)}", hint=hint))
+        if columns:
+            roles[role] = columns[0]
     return roles, problems
 
 

@@ -11,12 +11,16 @@ from typing import Any, Literal
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.question import Question
-from foretell.questions.resolution import Resolution
+from foretell.questions.resolution import Reference, Resolution
 
 AskedKey = tuple[str, datetime]
 """One asking of a question: its id and due time. The same market may be asked in several rounds."""
 OutcomeKey = tuple[str, datetime | None, str]
 """Key that joins forecasts to outcomes everywhere: question id, due time, target id."""
+
+
+MOST_SOURCES = 10
+"""Maximum number of sources that a context shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +89,8 @@ class QuestionSet:
     """What was dropped and why, with counts, as shown to a user."""
     contexts: Mapping[AskedKey, ContextMaterial] = field(default_factory=dict[AskedKey, ContextMaterial])
     """What was gathered beforehand by asking, for questions that come with it."""
+    references: tuple[Reference, ...] = ()
+    """The right answers of questions that are answered in words."""
     excluded: tuple[Question, ...] = ()
     """Questions that a backtest leaves out, because their own text was written after the time they are asked."""
 
@@ -107,6 +113,7 @@ class QuestionSet:
             questions=questions,
             resolutions=tuple(r for r in self.resolutions if (r.question_id, r.due) in keys),
             contexts={k: v for k, v in self.contexts.items() if k in keys},
+            references=tuple(r for r in self.references if (r.question_id, None) in keys),
         )
 
 
@@ -117,6 +124,7 @@ class QuestionSetBuilder:
     questions: dict[AskedKey, Question] = field(default_factory=dict[AskedKey, Question])
     resolutions: list[Resolution] = field(default_factory=list[Resolution])
     contexts: dict[AskedKey, ContextMaterial] = field(default_factory=dict[AskedKey, ContextMaterial])
+    references: list[Reference] = field(default_factory=list[Reference])
     counts: Counter[str] = field(default_factory=Counter[str])
     """Number of items left out, by reason."""
 
@@ -128,6 +136,7 @@ class QuestionSetBuilder:
             resolutions=tuple(self.resolutions),
             notes=count_notes(self.counts),
             contexts=self.contexts,
+            references=tuple(self.references),
         )
 
 
@@ -140,6 +149,7 @@ def union(name: str, sets: Iterable[QuestionSet]) -> QuestionSet:
         resolutions=tuple(r for part in parts for r in part.resolutions),
         notes=tuple(f"{part.name}: {note}" for part in parts for note in part.notes),
         contexts={key: sources for part in parts for key, sources in part.contexts.items()},
+        references=tuple(r for part in parts for r in part.references),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import lru_cache
 from io import StringIO
 from math import isfinite
 from pathlib import Path
@@ -288,6 +289,60 @@ def open_table(path: Path, needed: Sequence[str]) -> Generator[tuple["DuckDBPyCo
             yield con, table, columns
         except duckdb.Error as error:
             raise unreadable_table(error, path) from None
+
+
+def table_rows(path: Path) -> Iterator[Row]:
+    """Yield the records of a Parquet, JSONL, JSON or CSV file, counted from 1; other kinds of files raise."""
+    kind = path.suffix.lower()
+    if kind == ".parquet":
+        with open_table(path, ()) as (con, table, _):
+            found = con.execute(f"select {_as_python(con, table)} from {table}")
+            names = [column for column, *_ in found.description or ()]
+            number = 0
+            while batch := found.fetchmany(1000):
+                for values in batch:
+                    number += 1
+                    yield Row(path=path, number=number, fields=dict(zip(names, values, strict=True)))
+    elif kind in (".jsonl", ".ndjson"):
+        yield from jsonl_rows(path)
+    elif kind == ".json":
+        value = read_json(path)
+        if not isinstance(value, list):
+            raise InputError("expected a list of records", path=path)
+        for number, item in enumerate(cast(list[Any], value), start=1):
+            yield record(path, number, item)
+    elif kind == ".csv":
+        yield from csv_rows(path)
+    else:
+        raise InputError(f"{kind or 'no ending'} is not a kind of table", path=path, hint=", ".join(TABLES))
+
+
+TABLES = (".csv", ".json", ".jsonl", ".ndjson", ".parquet")
+"""Endings of the files that `table_rows` reads."""
+
+
+def _as_python(con: "DuckDBPyConnection", table: str) -> str:
+    """SQL for all columns, with times in a zone as text: DuckDB needs another package to convert them."""
+    zoned = [name for name, kind, *_ in con.execute(f"describe select * from {table}").fetchall() if "ZONE" in kind]
+    quoted = ('"' + str(name).replace('"', '""') + '"' for name in zoned)
+    times = ", ".join(f"strftime({name} at time zone 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ') as {name}" for name in quoted)
+    return f"* replace ({times})" if times else "*"
+
+
+def columns_of(path: Path) -> frozenset[str]:
+    """Return the columns of a table, to recognise its format; empty if it is none or cannot be read."""
+    if path.suffix.lower() not in TABLES or not path.is_file():
+        return frozenset()
+    state = path.stat()
+    return _columns_of(path.absolute(), state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=16)  # Every format looks at the same file.
+def _columns_of(path: Path, changed: int, size: int) -> frozenset[str]:
+    try:
+        return frozenset(next(table_rows(path)).fields)
+    except (StopIteration, InputError):
+        return frozenset()
 
 
 def unreadable_table(error: Exception, path: Path) -> InputError:

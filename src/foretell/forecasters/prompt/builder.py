@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from foretell.data.datasets.question_set import MOST_SOURCES
 from foretell.data.search.engine import SearchEngine
 from foretell.forecasters.forecaster import CannotForecast, TracedModel, UsageMeter
 from foretell.forecasters.prompt.prediction_context import (
-    MOST_SOURCES,
     PredictionContext,
     RankedSource,
     known_at,

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Protocol, cast
 
+from foretell.data.datasets.question_set import MOST_SOURCES
 from foretell.data.untrusted import for_terminal
 from foretell.models.canonical import canonical_json
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
@@ -20,7 +21,6 @@ from foretell.tools.post_cutoff_text import tells_later_events
 from foretell.tools.tool import WEB_SEARCH, Refusal, SourceItem
 
 SCHEMA = "foretell/context/1"
-MOST_SOURCES = 10
 LONGEST_TITLE = 200
 LONGEST_SUMMARY = 900
 LONGEST_URL = 2000
