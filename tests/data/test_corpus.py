@@ -6,6 +6,7 @@ import json
 import zlib
 from pathlib import Path
 
+import duckdb
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
@@ -155,6 +156,30 @@ def test_json_lines_are_read(tmp_path: Path) -> None:
         "å",
     )
     assert (second.published, second.source) == (None, "d.jsonl")
+
+
+def test_pages_of_a_frozen_web_are_read_from_parquet_and_found_as_of_their_capture(tmp_path: Path) -> None:
+    path = tmp_path / "pages.parquet"
+    rows = (
+        "('q1', 'https://a.example/1', 'Bill tabled', '2025-10-14T21:30:11.912205'), "
+        "('q1', 'https://a.example/2', 'Bill passed', '2025-12-04T10:00:00')"
+    )
+    columns = "pages(question_id, url, content, date_scraped)"
+    duckdb.sql(f"copy (select * from (values {rows}) as {columns}) to '{path}' (format parquet)")
+    corpus = Corpus(tmp_path / "corpus.db")
+    assert corpus.add(read_documents(path)).added == 2
+    found = corpus.search("bill", AsOf.day("2025-10-15"))
+    assert [hit.document.text for hit in found] == ["Bill tabled"]
+    assert found[0].document.captured == instant("2025-10-14T21:30:11.912205Z")
+    assert found[0].document.title == "https://a.example/1"
+
+
+def test_addresses_without_texts_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scraped_pages.parquet"
+    duckdb.sql(f"copy (select 'q1' as question_id, 'https://a.example' as url) to '{path}' (format parquet)")
+    with pytest.raises(InputError, match=r"row 1, column text: is missing .* addresses alone cannot be searched"):
+        list(read_documents(path))
+    assert list(read_documents(tmp_path)) == [], "a folder may hold other tables"
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,19 @@ import sqlite3
 import threading
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from foretell.data.datasets.rows import Row, jsonl_rows
+from foretell.data.datasets.rows import Row, columns_of, table_rows
 from foretell.data.dates import parse_stated_date
 from foretell.data.pages import PageUnavailable, read_html, read_page
 from foretell.data.search.engine import SearchHit, clean_query
 from foretell.data.service import ServiceConfig
+from foretell.data.usual_names import DOCUMENT_NAMES, columns_named
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import DAMAGED_HINT, DamagedFile, InputError, storage_error
@@ -360,12 +362,13 @@ def _inflated(body: bytes, window: int) -> bytes:
     return zlib.decompressobj(window).decompress(body, MAX_RECORD)
 
 
-# Documents from files: plain text, Markdown, HTML and JSON lines.
+# Documents from files: plain text, Markdown, HTML and tables.
 
 _TEXTS = (".txt", ".md")
 _PAGES = (".html", ".htm")
 _WARCS = (".warc", ".warc.gz")
-KINDS = (*_TEXTS, *_PAGES, ".jsonl", *_WARCS)
+_TABLES = (".jsonl", ".parquet")
+KINDS = (*_TEXTS, *_PAGES, *_TABLES, *_WARCS)
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _NAMED_DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
 _DATE_KEYS = ("published", "date", "updated", "modified")
@@ -375,7 +378,7 @@ def read_documents(path: Path) -> Iterator[CorpusDocument]:
     """Yield every document of a file, or of a folder and its subfolders. HTML pages without text are left out."""
     if path.is_dir():
         for file in sorted(path.rglob("*")):
-            if file.is_file() and file.name.lower().endswith(KINDS):
+            if file.is_file() and file.name.lower().endswith(KINDS) and not _is_other_table(file):
                 yield from read_documents(file)
         return
     name = path.name.lower()
@@ -385,12 +388,20 @@ def read_documents(path: Path) -> Iterator[CorpusDocument]:
         raise InputError("this kind of file cannot be imported", path=path, hint=f"it takes {', '.join(KINDS)}")
     if name.endswith(_WARCS):
         yield from read_warc(path)
-    elif name.endswith(".jsonl"):
-        yield from _json_lines(path)
+    elif name.endswith(_TABLES):
+        yield from _table(path)
     elif name.endswith(_PAGES):
         yield from _page(path)
     else:
         yield _text(path)
+
+
+def _is_other_table(file: Path) -> bool:
+    """Whether a Parquet file, which may hold anything, has no texts of pages; in a folder it is passed over."""
+    if not file.name.lower().endswith(".parquet"):
+        return False
+    columns = columns_of(file)
+    return not all(columns_named(columns, DOCUMENT_NAMES[role]) for role in ("url", "text"))
 
 
 def _text(path: Path) -> CorpusDocument:
@@ -418,19 +429,32 @@ def _page(path: Path) -> Iterator[CorpusDocument]:
     yield CorpusDocument(url=url, title=html.title or path.stem, text=html.text, published=published, source=path.name)
 
 
-def _json_lines(path: Path) -> Iterator[CorpusDocument]:
-    for row in jsonl_rows(path):
-        for name in ("url", "title", "text"):
-            if not isinstance(row.fields.get(name), str):
-                raise row.problem(name, "is missing or not a text", "write url, title, text and published")
-        yield CorpusDocument(
-            url=row.fields["url"],
-            title=row.fields["title"],
-            text=row.fields["text"],
-            published=_date(row, "published") if row.fields.get("published") is not None else None,
-            captured=_date(row, "captured") if row.fields.get("captured") is not None else None,
-            source=str(row.fields.get("source") or path.name),
+def _table(path: Path) -> Iterator[CorpusDocument]:
+    """Read a table of pages, such as articles of a news corpus or what was fetched of a frozen web."""
+    for row in table_rows(path):
+        names = _roles(tuple(row.fields))
+        url, text = (row.fields.get(names[role]) for role in ("url", "text"))
+        for role, value in (("url", url), ("text", text)):
+            if not isinstance(value, str):
+                hint = "write url, title, text and published; addresses alone cannot be searched"
+                raise row.problem(names[role], "is missing or not a text", hint)
+        published, captured = (
+            _date(row, names[role]) if row.get(names[role]) is not None else None for role in ("published", "captured")
         )
+        yield CorpusDocument(
+            url=str(url),
+            title=row.text(names["title"]) or str(url),
+            text=str(text),
+            published=published,
+            captured=captured,
+            source=row.text("source") or path.name,
+        )
+
+
+@lru_cache(maxsize=64)
+def _roles(columns: tuple[str, ...]) -> Mapping[str, str]:
+    """Role of a document → the column that has it; the name of the role if none has."""
+    return {role: next(iter(columns_named(columns, groups)), role) for role, groups in DOCUMENT_NAMES.items()}
 
 
 def _date(row: Row, column: str) -> datetime:

@@ -59,6 +59,15 @@ QUESTION_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """Role in a table of questions → its usual names, in groups as above."""
 
+DOCUMENT_NAMES: Mapping[str, tuple[str, ...]] = {
+    "url": ("url address link", "article_url page_url"),
+    "title": ("title", "headline article_title page_title"),
+    "text": ("text", "content page_text maintext article_maintext body markdown"),
+    "published": ("published", "published_at date_published date_publish publish_date article_publish_date"),
+    "captured": ("captured", "captured_at date_scraped scraped_at crawled_at fetched_at"),
+}
+"""Role in a table of documents → its usual names, in groups as above."""
+
 
 def plain_name(column: str) -> str:
     """The name without case, blanks, underscores and other marks.
