@@ -52,5 +52,7 @@ class Reference:
     """The right answer, or the right list in its order."""
     spread: float | None = None
     """The deviation of a number at which an answer is worth nothing; None if the set states none."""
+    options: bool = False
+    """Whether the answers are options of the question, which are compared as they are."""
     level: int | None = None
     """The level of a FutureX question, from 1 to 4."""

@@ -74,7 +74,7 @@ def read_statements(store: RunStore, run: str, *, name: str = "") -> list[Stated
             question=question,
             p=records.get(place, {}).get("stated", forecast.stated or forecast.p),
         )
-        for place, question, forecast in _forecasts(store, run)
+        for place, question, forecast in forecasts_of_run(store, run)
     ]
 
 
@@ -90,7 +90,7 @@ def read_cases(store: RunStore, run: str, find: FindContext, view: ContextView =
     """
     contexts, events = shown_contexts(store, run, find, view), _events(store, run)
     cases: list[ReasoningCase] = []
-    for place, question, forecast in _forecasts(store, run):
+    for place, question, forecast in forecasts_of_run(store, run):
         if forecast.rationale.strip():
             alone = PredictionContext(question=known_at(question, forecast.as_of), as_of=forecast.as_of)
             context, shown = contexts.get(place, (alone, view))
@@ -107,7 +107,7 @@ def shown_contexts(
     """Return the contexts that the trials of a run were shown, with the view as recorded, or `view`."""
     records = _records(store, run)
     shown: dict[TrialPlace, tuple[PredictionContext, ContextView]] = {}
-    for place, _, forecast in _forecasts(store, run):
+    for place, _, forecast in forecasts_of_run(store, run):
         context = find(forecast.trace.removeprefix(TRACE)) if forecast.trace.startswith(TRACE) else None
         if context is not None:
             shown[place] = context, VIEWS.get(records.get(place, {}).get("view", ""), view)
@@ -225,7 +225,8 @@ def _records(store: RunStore, run: str) -> dict[TrialPlace, Mapping[str, Any]]:
     }
 
 
-def _forecasts(store: RunStore, run: str) -> Iterator[tuple[TrialPlace, Question, Forecast]]:
+def forecasts_of_run(store: RunStore, run: str) -> Iterator[tuple[TrialPlace, Question, Forecast]]:
+    """Yield the forecasts of all trials of a run, without the combined ones."""
     for question in store.questions(run):
         due = question.due.isoformat()
         for answer in store.answers_to(TrialKey(run=run, question=question.id, due=due, trial=0)):

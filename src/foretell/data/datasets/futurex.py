@@ -100,7 +100,9 @@ def _add(row: Row, now: datetime, set_builder: PublishedSetBuilder) -> None:
     outcomes = _outcomes(row, options, right, set_builder) if options and right else {}
     set_builder.add(row, question, outcomes, ends if right else None)
     if right:
-        reference = Reference(question_id=question.id, answers=right, spread=row.real("std"), level=int(level))
+        reference = Reference(
+            question_id=question.id, answers=right, spread=row.real("std"), options=bool(options), level=int(level)
+        )
         set_builder.references.append(reference)
 
 
