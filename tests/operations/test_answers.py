@@ -52,7 +52,7 @@ def forecaster(prompt: str) -> dict[str, Any]:
     return {"rationale": f"It is likely.\nAnswer: {ANSWERS[name]}", "probabilities": {"right": 0.9}}
 
 
-def asked(model: Any = forecaster) -> str:
+def asked(model: Any = forecaster, **spec: Any) -> str:
     spec = {
         "questions": "futurex.jsonl",
         "forecaster": "prompt",
@@ -60,6 +60,7 @@ def asked(model: Any = forecaster) -> str:
         "models": {"agent": model_name(model)},
         "mode": "backtest",
         "trials": 1,
+        **spec,
     }
     return foretell.run(spec).run
 
@@ -82,6 +83,21 @@ def test_answers_are_scored_by_rule_and_texts_that_differ_stay_undecided(here: P
     assert {row["question"]: row["outcome"] for row in scores.rows()} == {
         **{"futurex/capital": None, "futurex/winner": 1, "futurex/loser": None, "futurex/count": 0}
     }
+
+
+def test_every_trial_of_an_agent_states_an_answer_of_its_own(here: Path) -> None:
+    places: list[int] = []
+
+    def agent(prompt: str) -> dict[str, Any]:
+        places.append(len(places))
+        name = next((name for name in ANSWERS if f"Which {name}?" in prompt), "")
+        p = {"right": 0.7} if name else {"A": 0.3, "B": 0.7}
+        return {"tool": "submit", "p": p, "reason": f"Step by step.\n\nAnswer: {RIGHT.get(name, '')}"}
+
+    scores = score_answers(asked(agent, forecaster="agent", options={}, trials=2))
+    assert scores.total == 1, [answer.forecast.rationale for answer in scores.answers]
+    assert len(scores.answers) == 10
+    assert {(row["trial"], row["p"], row["outcome"]) for row in scores.rows()} == {(0, 0.7, 1), (1, 0.7, 1)}
 
 
 def test_a_judge_compares_only_texts_that_differ_and_is_paid_once(here: Path) -> None:

@@ -70,7 +70,7 @@ def test_an_agent_searches_the_frozen_web_as_of_the_question(here: Path) -> None
         read.append(text)
         if len(read) == 1:
             return {"tool": "web_search", "query": "chamber bill vote"}
-        return {"tool": "submit", "p": {"yes": 0.2}, "reasoning": "No vote was set."}
+        return {"tool": "submit", "p": {"yes": 0.2}, "reason": "No vote was set."}
 
     asked(agent, forecaster="agent", search=["local"])
     assert "news.example/tabled" in "".join(read)

@@ -99,7 +99,9 @@ def test_probabilities_choose_the_likeliest_option_or_all_that_are_likely() -> N
     [
         ("I think so.\nAnswer: Paris", "Paris"),
         ("First answer: no.\n**Final answer:** `Paris`\nDone.", "Paris"),
-        ("- Answer: X; Y", "X; Y"),
+        ("Answer: X; Y", "X; Y"),
+        ("He leads by far. Answer: Paris", "Paris"),
+        ("Answer: Paris\n\nFor:\n- Answer: Lyon, it says [search_1]", "Paris"),
         (r"It is \boxed{12.5}.", "12.5"),
         ("The answer is Paris.", ""),
     ],

@@ -19,7 +19,9 @@ HOW_TO_ANSWER = (
     "right."
 )
 _ANSWER = re.compile(
-    r"^[\s>*_`#-]*(?:final\s+)?answer[*_`]*\s*[:：][*_`\s]*(.+?)[*_`\s]*$", re.IGNORECASE | re.MULTILINE
+    # Not after a dash: evidence, which may quote anything, is listed with dashes.
+    r"(?:^[ \t>*_`#]*|(?<=[.!?])\s+)(?:final\s+)?answer[*_`]*\s*[:：][*_`\s]*(\S.*?)[*_`\s]*$",
+    re.IGNORECASE | re.MULTILINE,
 )
 _BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
 
