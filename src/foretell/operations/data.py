@@ -23,7 +23,7 @@ from foretell.data.datasets.forecastbench_download import (
     read_pulled,
 )
 from foretell.data.datasets.prophet_arena import dataset_folder, download_events
-from foretell.data.datasets.question_files import CONTEXTS, OUTCOMES, QUESTIONS
+from foretell.data.datasets.question_files import CONTEXTS, OUTCOMES, QUESTIONS, REFERENCES
 from foretell.data.datasets.question_set import (
     AskedKey,
     QuestionSet,
@@ -233,9 +233,9 @@ class BuiltSet(Result):
 
 
 def write_question_set(questions: QuestionSet, folder: Path) -> list[Path]:
-    """Write a set as questions.jsonl, outcomes.csv and, if it has contexts, contexts.jsonl; return their paths.
+    """Write questions.jsonl, outcomes.csv and, if the set has them, contexts.jsonl and references.jsonl.
 
-    Every command reads the set by the folder.
+    Returns their paths. Every command reads the set by the folder.
     """
     file, contexts_file, contexts = folder / QUESTIONS, folder / CONTEXTS, SetContexts(questions)
     write_atomically(file, "".join(f"{to_json(question)}\n" for question in questions.questions).encode())
@@ -245,7 +245,15 @@ def write_question_set(questions: QuestionSet, folder: Path) -> list[Path]:
     else:
         contexts_file.unlink(missing_ok=True)  # Of another set that was written here before.
     outcomes = write_rows(outcome_rows(questions.questions, questions.resolutions), folder / OUTCOMES)
-    return [file, outcomes, *([contexts_file] if lines else [])]
+    references_file = folder / REFERENCES
+    if questions.references:
+        write_atomically(
+            references_file, "".join(f"{json.dumps(asdict(known))}\n" for known in questions.references).encode()
+        )
+    else:
+        references_file.unlink(missing_ok=True)
+    more = ((contexts_file, bool(lines)), (references_file, bool(questions.references)))
+    return [file, outcomes, *(path for path, written in more if written)]
 
 
 async def build(request: DataBuildRequest, settings: Settings | None = None) -> BuiltSet:

@@ -163,7 +163,10 @@ def test_data_show_and_a_backtest_take_the_file(file, name: str) -> None:
     tested = CliRunner().invoke(cli, ["backtest", word, "-F", "constant", "--out", "p.csv"])
     assert (tested.exit_code, "10 forecasts on 10 questions" in tested.output) == (0, True), tested.output
     assert CliRunner().invoke(cli, ["data", "show", word, "--out", "folder"]).exit_code == 0
-    assert len(opened(Path("folder")).questions) == 10
+    written, read = opened(path, name), opened(Path("folder"))
+    assert len(read.questions) == 10
+    assert read.references == written.references
+    assert read.outcomes() == written.outcomes()
 
 
 BROKEN: Mapping[str, tuple[Mapping[int, dict[str, Any]], tuple[str, ...]]] = {

@@ -22,7 +22,7 @@ from foretell.questions.question import (
     Target,
     read_exclusivity,
 )
-from foretell.questions.resolution import Resolution
+from foretell.questions.resolution import Reference, Resolution
 
 _NAMES = """
     text id due by resolves dates options exclusivity exclusive price price_at source kind subtype category criteria
@@ -294,6 +294,8 @@ def _resolution(row: Row) -> Resolution:
 # A folder that `foretell data build` wrote: questions.jsonl, outcomes.csv and, if there are contexts, contexts.jsonl.
 
 QUESTIONS, OUTCOMES, CONTEXTS = "questions.jsonl", "outcomes.csv", "contexts.jsonl"
+REFERENCES = "references.jsonl"
+"""The right answers of questions that are answered in words, if there are any."""
 
 
 def read_built_set(folder: str | Path) -> QuestionSet:
@@ -312,7 +314,23 @@ def read_built_set(folder: str | Path) -> QuestionSet:
         else []
     )
     contexts = _built_contexts(root / CONTEXTS, {asked_key(question) for question in question_set.questions})
-    return QuestionSet(name=root.name, questions=question_set.questions, resolutions=tuple(known), contexts=contexts)
+    return QuestionSet(
+        name=root.name,
+        questions=question_set.questions,
+        resolutions=tuple(known),
+        contexts=contexts,
+        references=_built_references(root / REFERENCES),
+    )
+
+
+def _built_references(file: Path) -> tuple[Reference, ...]:
+    references: list[Reference] = []
+    for row in jsonl_rows(file) if file.is_file() else ():
+        try:
+            references.append(from_dict(dict(row.fields), Reference))
+        except InputError as error:
+            raise error.at(path=file, row=row.number) from None
+    return tuple(references)
 
 
 def _built_contexts(file: Path, asked: set[AskedKey]) -> dict[AskedKey, str]:
