@@ -34,6 +34,8 @@ from foretell.runs.store import MIGRATIONS as STORE_TABLES
 from foretell.runs.store import RunStore, TrialKey, trials_of
 from foretell.runs.stored_rows import ANSWERS, ROW_READERS, TABLE_NOUNS, UNREADABLE, remove_unreadable, run_ids
 from foretell.runs.stored_runs import replay_into, stored_run
+from foretell.standing.store import MIGRATIONS as STANDING_TABLES
+from foretell.standing.store import SCHEMA_NAME as STANDING
 
 PARTS = {
     "store": STORE_TABLES,
@@ -41,6 +43,7 @@ PARTS = {
     SCHEMA_NAME: ARENA_TABLES,
     "limits": LIMIT_TABLES,
     "practice": PRACTICE_TABLES,
+    STANDING: STANDING_TABLES,
 }
 KNOWN_PARTS = {part: len(scripts) for part, scripts in PARTS.items()}
 """How many migrations of each part this version knows."""

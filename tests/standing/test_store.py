@@ -1,0 +1,99 @@
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, Target
+from foretell.questions.resolution import Resolution
+from foretell.runs.store import RunStore
+from foretell.standing.record import (
+    Look,
+    NewEvidence,
+    OutcomeProposal,
+    OutcomeReading,
+    StandingBelief,
+    StandingQuestion,
+)
+from foretell.standing.store import StandingStore
+
+DAY = datetime(2026, 7, 14, tzinfo=UTC)
+QUESTION = Question(
+    id="asked/1",
+    source="asked",
+    text="Does the port reopen?",
+    due=DAY,
+    targets=(Target(id="yes", resolves_at="2026-12-01"),),
+)
+PORT = StandingQuestion(id="port", question=QUESTION, opened_at=DAY, settings={"models": {"agent": "openai:x"}})
+NEWS = NewEvidence(key="permit", text="The permit is granted.", url="https://example.org/1", published=DAY)
+
+
+def look(number: int, *news: NewEvidence) -> Look:
+    return Look(number=number, at=DAY + timedelta(days=number), triggers=("clock",), prices={"yes": 0.4}, news=news)
+
+
+def belief(number: int) -> StandingBelief:
+    return StandingBelief(
+        number=number, look=number, at=DAY, p={"yes": 0.5}, ranges={"yes": (0.3, 0.7)}, evidence=(NEWS,)
+    )
+
+
+def test_a_record_is_read_as_it_was_written(place: Path | str):
+    with closing(RunStore(place)) as runs:
+        store = StandingStore(runs.database)
+        assert store.open(PORT, DAY)
+        assert store.add_look("port", look(1, NEWS), DAY + timedelta(days=9), belief=belief(1))
+        proposal = OutcomeProposal(
+            at=DAY,
+            outcome={"yes": 1},
+            status="proposed",
+            readings=(OutcomeReading(reader="arithmetic", outcome="yes"),),
+        )
+        store.add_proposal("port", proposal)
+        record = store.record("port")
+        assert (record.standing, record.looks, record.beliefs) == (PORT, (look(1, NEWS),), (belief(1),))
+        assert record.proposals == (proposal,)
+        assert store.seen("port") == {"permit"}
+        assert store.next_look("port") == DAY + timedelta(days=9)
+        outcome = Resolution(question_id="asked/1", target_id="yes", outcome=1, resolved_at=DAY)
+        store.resolve("port", [outcome], DAY, "resolved")
+        assert store.record("port").outcomes == (outcome,)
+        assert [question.state for question in store.questions(["resolved"])] == ["resolved"]
+        assert store.next_look("port") is None
+
+
+def test_an_id_is_given_once(place: Path | str):
+    with closing(RunStore(place)) as runs:
+        store = StandingStore(runs.database)
+        assert [store.open(PORT, DAY), store.open(PORT, DAY)] == [True, False]
+
+
+def test_one_of_many_processes_stores_a_look(place: Path | str):
+    with closing(RunStore(place)) as runs:
+        store = StandingStore(runs.database)
+        store.open(PORT, DAY)
+        with ThreadPoolExecutor(4) as pool:
+            stored = list(pool.map(lambda _: store.add_look("port", look(1, NEWS), DAY), range(4)))
+        assert sum(stored) == 1
+        assert len(store.record("port").looks) == 1
+
+
+def test_entries_that_are_added_at_once_are_all_kept(place: Path | str):
+    with closing(RunStore(place)) as runs:
+        store = StandingStore(runs.database)
+        store.open(PORT, DAY)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: store.add_notice("port", DAY, {"n": n}), range(8)))
+        assert sorted(notice["n"] for notice in store.notices("port")) == list(range(8))
+
+
+def test_an_unknown_question_is_named_with_the_nearest(place: Path | str):
+    with closing(RunStore(place)) as runs:
+        store = StandingStore(runs.database)
+        store.open(PORT, DAY)
+        assert store.find("po").id == "port"
+        with pytest.raises(InputError, match="port"):
+            store.find("prot")
