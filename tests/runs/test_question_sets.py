@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from fakes.answers import respond
+from fakes.published_sets import PUBLISHED_ROWS
 from foretell import plugins
 from foretell.arena.spec import arena_from_json
 from foretell.data.datasets.forecastbench_tables import QUESTION_COLUMNS
@@ -203,6 +204,10 @@ OFFLINE: dict[str, dict[str, str]] = {
     "tables:rounds": {
         "rounds/questions.csv": table(QUESTION_COLUMNS, MARKET, RATE),
         "rounds/resolutions.csv": table(["forecast_due_date", *ANSWERS[0]], *ANSWERS),
+    },
+    **{
+        f"{name}:rows.jsonl": {"rows.jsonl": "".join(f"{json.dumps(row(place))}\n" for place in range(10))}
+        for name, row in PUBLISHED_ROWS.items()
     },
 }
 """Question sets that need no network → their files."""
