@@ -237,10 +237,10 @@ def _stop_early(page: Any, site: Any, token: str) -> None:
     expect(page.locator("#lanes")).to_contain_text(re.compile(r"Step \d of at most \d"))
     page.get_by_role("button", name="Stop and use what there is").click()
     expect(page.locator("#answer")).to_contain_text("Stopped early")
-    view = page.request.get(address).json()
+    view = page.request.get(address, max_retries=3).json()
     assert [trial["stopped"] for trial in view["trials"]] == [True, True]
     assert 0 < view["combination"]["p"]["yes"] < 1
-    answer = page.request.get(f"{site.url}/api/runs/{begun['run']}/answer").json()
+    answer = page.request.get(f"{site.url}/api/runs/{begun['run']}/answer", max_retries=3).json()
     assert answer["ending"] == "stopped"
     assert "stopped early" in answer["notes"][0]
     steps = [point["step"] for trial in view["trials"] for point in trial["trace"]["path"]]

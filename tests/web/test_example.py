@@ -197,8 +197,8 @@ def test_common_tasks_take_few_clicks(page: Any, example_app: FastAPI, serve: Ca
     expect(page.locator("details.saw[open] pre").first).to_be_visible()
     assert visitor.clicks <= 3
     image = page.locator("meta[property='og:image']").get_attribute("content")
-    assert page.request.get(image).headers["content-type"] == "image/png"
-    assert page.request.get(page.locator("link[rel=canonical]").get_attribute("href")).ok
+    assert page.request.get(image, max_retries=3).headers["content-type"] == "image/png"
+    assert page.request.get(page.locator("link[rel=canonical]").get_attribute("href"), max_retries=3).ok
 
     visitor = start()  # See why a trial failed, and retry it.
     visitor.click(page.get_by_role("link", name="example: one search and an answer").first)
@@ -218,7 +218,7 @@ def test_common_tasks_take_few_clicks(page: Any, example_app: FastAPI, serve: Ca
     visitor.click(page.get_by_role("link", name="Runs", exact=True))
     visitor.click(page.get_by_role("link", name="compare 6 runs on demo"))
     address = "/api/runs/auto%3A%20the%20best%20series%20model%20by%20its%20past/answers.csv"
-    mine = page.request.get(site.url + address).body()
+    mine = page.request.get(site.url + address, max_retries=3).body()
     page.locator("#files").set_input_files({"name": "mine.csv", "mimeType": "text/csv", "buffer": mine})
     visitor.click(page.get_by_role("button", name="Compare", exact=True))
     expect(page.get_by_role("heading", name="6 runs and 1 table on one board")).to_be_visible()
@@ -255,7 +255,7 @@ def test_an_unknown_price_is_asked_for_in_place_and_nothing_is_stored(
     price = page.get_by_label("Price of this model")
     expect(price).to_be_focused()
     expect(page.get_by_label("Question", exact=True)).to_have_value("Will it snow in Bergen by Christmas 2026?")
-    assert "snow in Bergen" not in page.request.get(f"{site.url}/runs?find=Bergen").text()
+    assert "snow in Bergen" not in page.request.get(f"{site.url}/runs?find=Bergen", max_retries=3).text()
     price.fill("0.5/2")
     page.get_by_role("button", name="Research it").click()
     expect(page.get_by_role("heading", name="Will it snow in Bergen by Christmas 2026?")).to_be_visible()

@@ -152,7 +152,7 @@ def test_what_would_change_the_answer_follows_the_what_if(trees: Path, site: Any
 
     page.goto(address)
     page.locator("#axis text").first.wait_for()
-    served = re.findall(r"<strong data-now>(.*?)</strong>", page.request.get(address).text())
+    served = re.findall(r"<strong data-now>(.*?)</strong>", page.request.get(address, max_retries=3).text())
     assert rows.locator("[data-now]").all_inner_texts() == served, "the page rounds as the server does"
     assert order() == [bar.id for bar in tornado(tree)]
     expect(page.locator("#says")).to_contain_text("It depends most on P2.1 ")
