@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import foretell
 from foretell.metrics import Interval
 from foretell.metrics.power import questions_about, questions_needed
+from foretell.number_text import signed
+from foretell.scoring.scoreboard import difference_text
 from foretell.scoring.verdict import Verdict, corrected
 
 
@@ -123,6 +125,21 @@ def test_both_scores_and_the_difference_are_on_the_common_targets() -> None:
     assert result.n == 30
     assert result.first_score.estimate != pytest.approx(alone["a"], abs=1e-6)
     assert result.first_score.estimate - result.second_score.estimate == pytest.approx(result.diff)
+
+
+@given(st.floats(0, 100), st.floats(0, 100))
+def test_the_numbers_of_a_sentence_subtract(first: float, second: float) -> None:
+    diff = first - second
+    result = verdict(diff, diff - 2, diff + 2, first_score=score(first), second_score=score(second))
+    shown = [round(side.estimate, 1) for side in (result.first_score, result.second_score)]
+    assert result.shown_difference(1) == pytest.approx(shown[0] - shown[1], abs=1e-9)
+    assert abs(result.shown_difference(1) - diff) < 0.1 + 1e-9
+    assert difference_text(result, 1, gain=True).split("*")[0].split()[0] == signed(result.shown_difference(1), 1)
+
+
+def test_scores_that_round_apart_are_shown_with_their_own_difference() -> None:
+    result = verdict(1.82, 0.6, 3.0, first_score=score(57.56), second_score=score(55.74))
+    assert "by 1.9 points of Brier index (57.6 and 55.7; 95 % interval 0.6 to 3.0" in result.sentence
 
 
 def test_correction_marks_chance_findings_without_changing_the_sentence() -> None:

@@ -197,7 +197,8 @@ def difference_text(verdict: Verdict, decimals: int, *, gain: bool = False) -> s
 
     Stars mean better or worse by more than chance.
     """
-    value = signed(verdict.gain if gain else verdict.diff, decimals)
+    shown = verdict.shown_difference(decimals)
+    value = signed(-shown if gain and verdict.better == "low" else shown, decimals)
     return value + verdict.mark if verdict.decided else f"{value} {verdict.symbol}"
 
 

@@ -187,6 +187,17 @@ class Verdict:
             f"Corrected for {plural(self.comparisons, 'comparison')}, it could be chance ({p_text(self.p_corrected)})."
         )
 
+    def shown_difference(self, decimals: int) -> float:
+        """Return the difference of the two scores as they are shown, so that the numbers side by side subtract.
+
+        Rounded alone, 57.56 − 55.74 = 1.82 would be shown as 57.6, 55.7 and 1.8.
+        """
+        shown = round(
+            round(self.first_score.estimate, decimals) - round(self.second_score.estimate, decimals), decimals
+        )
+        # Scores without a value, and differences that are not those of the scores, are rounded alone.
+        return shown if abs(shown - self.diff) < 10.0**-decimals else self.diff
+
     def swapped(self) -> "Verdict":
         """Return the verdict on the second against the first."""
         return replace(
@@ -228,7 +239,7 @@ class Verdict:
         scope = f"on the {plural(self.n, 'event' if self.unit == 'event' else 'target')} both answered"
         if self._same:
             return f"{self.first} and {self.second} score the same {scope}."
-        by = f"{number(abs(self.diff), self.decimals)} {self._noun} {self._numbers()}"
+        by = f"{number(abs(self.shown_difference(self.decimals)), self.decimals)} {self._noun} {self._numbers()}"
         if self.decided:
             return f"{self.first} is {self.says} than {self.second} by {by} {scope}, which is more than chance."
         if self.says == "could be chance":
