@@ -18,8 +18,11 @@ ENTRIES = {"sharp": 0.15, "shy": 0.35, "<b>hostile</b>": 0.45}
 """Distance of each entry's forecasts from the outcome."""
 
 
-def fill(store: RunStore, arena: str = "made", events: int = 12) -> None:
-    """Add events with two forecast times each; outcomes alternate, and the last two events are open."""
+def fill(store: RunStore, arena: str = "made", events: int = 12, dollars: float = 0.01) -> None:
+    """Add events with two forecast times each; outcomes alternate, and the last two events are open.
+
+    Each forecast was billed `dollars`.
+    """
     book = ArenaStore(store.database, arena)
     book.begin("{}", START)
     runs: dict[str, tuple[int, str]] = {}
@@ -28,7 +31,7 @@ def fill(store: RunStore, arena: str = "made", events: int = 12) -> None:
         store.begin(spec.id, spec.to_json(), START.isoformat())
         runs[name] = (book.enter(name, spec.id, spec.to_json(), START).id, spec.id)
     for n in range(events):
-        _event(store, book, n, runs, settled=n < events - 2)
+        _event(store, book, n, runs, settled=n < events - 2, dollars=dollars)
 
 
 def _context(store: ArenaStore, question: Question) -> str:
@@ -42,7 +45,9 @@ def _context(store: ArenaStore, question: Question) -> str:
     return shown.digest
 
 
-def _event(store: RunStore, book: ArenaStore, n: int, runs: dict[str, tuple[int, str]], *, settled: bool) -> None:
+def _event(
+    store: RunStore, book: ArenaStore, n: int, runs: dict[str, tuple[int, str]], *, settled: bool, dollars: float
+) -> None:
     db, id, at = store.database, f"kalshi/KX-{n}", START + timedelta(days=n)
     closes, outcome = at + timedelta(days=4), n % 2
     price = 0.7 if outcome else 0.3
@@ -76,8 +81,8 @@ def _event(store: RunStore, book: ArenaStore, n: int, runs: dict[str, tuple[int,
         for name, (entry, run) in runs.items():
             p = 1 - ENTRIES[name] if outcome else ENTRIES[name]
             db.write(
-                "insert into said (entry, moment, trial, p, at, dollars, seconds) values (?, ?, 0, ?, ?, 0.01, 2.0)",
-                (entry, time_id, struct.pack("<d", p), taken.isoformat()),
+                "insert into said (entry, moment, trial, p, at, dollars, seconds) values (?, ?, 0, ?, ?, ?, 2.0)",
+                (entry, time_id, struct.pack("<d", p), taken.isoformat(), dollars),
             )
             key = TrialKey(run=run, question=id, due=taken.isoformat(), trial=0)
             forecast = Forecast(

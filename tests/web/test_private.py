@@ -21,9 +21,10 @@ from foretell.runs.store import RunStore, trials_of
 from foretell.web.security import private_text_filter
 from foretell.web.site import links_in, write_site
 
-CANARIES = ("canary-host", "127.0.0.1:18177", "canary-folder", "4321.5", "key set", "OPENAI_API_KEY")
-PUBLIC_AMOUNTS = ("/setup", "/arena/made")
-"""The price list of all models, and the board on which the mean cost of a forecast is one of the scores."""
+CANARIES = ("canary-host", "127.0.0.1:18177", "canary-folder", "4321.5", "key set", "OPENAI_API_KEY", "73.52", "73.519")
+PRICE_LIST = "/setup"
+"""The page with the prices of all models."""
+SPENT_ON_A_FORECAST = 73.519
 AMOUNT = re.compile(r'\$\d+\.\d|"(?:[a-z_]*dollars|billed|reused|reserved)": ?"?[\d.]')
 MODEL = "compat:own@http://canary-host.example:18177/v1"
 FOLDER = "/srv/canary-folder/of me"
@@ -57,7 +58,7 @@ def values(store: RunStore, settings: Settings) -> dict[str, str]:
         store.finish_trial(
             trial.key, Failure(question_id=trial.question.id, forecaster="agent", as_of=as_of, error=error)
         )
-    fill(store)
+    fill(store, dollars=SPENT_ON_A_FORECAST)
     (settings.home / "trees").mkdir(parents=True)
     for path in TREES.glob("*.json"):
         shutil.copy(path, settings.home / "trees")
@@ -78,7 +79,7 @@ def test_pages_and_json_routes_hide_addresses_and_paths(app: FastAPI, client: Te
         for canary in CANARIES:
             assert canary not in answer.text, (address, canary)
         amount = AMOUNT.search(answer.text)
-        assert amount is None or address.partition("?")[0].partition("#")[0] in PUBLIC_AMOUNTS, (address, amount)
+        assert amount is None or address.partition("?")[0].partition("#")[0] == PRICE_LIST, (address, amount)
         if answer.headers.get("content-type", "").startswith("text/html"):
             waiting += links_in(answer.text)
     assert {"/runs", "/api/runs", f"/runs/{values['run']}"} <= seen
@@ -121,9 +122,19 @@ def test_a_stranger_is_offered_nothing_that_needs_the_token(client: TestClient, 
         "/": ("Cost</th>", "To do"),
         "/runs": ("Cost</th>", "billed for", "tag or delete"),
         f"/runs/{values['id']}": ("<dt>Billed",),
+        "/arena/made": ("mean cost of a forecast", "Accuracy and cost", 'value="cost"'),
+        "/arena/made/entry/sharp": ("<dt>Cost", "a forecast,"),
+        "/setup": ("Billed here", "times here"),
     }
     for address, withheld in pages.items():
         page = client.get(address).text
         assert not [text for text in withheld if text in page]
+    ways = ("/runs?sort=cost", "/api/runs?sort=cost", "/arena/made?view=cost", "/setup?usable=true")
+    assert [client.get(way).status_code for way in ways] == [401, 401, 404, 401]
     client.get("/login", params={"token": token})
     assert "billed for" in client.get("/runs").text
+    assert client.get("/runs?sort=cost").status_code == 200
+    board = client.get("/arena/made").text
+    assert "Accuracy and cost" in board
+    assert "$73.52" in board
+    assert "<dt>Cost" in client.get("/arena/made/entry/sharp").text

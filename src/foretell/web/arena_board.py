@@ -33,6 +33,8 @@ FIRST_ROWS = 50
 """Number of rows shown until the visitor asks for all of them."""
 FIRST_COLUMNS = ("brier", "completion", "cost", "events", "seconds")
 """Columns that can be shown before any interval has been computed."""
+COST = "cost"
+"""Name of the column and of the chart that say what was spent; strangers see neither."""
 
 
 def _cell(name: str, view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> HtmlCell:
@@ -110,6 +112,17 @@ class BoardView:
             if there:
                 best.setdefault(min(there, key=lambda name: there[name]), []).append((group.name, group.events))
         return best
+
+    def without_costs(self) -> "BoardView":
+        """Return the same without what was spent, for visitors who may not see it."""
+        shown = [place for place, column in enumerate(self.columns) if column is not ARENA_COLUMNS[COST].shown]
+        return replace(
+            self,
+            columns=tuple(self.columns[place] for place in shown),
+            rows=tuple(replace(row, cells=tuple(row.cells[place] for place in shown)) for row in self.rows),
+            charts={name: chart for name, chart in self.charts.items() if name != COST},
+            parts=[part for part in self.parts if part[0] != COST],
+        )
 
     def part_groups(self) -> dict[str, list[tuple[str, str]]]:
         """Return anchor and title of these sections by what they divide the events by."""

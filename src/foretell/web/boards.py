@@ -33,6 +33,7 @@ from foretell.scoring.arena_view import ArenaLeaderboard, first_view
 from foretell.web import arena_board
 from foretell.web.arena_board import BoardChoice, BoardView, board_view, first_board_view
 from foretell.web.rendering import TEMPLATES, link_to, render
+from foretell.web.security import Visitor
 
 CACHED_BOARDS = 24
 """Maximum number of boards kept in memory."""
@@ -91,12 +92,19 @@ class BoardPage:
     headline: str
     body: str = ""
     """The page's markup, rendered by us and therefore trusted."""
+    public: str = ""
+    """The same markup without what was spent."""
     parts: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     """Title and markup of the sections shown on request, by anchor."""
     state: tuple[Any, ...]
     """State of the forecasts and outcomes when the page was made."""
     note: str = ""
     """Why the page is not the newest complete board; empty if it is."""
+
+    def without_costs(self) -> "BoardPage":
+        """Return the page as visitors see it who may not know what was spent."""
+        parts = {anchor: part for anchor, part in self.parts.items() if anchor != arena_board.COST}
+        return replace(self, body=self.public, parts=parts)
 
 
 OUTDATED = "New forecasts or results have arrived. The leaderboard is being updated."
@@ -113,8 +121,11 @@ def _in_time(job: Future[BoardPage]) -> BoardPage | None:
         return None
 
 
-def _body(key: _BoardKey, view: BoardView, methods: Mapping[str, str]) -> str:
-    """Render a board, with how each entry forecasts; its links keep the filters and choices of the page."""
+def _bodies(key: _BoardKey, view: BoardView, methods: Mapping[str, str]) -> dict[str, str]:
+    """Render a board, with how each entry forecasts; its links keep the filters and choices of the page.
+
+    Returned are the `body` with what was spent and the `public` one without.
+    """
     arena, filters, choice = key
     chosen = {
         option.name: value
@@ -128,7 +139,12 @@ def _body(key: _BoardKey, view: BoardView, methods: Mapping[str, str]) -> str:
         return link_to(kind, *ids) + (f"?{parameters}" if parameters else "")
 
     finding = arena_finding(view.view)
-    return render("arena_board.html", view, arena=arena, more=more, methods=methods, finding=finding)
+    values = {"arena": arena, "more": more, "methods": methods, "finding": finding}
+    owner = Visitor(may_write=True)
+    return {
+        "body": render("arena_board.html", view, visitor=owner, **values),
+        "public": render("arena_board.html", view.without_costs(), **values),
+    }
 
 
 class ResultCache:
@@ -257,8 +273,8 @@ class LeaderboardCache:
         arena, filters, choice = key
         chosen = self._chosen(arena, filters)
         view = first_view(chosen)
-        body = _body(key, first_board_view(view, chosen.entries, choice), self._methods(arena))
-        page = BoardPage(headline=arena_headline(view), body=body, note=RANKING_ONLY, state=state)
+        bodies = _bodies(key, first_board_view(view, chosen.entries, choice), self._methods(arena))
+        page = BoardPage(headline=arena_headline(view), **bodies, note=RANKING_ONLY, state=state)
         self._keep_page(key, page)
         return page
 
@@ -269,8 +285,8 @@ class LeaderboardCache:
         view = board_view(report, choice)
         parts = {anchor: (title, str(body)) for anchor, title, body in view.parts}
         headline = arena_headline(report.view)
-        body = _body(key, view, self._methods(arena))
-        page = BoardPage(headline=headline, body=body, parts=parts, state=state)
+        bodies = _bodies(key, view, self._methods(arena))
+        page = BoardPage(headline=headline, **bodies, parts=parts, state=state)
         self._keep_page(key, page)
         if (filters, choice) == (ArenaFilters(), BoardChoice()):
             saved = {"version": page_version(), **vars(page)}
@@ -300,8 +316,8 @@ class LeaderboardCache:
             if saved.pop("version") != page_version():
                 return None
             parts = {str(anchor): (str(title), str(body)) for anchor, (title, body) in saved["parts"].items()}
-            headline, body = str(saved["headline"]), str(saved["body"])
-            return BoardPage(headline=headline, body=body, parts=parts, state=tuple(saved["state"]))
+            texts = {name: str(saved[name]) for name in ("headline", "body", "public")}
+            return BoardPage(**texts, parts=parts, state=tuple(saved["state"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

@@ -15,7 +15,7 @@ from foretell.report.charts.rulers import ShownAnswer, probability_ruler
 from foretell.report.charts.svg import Chart, series_styles
 from foretell.report.markup import Markup
 from foretell.report.provenance import Provenance
-from foretell.web.arena_board import BoardChoice, coming_up, filter_values
+from foretell.web.arena_board import COST, BoardChoice, coming_up, filter_values
 from foretell.web.arena_pages import (
     EVENTS_PER_PAGE,
     EntryView,
@@ -33,6 +33,7 @@ from foretell.web.arena_pages import (
 )
 from foretell.web.boards import BOARD_SETTINGS, ArenaFilters
 from foretell.web.rendering import html_page
+from foretell.web.security import visitor_of
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
@@ -103,6 +104,9 @@ def show_board(  # noqa: PLR0913 - the parameters of the address
         page = here.boards.page(arena, filters, choice, whole=here.access.still or bool(view))
     except InputError as error:
         reason = str(error)
+    money = visitor_of(request).may_write
+    if page is not None and not money:
+        page = page.without_costs()
     if view and (page is None or view not in page.parts):
         raise HTTPException(404, reason or f"the board has no part {view[:80]!r}")
     more: dict[str, Any] = {
@@ -117,7 +121,7 @@ def show_board(  # noqa: PLR0913 - the parameters of the address
         return html_page(request, "arena.html", page, **more, part=(title, Markup(body)))
     state = here.boards.state(arena)
     more |= {
-        "columns": ARENA_COLUMNS,
+        "columns": {name: shown for name, shown in ARENA_COLUMNS.items() if money or name != COST},
         "body": Markup(page.body) if page else "",
         "open": here.boards.cached(("open", arena), (*state, store.latest()), lambda: coming_up(store)),
         "counts": event_counts(store),

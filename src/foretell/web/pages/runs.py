@@ -57,7 +57,7 @@ from foretell.web.run_figures import answer_ruler, ruler_ends, run_ruler, score_
 from foretell.web.run_form import PickedSet, UsualSettings, as_yaml, form_of_spec, keep_questions
 from foretell.web.run_rows import RUNS_PER_PAGE, RunList, RunRowView, run_row_view
 from foretell.web.search import matches
-from foretell.web.security import FIELD, TokenRequired, files_of, form_of, visitor_of
+from foretell.web.security import FIELD, TokenRequired, files_of, form_of, require_token, visitor_of
 from foretell.web.state import CurrentState, WebState
 from foretell.web.streaming import STREAM, After, Brief, event_to_dict, stream
 
@@ -76,6 +76,8 @@ ORDERS: dict[RunOrder, str] = {
     "name": "name, A to Z",
 }
 """Order of the list of runs → how the page names it."""
+PRIVATE_ORDER: RunOrder = "cost"
+"""The order that says which run cost most, so it needs the token."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,12 +166,15 @@ class RunBody(body_of(RunRequest, *_all_but("again", "extend", "only_failed", "s
 
 @router.get("/api/runs", tags=["runs"])
 def read_runs(
+    request: Request,
     here: CurrentState,
     filters: Annotated[RunFilters, Depends()],
     offset: Offset = 0,
     limit: Limit = RUNS_PER_PAGE,
 ) -> RunList:
-    """List the runs on this machine, each with its state and score."""
+    """List the runs on this machine, each with its state and score. To sort them by cost needs the token."""
+    if filters.sort == PRIVATE_ORDER:
+        require_token(request)
     return here.run_list(filters.request(), offset=offset, limit=limit)
 
 
@@ -182,6 +187,8 @@ def show_runs(
     undo: Annotated[tuple[ShortWord, ...], Query(max_length=500)] = (),
 ) -> Response:
     """Show the list of runs, and the form that starts one; `undo` names runs that were just deleted."""
+    if filters.sort == PRIVATE_ORDER:
+        require_token(request)
     deleted = [row for run in undo if (row := here.store.run(run)) is not None and row.deleted]
     return _runs_page(request, here, offset, {}, "", filters=filters, deleted=deleted)
 
@@ -214,7 +221,7 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
         "models": sorted({name for spec in specs.values() for name in method_names(spec) if name}),
         "datasets": sorted({name for spec in specs.values() if (name := question_set(spec))}),
         "states": get_args(RunState),
-        "orders": ORDERS,
+        "orders": {order: text for order, text in ORDERS.items() if starts or order != PRIVATE_ORDER},
         "seconds_left": {run.id: here.seconds_left(run) for run in running},
         "counted": Counter(run.state for run in view.runs).most_common(),
         "tags": here.store.tags(),

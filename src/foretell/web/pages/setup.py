@@ -38,7 +38,8 @@ ModelsQuery = Annotated[ModelFilters, Query()]
 def read_models(request: Request, here: WebState, filters: ModelsListRequest) -> dict[str, Any]:
     """Return known models and models used here, as `foretell models list --json` prints them.
 
-    Without the token, the list does not say which of them can be used, and names contain no address or path.
+    Without the token, the list does not say which of them can be used or how often they were; names contain no address
+    or path.
     """
     may_see = has_token(request, access_of(request))
     if filters.usable and not may_see:
@@ -56,7 +57,9 @@ def _without_setup(result: ModelsResult, hide: Callable[[bytes], bytes]) -> dict
     # Sort by name, because the usual order (usable models first) would reveal which models are usable.
     # The page shows provider and name apart, so the filter of responses would not recognise a path.
     rows = {hide(row["model"].encode()).decode(): row for row in result.models}
-    models = [{**row, "model": name, "usable": None} for name, row in sorted(rows.items())]
+    # The number of calls at a known price would reveal what was spent.
+    unknown = {"usable": None, "calls": 0, "dollars": None}
+    models = [{**row, "model": name, **unknown} for name, row in sorted(rows.items())]
     return {"models": models, "dates": list(result.dates), "missing_keys": {}}
 
 
