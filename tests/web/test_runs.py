@@ -320,7 +320,8 @@ def test_runs_are_filtered_by_model_and_question_set_in_the_address(client: Test
     assert len(ids) == len(set(ids))
 
 
-def test_runs_are_sorted_in_the_address(client: TestClient, store: RunStore) -> None:
+def test_runs_are_sorted_in_the_address(client: TestClient, store: RunStore, token: str) -> None:
+    client.get("/login", params={"token": token})  # To sort by cost needs the token.
     cheap, dear = StoredRunBuilder(questions=1).keep(store), StoredRunBuilder(questions=3).keep(store)
     store.label(cheap, name="a")
     store.label(dear, name="b")
@@ -529,6 +530,24 @@ def test_an_error_in_the_form_names_the_field_and_keeps_what_was_entered(client:
     assert re.search(r'name="dataset" type="text" value="[^"]*typed\.jsonl"', answer.text), "the questions are kept"
 
 
+@pytest.mark.parametrize("button", [{}, {"look": "1"}])
+def test_a_refused_file_is_called_by_its_own_name(
+    client: TestClient, token: str, settings: Settings, button: dict[str, str]
+) -> None:
+    client.get("/login", params={"token": token})
+    csrf = client.get("/runs").text.partition('name="csrf" value="')[2].partition('"')[0]
+    sent = {"csrf": csrf, "forecaster": "prior", **button}
+    table = "text,closes_at\nWill A?,never\n"
+    refused = client.post("/runs", data=sent, files={"file": ("autumn.csv", table.encode())})
+    typed = client.post("/runs", data={**sent, "text": table})
+    for answer, name in ((refused, "autumn.csv"), (typed, "typed.csv")):
+        assert answer.status_code == 422
+        assert f'id="problem">{name}, row 1, column closes_at' in answer.text
+        assert str(settings.home) not in answer.text
+        assert 'name="dataset" type="text" value=""' in answer.text, "the next file is not the refused one"
+    assert "Will A?,never" in typed.text, "what was typed can be corrected"
+
+
 def test_fields_and_yaml_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(InputError, match=r"models\.agent in the YAML says otherwise"):
         UsualSettings(model="openai:a").spec("models: {agent: 'openai:b'}")
@@ -565,6 +584,7 @@ def test_tables_are_uploaded_as_csv_jsonl_and_parquet(client: TestClient, token:
         refused = client.post("/compare", files={"files": ("odd.bin", broken)}, headers=headers)
         assert refused.status_code == 422
         assert 'role="alert"' in refused.text
+        assert "/foretell-" not in refused.text, "the folder of the copy that was read"
     assert client.post("/compare", files={"files": ("mine.csv", csv.encode())}).status_code == 401
 
 

@@ -223,7 +223,14 @@ def _board_with(here: WebState, compared: Compared) -> Scoreboard:
 
         tables = {name: file(place, content) for place, (name, content) in enumerate(compared.tables.items())}
         outcomes = file(len(tables), compared.outcomes) if compared.outcomes else None
-        result = score(ScoreRequest(sources=compared.runs, forecasts=tables, outcomes=outcomes), here.settings)
+        names = {str(path): name for name, path in tables.items()} | ({str(outcomes): "outcomes"} if outcomes else {})
+        try:
+            result = score(ScoreRequest(sources=compared.runs, forecasts=tables, outcomes=outcomes), here.settings)
+        except InputError as error:
+            for path, name in names.items():
+                error.path = name if str(error.path) == path else error.path
+                error.problem = error.problem.replace(path, name)
+            raise
     if not isinstance(result, ScoreResult):
         raise InputError("tables of numbers are scored by the command", hint="foretell score -f FILE -o FILE")
     return result.board

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
@@ -620,13 +621,19 @@ async def send_run(request: Request, here: CurrentState, _: TokenRequired) -> Re
     def start() -> StartedRun:
         return _start(here, RunBody.read({**values, "spec": whole_spec()}), confirmed=bool(confirmed))
 
+    path = ""
+
     def show_again(problem: str) -> Response:
-        return _runs_page(request, here, 0, {**values, **usual, **picked, "text": typed}, problem)
+        if path and path in problem:
+            # The visitor knows the file by its name, and has to send another one.
+            shown = {**picked, "dataset": "", "text": typed}
+            return _runs_page(request, here, 0, {**values, **usual, **shown}, problem.replace(path, Path(path).name))
+        return _runs_page(request, here, 0, {**values, **usual, **picked, "text": "" if path else typed}, problem)
 
     try:
         if path := await run_in_threadpool(keep_questions, here.settings, files, typed):
             # From now on, the form names the stored file.
-            picked["dataset"], typed = path, ""
+            picked["dataset"] = path
         if other_way:
             spec, engines = whole_spec(), usable_engines(here.settings)
             shown = form_of_spec(spec, engines) if other_way == "form" else {"spec": as_yaml(spec)}
