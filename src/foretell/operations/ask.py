@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from foretell.forecasters.combine.aggregate import PANEL
 from foretell.forecasters.tree.exports import tree_caveats, tree_failures
 from foretell.forecasters.tree.parts import reasoning_lines
 from foretell.forecasters.tree.proposition import Tree
@@ -34,6 +35,7 @@ from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.stored_runs import check_start
+from foretell.scoring.caveats import answer_caveats
 from foretell.scoring.scoreboard import rows_as_text
 
 if TYPE_CHECKING:
@@ -291,30 +293,16 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
         answers, [question], replace(how, fallback=True)
     )
     forecasts = [answer.forecast for answer in combined]
-    failures = [answer for answer in answers if isinstance(answer, Failure)]
-    fallback = [answer for answer in answers if isinstance(answer, Forecast) and answer.fallback]
     if not forecasts:
-        raise NoAnswer(f"no trial gave an answer: {failures[0].error if failures else 'nothing was run'}")
-    notes = [f"{len(failures)} of {len(answers)} trials failed: {failures[0].error}"] if failures else []
-    early = sum(isinstance(answer, Forecast) and answer.ending == "stopped" for answer in answers)
-    if early or len(answers) < spec.trials:
-        notes.append(
-            f"stopped early: of {spec.trials} trials, {early} answered before they were done "
-            f"and {max(spec.trials - len(answers), 0)} gave no answer"
-        )
-    if forecasts[0].fallback:
-        notes.append(f"this is a fallback forecast because something failed: {forecasts[0].problem}")
-    elif fallback:
-        notes.append(
-            f"{len(fallback)} of {len(answers)} trials were left out because something failed: {fallback[0].problem}"
-        )
-    if not forecasts[0].usage.calls:
-        notes.append(UNPAID_NOTE)
+        raise NoAnswer("; ".join(answer_caveats(answers, None)) or "no trial gave an answer: nothing was run")
     due = question.due.isoformat()
     grown = grown_trees((key.trial, event) for _, key, event in store.events(spec.id, question.id) if key.due == due)
     tree = grown[0].tree if len(grown) == 1 else None
-    if tree is not None and not forecasts[0].fallback:
-        notes += [*tree_failures(tree), *tree_caveats(tree)]
+    of_trees = [text for each in grown for text in (*tree_failures(each.tree), *tree_caveats(each.tree))]
+    unended = max(spec.trials - sum(answer.forecaster != PANEL for answer in answers), 0)
+    notes = [*answer_caveats(answers, forecasts[0], of_trees, unended=unended)]
+    if not forecasts[0].usage.calls:
+        notes.append(UNPAID_NOTE)
     return AskResult(
         forecast=forecasts[0],
         question=question,

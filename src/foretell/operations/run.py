@@ -28,7 +28,7 @@ from foretell.runs.spec import read_changes, read_spec, spec_from_mapping, with_
 from foretell.runs.store import RunStore, find_run
 from foretell.runs.stored_runs import begin_stored, check_start, prepare_again, resume
 from foretell.scoring.long_tables import write_backtest
-from foretell.scoring.run_scores import keep_summary
+from foretell.scoring.run_scores import caveats_of_run, keep_summary
 
 PILOT = "pilot"
 """Tag of the run that a pilot makes."""
@@ -47,6 +47,7 @@ class RunResult(Result):
     cautions: tuple[str, ...] = ()
     """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
+    """What failed or was left out, what that means for the scores, and what else is worth knowing."""
     pilot: StudyResult | None = None
     """The report of a pilot on the whole run; None for any other run."""
     write_tables: Callable[[Path], list[Path]] | None = field(default=None, repr=False, compare=False)
@@ -191,10 +192,16 @@ async def run_spec(
         trials=spec.trials,
         progress=progress,
         cautions=prepared.warnings,
-        notes=(*prepared.notes, *progress.unread, *_unconfirmed_calls(settings)),
+        notes=(*await asyncio.to_thread(_caveats, settings, spec.id), *progress.unread, *_unconfirmed_calls(settings)),
         write_tables=lambda folder: write_tables(prepared, settings, folder),
     )
     return result if request.pilot is None else replace(result, pilot=_judged(prepared, request, settings))
+
+
+def _caveats(settings: Settings, run: str) -> tuple[str, ...]:
+    with closing(RunStore(settings.store)) as store:
+        row = store.run(run)
+        return () if row is None else caveats_of_run(store, row)
 
 
 def _judged(prepared: PreparedRun, request: RunRequest, settings: Settings) -> StudyResult:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.trace import TraceEvent
 from foretell.report.document import ReportDocument
+from foretell.report.markup import sentence
 from foretell.report.numbers import estimate
 from foretell.report.question_view import how_made, question_view
 from foretell.report.result import DocumentResult
@@ -100,6 +101,7 @@ class ShowResult(DocumentResult):
                 for answer in self.answers
             ],
             "total": self.total,
+            "caveats": list(self.caveats),
             **({} if self.scores is None else self._scored(self.scores)),
         }
         if self.question is not None:
@@ -150,18 +152,30 @@ class ShowResult(DocumentResult):
         """Print the questions with their answers, or every step to the answers of one question."""
         if self.scores is not None:
             show_text(console, f"{self._overview(self.scores)}\n")
+            self._print_caveats(console)
             return
         if self.view is not None and (combination := self.view["combination"]) is not None:
             ranges: Mapping[str, tuple[float, float]] = combination["ranges"]
             targets = self.view["question"]["targets"]
             values = [(target["label"], combination["p"][target["id"]], ranges.get(target["id"])) for target in targets]
             show_answer(console, values, self.view["reasoning"], apart=combination["apart"])
+        self._print_caveats(console)
         for answer in self.answers:
             console.rule(f"trial {answer.trial}")
             for event in self.steps.get(answer.trial, ()):
                 console.print(Text(describe_event(event)))
             failed = isinstance(answer, Failure)
             console.print(Text(f"failed: {answer.error}", style="red") if failed else Text(answer.rationale))
+
+    @property
+    def caveats(self) -> Sequence[str]:
+        """What failed in the run or in the answer, what stood in, and what that means for the number."""
+        shown: Sequence[str] = () if self.view is None else self.view["caveats"]
+        return shown if self.scores is None else self.scores.caveats
+
+    def _print_caveats(self, console: "Console") -> None:
+        for caveat in self.caveats:
+            console.print(Text(sentence(caveat), style="yellow"))
 
     def _overview(self, scores: RunScores) -> str:
         row = run_to_dict(self.run, self.money)

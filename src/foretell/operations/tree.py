@@ -36,6 +36,7 @@ from foretell.operations.requests.trees import TreeListRequest, TreeShowRequest
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.report.document import ReportDocument
+from foretell.report.markup import sentence
 from foretell.report.result import DocumentResult, Result, show_table
 from foretell.report.terminal import TextColumn, show_text
 from foretell.report.tree_report import ReportFacts, picture_of, tornado_of, tree_report
@@ -81,8 +82,8 @@ def print_tree(tree: Tree, console: "Console", systematic_error: float = 0.0) ->
     routes = {row["id"]: one_line(row["examined"]).rstrip(".") for row in tree_rows(tree) if row["examined"]}
     for id, route in routes.items():
         show_text(console, f"{id} was examined by {route}.\n")
-    for caveat in tree_caveats(tree):
-        console.print(Text(f"{caveat}.", style="yellow"), highlight=False)
+    for caveat in (*tree_failures(tree), *tree_caveats(tree)):
+        console.print(Text(sentence(caveat), style="yellow"), highlight=False)
     if (bar := error_bar(tree, systematic_error=systematic_error)) is not None:
         show_text(console, f"The answer lies {bar}.\n")
 

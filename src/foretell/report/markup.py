@@ -33,6 +33,17 @@ def clean(text: str) -> str:
     return UNSAFE.sub("\ufffd", re.sub(r"[\s\x85]+", " ", text).strip())
 
 
+def sentence(text: str) -> str:
+    """Return the text on one line, with a capital and a full stop.
+
+    >>> sentence("one of 3 trials failed: timeout")
+    'One of 3 trials failed: timeout.'
+    """
+    line = clean(text)
+    line = line[:1].upper() + line[1:]
+    return line if line.endswith((".", "!", "?", "…")) else f"{line}."
+
+
 def shorten(text: str, width: int) -> str:
     """Shorten to `width` characters by omitting the middle, because names of one family differ at their ends.
 

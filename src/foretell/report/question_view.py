@@ -11,6 +11,7 @@ from foretell.forecasters.agent.settings import AgentSettings
 from foretell.forecasters.base_rates.outside_estimate import cutoff_of, hindsight, outside_estimate
 from foretell.forecasters.base_rates.outside_model import shipped_model
 from foretell.forecasters.combine.aggregate import PANEL, Aggregate, Rule
+from foretell.forecasters.tree.exports import tree_caveats, tree_failures
 from foretell.forecasters.tree.parts import claim_parts, reasoning_lines
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.models.waiting import USUAL_SECONDS
@@ -34,6 +35,7 @@ from foretell.runs.grown_trees import GrownTree, grown_trees
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.spec import TYPED_PREFIX
 from foretell.runs.store import RunRow, RunStore, TrialKey, trials_per_question
+from foretell.scoring.caveats import answer_caveats
 from foretell.scoring.run_scores import RunScores
 from foretell.tools.marks import unmarked
 from foretell.tools.tool import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH
@@ -467,6 +469,12 @@ def question_view(
         # What the answer rests on in a few lines, as in a terminal, and the trees behind it.
         "reasoning": reasoning_lines(grown[0].tree, both) if both is not None and len(grown) == 1 else [],
         "trees": [tree_view(tree, row, question) for tree in grown],
+        # What failed, what stood in for it, and what that means for the answer.
+        "caveats": answer_caveats(
+            list(answers.values()),
+            None if answer is None else answer.forecast,
+            [text for tree in grown for text in (*tree_failures(tree.tree), *tree_caveats(tree.tree))],
+        ),
         # Until every trial has ended: current estimates and the evidence.
         "live": None if finished else live_view(trials, events, moved, how.rule),
         "limits": limits_of(row.spec),

@@ -25,7 +25,7 @@ from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, Section
 from foretell.report.leaderboard import half_text
-from foretell.report.markup import Markup, element, web_address
+from foretell.report.markup import Markup, element, sentence, web_address
 from foretell.report.study import column, table
 from foretell.scoring.run_scores import THIS_RUN, QuestionAnswer, RunScores
 from foretell.scoring.verdict import Verdict
@@ -182,6 +182,7 @@ def question_report(view: Mapping[str, Any], made: Sequence[tuple[str, str]] = (
     charts, reasons = question_charts(view), (view["combination"] or {}).get("rationale", "")
     sections: list[Section] = [
         ("answer", "The answer", list(_answer_blocks(view, charts))),
+        ("failed", FAILED_TITLE, list(_caveat_blocks(view["caveats"]))),
         ("parts", "What it rests on", [block for tree in view["trees"] for block in _tree_blocks(view, tree, charts)]),
         ("direct", "What the direct estimate rests on", list(_direct_blocks(view))),
         ("moved", "What moved it", [] if view["rests"] else list(_moved(view))),
@@ -208,7 +209,7 @@ def answer_sentence(view: Mapping[str, Any]) -> str:
     """Describe the answer in a few sentences, with the market, the base rate, the outcome and what moved it."""
     combination, targets = view["combination"], view["question"]["targets"]
     if combination is None:
-        return "No trial has given an answer."
+        return " ".join(map(sentence, view["caveats"])) or "No trial has given an answer."
     if len(targets) > 1:
         ranked = sorted(targets, key=lambda target: -combination["p"].get(target["id"], 0.0))
         named = ", ".join(
@@ -235,16 +236,16 @@ def answer_sentence(view: Mapping[str, Any]) -> str:
     if (kept := combination["kept"].get(target["id"])) is not None:
         beside.insert(0, kept)
     parts = [f"{percent(p)}{spread if len(trials) > 1 else ''}{''.join(f'; {text}' for text in beside)}."]
-    if sentence := reasoning_sentence(view):
+    if reasoning := reasoning_sentence(view):
         # Two numbers that stay apart come before the one that combines them.
-        parts.insert(0 if combination["apart"] else 1, sentence)
+        parts.insert(0 if combination["apart"] else 1, reasoning)
     if target["outcome"] is not None:
         price = target["price"]
         market = "" if price is None else f" (market {(price - target['outcome']) ** 2:.3f})"
         happened = "It happened" if target["outcome"] else "It did not happen"
         parts.append(f"{happened}: Brier score {(p - target['outcome']) ** 2:.3f}{market}.")
     if combination["fallback"]:
-        parts.append("The answer is based on a failure.")
+        parts += map(sentence, view["caveats"][:1])
     return " ".join([*parts, finding_of(view)]).strip()
 
 
@@ -440,6 +441,7 @@ def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = 
         ]
     shown = scores.answers[:MOST_QUESTIONS]
     sections: list[Section] = [
+        ("failed", FAILED_TITLE, list(_caveat_blocks(scores.caveats))),
         ("score", "Scores", good),
         (
             "calibration",
@@ -451,6 +453,14 @@ def run_report(title: str, scores: RunScores, made: Sequence[tuple[str, str]] = 
         ("made", "How it was made", [HtmlBlock(definitions=[pair for pair in made if pair[1]])]),
     ]
     return ReportDocument(title=title, lead=lead, sections=sections)
+
+
+FAILED_TITLE = "What failed, and what it means"
+
+
+def _caveat_blocks(caveats: Sequence[str]) -> Iterator[HtmlBlock]:
+    for caveat in caveats:
+        yield HtmlBlock(text=sentence(caveat), style="bad")
 
 
 def both_scores(verdict: Verdict) -> str:

@@ -23,14 +23,14 @@ from foretell.forecasters.tree.exports import (
 from foretell.forecasters.tree.history import TreeVersion, tree_digest
 from foretell.forecasters.tree.parts import change_lines, claim_parts, reasoning_lines
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin, leaves
-from foretell.forecasters.tree.text import enumeration, format_probability, one_line
+from foretell.forecasters.tree.text import enumeration, format_probability
 from foretell.forecasters.tree.what_if import WhatIfResult
 from foretell.number_text import brief_percent, percent, signed
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.report.charts.svg import Chart, figure, rect, text
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, OutlineItem, Section
-from foretell.report.markup import Markup, clean, compact, element, shorten, web_address
+from foretell.report.markup import Markup, clean, compact, element, sentence, shorten, web_address
 from foretell.report.study import column, table, words
 from foretell.report.theme import DIVERGING
 
@@ -217,14 +217,14 @@ def _answer(tree: Tree, inputs: Sequence[Driver], bar: ErrorBar | None) -> str:
         parts.insert(0 if origin.reconciliation.apart else 1, f"{first[:1].upper()}{first[1:]}.")
     if bar is not None:
         parts.append(f"The answer lies {bar}.")
-    parts += map(_sentence, [*tree_failures(tree), *tree_caveats(tree)])
+    parts += map(sentence, [*tree_failures(tree), *tree_caveats(tree)])
     factor = top.key_factor or (top.grounding.key_factor if top.grounding is not None else "")
     if factor:
-        parts.append(f"Key factor: {_sentence(factor)}")
+        parts.append(f"Key factor: {sentence(factor)}")
     for direction, label in ((1, "Most for it"), (-1, "Most against it")):
         driver = next((driver for driver in inputs if driver.pull * direction > 0), None)
         if driver is not None and driver.id != tree.root:
-            claim = _sentence(shorten(driver.claim, 160))
+            claim = sentence(shorten(driver.claim, 160))
             parts.append(f"{label}: {driver.id} at {format_probability(driver.p)}, {claim}")
     turning = next((driver for driver in inputs if driver.turns_at is not None and driver.id != tree.root), None)
     if turning is not None and turning.turns_at is not None:
@@ -233,17 +233,12 @@ def _answer(tree: Tree, inputs: Sequence[Driver], bar: ErrorBar | None) -> str:
     return " ".join(parts)
 
 
-def _sentence(text: str) -> str:
-    line = one_line(text)
-    return line if line.endswith((".", "!", "?", "…")) else f"{line}."
-
-
 # The sections.
 
 
 def _reliance(tree: Tree) -> Iterator[HtmlBlock]:
     failed, stale, caveats = tree_failures(tree), stale_parts(tree), tree_caveats(tree)
-    for problem in (*(f"Failed: {id}" for id in failed), *(f"Stale: {id}" for id in stale), *map(_sentence, caveats)):
+    for problem in (*(f"Failed: {id}" for id in failed), *(f"Stale: {id}" for id in stale), *map(sentence, caveats)):
         yield HtmlBlock(text=problem, style="bad")
     if not failed and not stale and not caveats:
         yield HtmlBlock(text="Every leaf has a number, no synthesis failed, and nothing is stale.")

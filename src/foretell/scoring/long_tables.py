@@ -164,7 +164,7 @@ class RunRows:
     texts: Mapping[str, str]
     """Question texts, by question id."""
     notes: tuple[str, ...] = ()
-    """How the user's own tables were read."""
+    """What failed in the runs, and how the user's own tables were read."""
 
 
 def add_tables(

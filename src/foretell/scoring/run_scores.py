@@ -1,9 +1,10 @@
 """The scores of stored runs: their forecasts as long tables, and their answers compared with outcomes and baselines."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +33,7 @@ from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO
 from foretell.runs.store import RunRow, RunStore, find_run_row
+from foretell.scoring.caveats import run_caveats
 from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import Row, RunRows, day_text, forecast_rows, outcome_rows
 from foretell.scoring.score import ScoringOptions, compare_pair, score_table
@@ -52,6 +54,7 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
         rows = [find_run_row(store, start) for start in starts]
         questions, outcomes = questions_of_runs(store, [row.id for row in rows])
         answers = [list(store.answers(row.id)) for row in rows]
+        counts = {row.id: store.question_count(row.id) for row in rows}
         names = [_name_of_run(row, own) for row, own in zip(rows, answers, strict=True)]
         names = [
             f"{name} ({row.id[:6]})" if names.count(name) > 1 else name for name, row in zip(names, rows, strict=True)
@@ -71,7 +74,15 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
     if decided and all(row["outcome"] is None for row in outcomes):
         raise InputError("none of the questions has an outcome yet", hint="give a table of outcomes")
     texts = {question.id: question.text for question in questions}
-    return RunRows(forecasts=forecasts, combined=together, outcomes=outcomes, names=tuple(names), texts=texts)
+    # What was excluded is noted where the outcomes are joined.
+    notes = tuple(
+        f"{name}: {caveat}"
+        for name, row, answers_of_run in zip(names, rows, answers, strict=True)
+        for caveat in _caveats(row, counts[row.id], answers_of_run, excluded=0)
+    )
+    return RunRows(
+        forecasts=forecasts, combined=together, outcomes=outcomes, names=tuple(names), texts=texts, notes=notes
+    )
 
 
 def _name_of_run(row: RunRow, answers: Iterable[Forecast | Failure]) -> str:
@@ -255,6 +266,8 @@ class RunScores:
     answers: tuple[QuestionAnswer, ...]
     rule: str = ""
     """How its answers are made from the trials, in one sentence."""
+    caveats: tuple[str, ...] = ()
+    """What failed or was left out, and what that means for the scores."""
     board: Scoreboard | None = None
     """The run, its answers if they differ from its trials, and the baselines, compared with the base rate; None if too
     few outcomes are known."""
@@ -380,7 +393,7 @@ def score_run(store: RunStore, row: RunRow, *, combined: bool = True) -> RunScor
         rule = rule_in_words(chosen_rule(row.spec.get("combine") or AUTO, row.spec.get("models") or {}))
     resolutions = RunOutcomes(store).of(row.id)
     question_answers = tuple(_question_answers(questions, answers, finals, resolutions))
-    scored = RunScores(run=row.id, answers=question_answers, rule=rule)
+    scored = RunScores(run=row.id, answers=question_answers, rule=rule, caveats=_caveats(row, len(questions), answers))
     if not finals or sum(question_answer.brier is not None for question_answer in question_answers) < FEWEST_OUTCOMES:
         return scored
     forecasts = [
@@ -398,15 +411,37 @@ def score_run(store: RunStore, row: RunRow, *, combined: bool = True) -> RunScor
     priced = any(score.forecaster == MARKET_PRICE for score in board.scores)
     rate = compare_pair(table, THIS_RUN, BASE_RATE, ScoringOptions(by=by)).verdicts
     price = compare_pair(table, THIS_RUN, MARKET_PRICE, ScoringOptions(by=by)).verdicts if priced else ()
-    return RunScores(
-        run=row.id,
-        answers=question_answers,
-        rule=rule,
+    return replace(
+        scored,
         board=board,
         table=table,
         against_price=price[0] if price else None,
         against_rate=rate[0] if rate else None,
         parts=_parts(price or rate, column) if column else (),
+    )
+
+
+def caveats_of_run(store: RunStore, row: RunRow) -> tuple[str, ...]:
+    """Return what failed or was left out in a run, as `RunScores.caveats` has it, without scoring it."""
+    return _caveats(row, store.question_count(row.id), list(store.answers(row.id)))
+
+
+def _caveats(
+    row: RunRow, questions: int, answers: Sequence[Forecast | Failure], *, excluded: int | None = None
+) -> tuple[str, ...]:
+    ended, usable = Counter[tuple[str, datetime]](), set[tuple[str, datetime]]()
+    for answer in answers:
+        if answer.forecaster != PANEL:
+            key = (answer.question_id, answer.as_of.at)
+            ended[key] += 1
+            if isinstance(answer, Forecast) and not answer.fallback:
+                usable.add(key)
+    planned = int(row.spec.get("trials", 1))
+    return run_caveats(
+        answers,
+        unanswered=sum(count >= planned and key not in usable for key, count in ended.items()),
+        questions=questions,
+        excluded=int(row.spec.get("questions", {}).get("excluded", 0)) if excluded is None else excluded,
     )
 
 

@@ -121,10 +121,10 @@ def _in_time(job: Future[BoardPage]) -> BoardPage | None:
         return None
 
 
-def _bodies(key: _BoardKey, view: BoardView, methods: Mapping[str, str]) -> dict[str, str]:
+def _bodies(key: _BoardKey, view: BoardView, methods: Mapping[str, str]) -> tuple[str, str]:
     """Render a board, with how each entry forecasts; its links keep the filters and choices of the page.
 
-    Returned are the `body` with what was spent and the `public` one without.
+    The first text says what was spent, the second does not.
     """
     arena, filters, choice = key
     chosen = {
@@ -139,12 +139,14 @@ def _bodies(key: _BoardKey, view: BoardView, methods: Mapping[str, str]) -> dict
         return link_to(kind, *ids) + (f"?{parameters}" if parameters else "")
 
     finding = arena_finding(view.view)
-    values = {"arena": arena, "more": more, "methods": methods, "finding": finding}
+
+    def rendered(shown: BoardView, visitor: Visitor) -> str:
+        return render(
+            "arena_board.html", shown, visitor=visitor, arena=arena, more=more, methods=methods, finding=finding
+        )
+
     owner = Visitor(may_write=True)
-    return {
-        "body": render("arena_board.html", view, visitor=owner, **values),
-        "public": render("arena_board.html", view.without_costs(), **values),
-    }
+    return rendered(view, owner), rendered(view.without_costs(), Visitor())
 
 
 class ResultCache:
@@ -273,8 +275,8 @@ class LeaderboardCache:
         arena, filters, choice = key
         chosen = self._chosen(arena, filters)
         view = first_view(chosen)
-        bodies = _bodies(key, first_board_view(view, chosen.entries, choice), self._methods(arena))
-        page = BoardPage(headline=arena_headline(view), **bodies, note=RANKING_ONLY, state=state)
+        body, public = _bodies(key, first_board_view(view, chosen.entries, choice), self._methods(arena))
+        page = BoardPage(headline=arena_headline(view), body=body, public=public, note=RANKING_ONLY, state=state)
         self._keep_page(key, page)
         return page
 
@@ -285,8 +287,8 @@ class LeaderboardCache:
         view = board_view(report, choice)
         parts = {anchor: (title, str(body)) for anchor, title, body in view.parts}
         headline = arena_headline(report.view)
-        bodies = _bodies(key, view, self._methods(arena))
-        page = BoardPage(headline=headline, **bodies, parts=parts, state=state)
+        body, public = _bodies(key, view, self._methods(arena))
+        page = BoardPage(headline=headline, body=body, public=public, parts=parts, state=state)
         self._keep_page(key, page)
         if (filters, choice) == (ArenaFilters(), BoardChoice()):
             saved = {"version": page_version(), **vars(page)}
@@ -316,8 +318,8 @@ class LeaderboardCache:
             if saved.pop("version") != page_version():
                 return None
             parts = {str(anchor): (str(title), str(body)) for anchor, (title, body) in saved["parts"].items()}
-            texts = {name: str(saved[name]) for name in ("headline", "body", "public")}
-            return BoardPage(**texts, parts=parts, state=tuple(saved["state"]))
+            headline, body, public = (str(saved[name]) for name in ("headline", "body", "public"))
+            return BoardPage(headline=headline, body=body, public=public, parts=parts, state=tuple(saved["state"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

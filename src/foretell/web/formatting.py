@@ -16,7 +16,7 @@ from foretell.number_text import (
     plural,
     signed,
 )
-from foretell.report.markup import excerpt, markdown, web_address
+from foretell.report.markup import excerpt, markdown, sentence, web_address
 
 
 def when(time: str | datetime | None, *, day: bool = False) -> str:
@@ -96,6 +96,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "signed": partial(signed, decimals=1),
     "markdown": markdown,
     "excerpt": excerpt,
+    "sentence": sentence,
     "web": web_address,
     "setting_label": setting_label,
 }

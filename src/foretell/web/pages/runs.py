@@ -393,6 +393,8 @@ def _run_view(here: WebState, row: RunRow, filters: AnswerFilters, offset: int) 
         "score": scores.summary(),
         "combined": scores.combined,
         "rule": scores.rule,
+        # What failed or was left out, and what that means for the scores.
+        "caveats": scores.caveats,
         "headline": run_headline(scores) if scores.board else "",
         "found": len(chosen),
         "spec": row.spec,
