@@ -1,7 +1,7 @@
 """An agent put together from objects, and the awaited forms of functions."""
 
 import asyncio
-from importlib.util import find_spec
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 import foretell
 from foretell.questions.errors import InputError
+from foretell.questions.tabular import Tabular
 from foretell.questions.trace import TraceEvent
 from foretell.runs.settings import Settings
 from foretell.types import AgentOptions
@@ -79,10 +80,37 @@ def test_results_are_tables_with_escaped_text() -> None:
     assert str(foretell.score(table)) == str(board)
 
 
-def test_without_polars_the_error_says_what_to_install() -> None:
-    board = foretell.score([{"forecaster": "me", "question": "q", "p": 0.7, "outcome": 1}])
-    if find_spec("polars") is None:
-        with pytest.raises(foretell.InputError, match="pip install polars"):
-            board.to_polars()
-    else:
-        assert board.to_polars()["forecaster"].to_list() == board.to_pandas()["forecaster"].tolist()
+def test_without_polars_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(foretell.InputError, match="pip install polars"):
+        foretell.score([{"forecaster": "me", "question": "q", "p": 0.7, "outcome": 1}]).to_polars()
+
+
+def test_results_are_polars_and_pandas_frames_with_the_same_columns_and_values(settings: Settings) -> None:
+    pytest.importorskip("polars", reason="to_polars needs it")
+    pytest.importorskip("pandas", reason="to_pandas needs it")
+    rows = [{"forecaster": name, "question": q, "p": 0.7, "outcome": 1} for q in "abc" for name in ("me", "you")]
+    answer = foretell.ask(QUESTION, model=careful, closes="2099-01-01", settings=settings)
+    results: list[Tabular] = [
+        foretell.score(rows),
+        foretell.score(rows, by="question"),
+        foretell.compare(rows, None, "me", "you"),
+        foretell.backtest("prior", "demo"),
+        answer,
+        foretell.list_runs(settings=settings),
+        foretell.show(answer.run or "", settings=settings),
+        foretell.list_trees(settings=settings),
+    ]
+    for result in results:
+        polars, pandas = result.to_polars(), result.to_pandas()
+        assert polars.columns == list(pandas.columns), type(result)
+        assert polars.height == len(pandas) == len(result.rows()), type(result)
+        for name in polars.columns:
+            # A dictionary is a struct, whose fields are those of all rows.
+            if str(polars[name].dtype).split("(")[0] not in ("Struct", "List"):
+                values = [row.get(name) for row in result.rows()]
+                assert without_nan(polars[name].to_list()) == without_nan(values), (type(result), name)
+
+
+def without_nan(values: list[Any]) -> list[Any]:
+    return ["nan" if value != value else value for value in values]
