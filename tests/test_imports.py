@@ -18,7 +18,7 @@ from foretell.cli.main import PLACES
 from foretell.operations.table import OPERATIONS
 from test_architecture import modules
 
-ALWAYS = "cli data interface number_text operations operations.requests plugins questions report request"
+ALWAYS = "cli data interface number_text operations own_objects operations.requests plugins questions report request"
 """What every command may load. A name stands for the modules directly in a package; inner packages are named apart."""
 TABLES = "data.datasets forecasters.base_rates forecasters.combine metrics scoring"
 STORE = "models models.database outgoing runs"
@@ -42,7 +42,7 @@ LOADS = {
     "arena show": f"{FORECASTING} arena tournaments",
     "ask": f"{FORECASTING} forecasters.tree",
     "audit": f"{FORECASTING} arena forecasters.tree report.charts studies studies.audit",
-    "backtest": f"{SERVICES} {TABLES} forecasters forecasters.prompt models.providers",
+    "backtest": f"agent {SERVICES} {TABLES} forecasters forecasters.prompt models.providers",
     "calibrate apply": TABLES,
     "calibrate fit": TABLES,
     "compare": f"{TABLES} report.charts",

@@ -1,60 +1,143 @@
-"""An agent assembled from a model, search engines and settings, to be used for several questions."""
+"""An agent assembled from a model, tools, search engines and settings, to be used for several questions."""
+
+from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
 
-from foretell.forecasters.agent.options import AgentOptions
 from foretell.models.model import Model, ReasoningEffort, Reply
 from foretell.models.names import ModelRole
+from foretell.questions.errors import InputError
+
+if TYPE_CHECKING:
+    from foretell.data.search.own_engine import AnySearch
+    from foretell.forecasters.agent.options import AgentOptions
+    from foretell.tools.own_tool import AnyTool
 
 ModelAnswer = str | Mapping[str, Any] | Reply
 ModelFunction = Callable[[Any], ModelAnswer] | Callable[[Any], Awaitable[ModelAnswer]]
 """A function of the prompt, the messages or the whole `Request`, as its first parameter says. It may be `async`."""
 AnyModel = str | ModelFunction | Model
 """A model as "provider:name", a function, or an object with `async complete(request) -> Reply`."""
+SETTINGS: Mapping[str, str] = {
+    "model": "models.agent",
+    "search": "search",
+    "effort": "sampling.effort",
+    "trials": "trials",
+    "budget": "budget.run",
+}
+"""Fields that requests have too, and the settings of a run that they set."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agent:
-    """Model, search engines and settings that answer questions: `foretell.ask(question, agent=agent)`.
+    """A model with tools, search engines and settings that answers questions.
 
-    What is given to `ask` itself takes precedence.
+    Give it to `ask`, `run`, `grow_tree` or `enter_tournament` as `agent`, or to `backtest` as a forecaster. What is
+    given to the function itself takes precedence. Tools and search engines work behind the leakage filter: in a
+    backtest, the agent sees only what was published before the date of the question.
 
+    >>> from foretell.types import AgentOptions
     >>> def careful(prompt: str) -> dict[str, Any]:
     ...     return {"probability": 0.3, "reason": "It rains on one day in three."}
     >>> agent = Agent(model=careful, options=AgentOptions(steps=4), trials=3)
-    >>> agent.options.steps
-    4
+    >>> agent
+    Agent(model=careful, options=AgentOptions(steps=4), trials=3)
+
+    `dataclasses.replace(agent, trials=1)` is the same agent with another setting.
     """
 
     model: AnyModel
-    search: Sequence[str] = ()
-    """Names of search engines."""
+    tools: Sequence[AnyTool] = ()
+    """Functions that the model may call, described by their docstrings and annotations. A parameter `as_of` gets the
+    date of the forecast. They return text, data, or in a backtest `foretell.types.SourceItem` with a date."""
+    search: Sequence[AnySearch] = ()
+    """Search engines: names, functions of a query and a date, or objects with `search(query, as_of, limit)`."""
     models: Mapping[ModelRole, AnyModel] = field(default_factory=dict[ModelRole, AnyModel])
     """Other models by role, such as {"filter": "openai:NAME"}; a role without one uses `model`."""
-    options: AgentOptions = field(default_factory=AgentOptions)
-    """How the agent works: its number of steps, its variant, the bounds of its answer."""
+    options: AgentOptions | None = None
+    """How the agent works: its number of steps, its variant, the bounds of its answer. Without them, a question is also
+    broken down into smaller ones where that helps."""
     effort: ReasoningEffort | None = None
     """How much models should think."""
     temperature: float | None = None
     trials: int | None = None
     """How many independent trials to run and combine."""
     budget: float | None = None
-    """Hard limit in dollars for each question."""
+    """Hard limit in dollars of a question that is asked, or of a whole run or backtest."""
+    name: str = ""
+    """The name in the results of a backtest; by default that of the model."""
     set: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Other settings of the run by name."""
 
-    def completing(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a call with what they leave out."""
-        from foretell.models.providers.function import model_name
+    @property
+    def label(self) -> str:
+        """The name, or that of the model."""
+        return self.name or (self.model if isinstance(self.model, str) else _written(self.model))
 
-        usual = AgentOptions()
-        chosen = {option.name: getattr(self.options, option.name) for option in fields(AgentOptions)}
-        changes = {f"options.{name}": value for name, value in chosen.items() if value != getattr(usual, name)}
-        changes |= {f"models.{role}": model_name(model) for role, model in self.models.items()}
-        changes |= {} if self.temperature is None else {"sampling.temperature": self.temperature}
-        own = {name: getattr(self, name) for name in ("model", "search", "effort", "trials", "budget")}
-        own = {name: value for name, value in own.items() if value not in (None, ())}
-        settings = {**changes, **self.set, **given.get("set", {})}
-        return {**own, **given, **({"set": settings} if settings else {})}
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a run by name, such as `models.agent`; functions and objects are given by their names."""
+        from foretell.data.search.own_engine import engine_name
+        from foretell.models.providers.function import model_name
+        from foretell.tools.own_tool import tool_name
+
+        chosen: dict[str, Any] = {"models.agent": model_name(self.model)}
+        chosen |= {f"models.{role}": model_name(model) for role, model in self.models.items()}
+        listed = {"search": list(map(engine_name, self.search)), "tools": list(map(tool_name, self.tools))}
+        plain = {"sampling.effort": self.effort, "sampling.temperature": self.temperature}
+        plain |= {"trials": self.trials, "budget.run": self.budget}
+        chosen |= {name: value for name, value in listed.items() if value}
+        chosen |= {name: value for name, value in plain.items() if value is not None}
+        if self.options is not None:
+            chosen["forecaster"] = "agent"
+            chosen |= {f"options.{name}": value for name, value in _changed(self.options).items()}
+        return {**chosen, **self.set}
+
+    def completing(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters of a call with what they leave out. `known` has the fields of its request."""
+        if self.options is not None and "grounder" in known:
+            hint = "leave out `options`, and choose how leaves are estimated by `grounder` and `set`"
+            raise InputError("the options of an agent do not apply to a tree", column="agent", hint=hint)
+        changes, own = self.settings, dict[str, Any]()
+        for name, setting in SETTINGS.items():
+            if name in known and setting in changes:
+                value = changes.pop(setting)
+                if setting not in given.get("set", {}):
+                    own[name] = value
+        changes |= given.get("set", {})
+        return {**own, **given, **({"set": changes} if changes else {})}
+
+    def __repr__(self) -> str:
+        shown: list[str] = []
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value not in (None, "", (), [], {}):
+                shown.append(f"{each.name}={_written(value)}")
+        return f"Agent({', '.join(shown)})"
+
+
+def _changed(options: Any) -> dict[str, Any]:
+    """Return the options that are not at their default."""
+    usual = type(options)()
+    return {
+        each.name: value
+        for each in fields(options)
+        if (value := getattr(options, each.name)) != getattr(usual, each.name)
+    }
+
+
+def _written(value: Any) -> str:
+    """Return a value for the text of an agent: functions by name, options without those at their default."""
+    if isinstance(value, str | int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key!r}: {_written(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    if callable(value) or hasattr(value, "complete") or hasattr(value, "search") or hasattr(value, "use"):
+        return str(getattr(value, "__name__", type(value).__name__))
+    if not is_dataclass(value):
+        return repr(value)
+    return f"{type(value).__name__}({', '.join(f'{name}={each!r}' for name, each in _changed(value).items())})"

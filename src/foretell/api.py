@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from foretell.agent import Agent, AnyModel
+    from foretell.data.search.own_engine import AnySearch
     from foretell.forecasters.tree.proposition import Tree
     from foretell.models.model import ReasoningEffort
     from foretell.operations.ask import AskResult
@@ -87,7 +88,7 @@ def _begun(name: str, fields: Mapping[str, Any]) -> Generator[Any]:
     known = operation.request.model_fields
     # What is not given may be set by the agent or an environment variable.
     given = {key: value for key, value in given.items() if not _is_default(value, known[key])}
-    with reading(operation.request, given if agent is None else agent.completing(given)) as request:
+    with reading(operation.request, given if agent is None else agent.completing(given, known)) as request:
         watching = {} if progress is None else {"watch": progress}
         yield operation.function(request, settings, **watching)
 
@@ -110,7 +111,7 @@ def ask(
     *,
     agent: Agent | None = None,
     model: AnyModel | None = None,
-    search: Sequence[str] = (),
+    search: Sequence[AnySearch] = (),
     effort: ReasoningEffort | None = None,
     budget: float | None = None,
     config: str | Path | None = None,
@@ -135,7 +136,7 @@ def ask(
     *,
     agent: Agent | None = None,
     model: AnyModel | None = None,
-    search: Sequence[str] = (),
+    search: Sequence[AnySearch] = (),
     effort: ReasoningEffort | None = None,
     budget: float | None = None,
     config: str | Path | None = None,
@@ -160,7 +161,7 @@ def ask(  # noqa: PLR0913 - one parameter per setting
     *,
     agent: Agent | None = None,
     model: AnyModel | None = None,
-    search: Sequence[str] = (),
+    search: Sequence[AnySearch] = (),
     effort: ReasoningEffort | None = None,
     budget: float | None = None,
     config: str | Path | None = None,
@@ -181,10 +182,10 @@ def ask(  # noqa: PLR0913 - one parameter per setting
 
     Args:
         question: The question, worded so that anyone could check the answer.
-        agent: Model, search, budget and settings as one object, for what is not given here.
+        agent: Model, tools, search, budget and settings as one object, for what is not given here.
         model: The model, as "provider:name", or a function or object that answers prompts. Without one, the
             answer comes from public markets and series.
-        search: Names of search engines.
+        search: Search engines: names, functions of a query and a date, or objects with a method `search`.
         effort: How much reasoning models should think; filter and summariser never more than low.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         config: A settings file of a run (YAML) to start from; its questions and mode are not used.
@@ -210,6 +211,7 @@ def ask(  # noqa: PLR0913 - one parameter per setting
 def run(
     spec: str | Path | Mapping[str, Any],
     *,
+    agent: Agent | None = None,
     again: bool = False,
     pilot: int | None = None,
     plan: Literal[True],
@@ -227,6 +229,7 @@ def run(
 def run(
     spec: str | Path | Mapping[str, Any],
     *,
+    agent: Agent | None = None,
     again: bool = False,
     pilot: int | None = None,
     plan: Literal[False] = False,
@@ -244,6 +247,7 @@ def run(
 def run(  # noqa: PLR0913 - one parameter per setting
     spec: str | Path | Mapping[str, Any],
     *,
+    agent: Agent | None = None,
     again: bool = False,
     pilot: int | None = None,
     plan: bool = False,
@@ -259,6 +263,7 @@ def run(  # noqa: PLR0913 - one parameter per setting
 
     Args:
         spec: A settings file (YAML or JSON), the same as a mapping, or the name or id of a stored run.
+        agent: Model, tools, search, budget and settings as one object; they replace those of `spec`.
         again: Start a new run with the settings of a stored one and the next free seed.
         pilot: Ask only this many questions once, and report whether the run would work and what it would cost.
         plan: Only show what there is to do, what it would cost and how long it would take.
@@ -303,8 +308,9 @@ def grid(
 def grow_tree(  # noqa: PLR0913 - one parameter per setting
     claim: str,
     *,
+    agent: Agent | None = None,
     model: AnyModel | None = None,
-    search: Sequence[str] = (),
+    search: Sequence[AnySearch] = (),
     effort: ReasoningEffort | None = None,
     budget: float | None = None,
     config: str | Path | None = None,
@@ -324,9 +330,10 @@ def grow_tree(  # noqa: PLR0913 - one parameter per setting
 
     Args:
         claim: A claim that will turn out true or false.
+        agent: Model, tools, search, budget and settings as one object, for what is not given here.
         model: The model, as "provider:name", or a function or object that answers prompts. Without one, the
             answer comes from public markets and series.
-        search: Names of search engines.
+        search: Search engines: names, functions of a query and a date, or objects with a method `search`.
         effort: How much reasoning models should think; filter and summariser never more than low.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         config: A settings file of a run (YAML) to start from; its questions and mode are not used.
@@ -353,7 +360,7 @@ def update_tree(  # noqa: PLR0913 - one parameter per setting
     claims: Sequence[str] = (),
     *,
     model: AnyModel | None = None,
-    search: Sequence[str] = (),
+    search: Sequence[AnySearch] = (),
     effort: ReasoningEffort | None = None,
     budget: float | None = None,
     config: str | Path | None = None,
@@ -381,7 +388,7 @@ def update_tree(  # noqa: PLR0913 - one parameter per setting
         claims: Ids of the claims.
         model: The model, as "provider:name", or a function or object that answers prompts. Without one, the
             answer comes from public markets and series.
-        search: Names of search engines.
+        search: Search engines: names, functions of a query and a date, or objects with a method `search`.
         effort: How much reasoning models should think; filter and summariser never more than low.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         config: A settings file of a run (YAML) to start from; its questions and mode are not used.
@@ -413,7 +420,7 @@ def enter_tournament(  # noqa: PLR0913 - one parameter per setting
     *,
     agent: Agent | None = None,
     model: AnyModel | None = None,
-    search: Sequence[str] = (),
+    search: Sequence[AnySearch] = (),
     effort: ReasoningEffort | None = None,
     budget: float | None = None,
     config: str | Path | None = None,
@@ -433,10 +440,10 @@ def enter_tournament(  # noqa: PLR0913 - one parameter per setting
 
     Args:
         tournament: The platform, and which tournament of it.
-        agent: Model, search, budget and settings as one object, for what is not given here.
+        agent: Model, tools, search, budget and settings as one object, for what is not given here.
         model: The model, as "provider:name", or a function or object that answers prompts. Without one, the
             answer comes from public markets and series.
-        search: Names of search engines.
+        search: Search engines: names, functions of a query and a date, or objects with a method `search`.
         effort: How much reasoning models should think; filter and summariser never more than low.
         budget: Hard limit in dollars. When it is spent, the current estimate is the answer.
         config: A settings file of a run (YAML) to start from; its questions and mode are not used.

@@ -6,10 +6,12 @@ from foretell.interface import lazy_imports
 
 if TYPE_CHECKING:
     from foretell.agent import AnyModel, ModelFunction
+    from foretell.data.search.engine import SearchEngine, SearchHit
+    from foretell.data.search.own_engine import AnySearch
     from foretell.forecasters.agent.options import AgentOptions
     from foretell.forecasters.forecaster import Context, Forecaster
     from foretell.forecasters.tree.proposition import Tree
-    from foretell.models.model import Model, Reply, Request
+    from foretell.models.model import Model, Reply, Request, ToolSpec
     from foretell.models.token_price import TokenPrice
     from foretell.operations.ask import AskResult
     from foretell.operations.grid import GridList, GridResult
@@ -39,12 +41,16 @@ if TYPE_CHECKING:
     from foretell.scoring.score import PairComparison, ScoringOptions
     from foretell.scoring.scoreboard import Scoreboard
     from foretell.scoring.table import ForecastTable
+    from foretell.tools.own_tool import AnyTool
+    from foretell.tools.tool import SourceItem, Tool, ToolFailed, ToolMaterial
     from foretell.tournaments.question_visit import TournamentResult
     from foretell.tournaments.round_visit import RoundResult
 
 __all__ = [
     "AgentOptions",
     "AnyModel",
+    "AnySearch",
+    "AnyTool",
     "AskResult",
     "Backtest",
     "CombinationSettings",
@@ -73,15 +79,22 @@ __all__ = [
     "ScenarioComparison",
     "Scoreboard",
     "ScoringOptions",
+    "SearchEngine",
+    "SearchHit",
     "Settings",
     "ShowResult",
     "ShownTree",
     "Snapshot",
+    "SourceItem",
     "StoppedRun",
     "StudyResult",
     "SubmissionFile",
     "SubmitResult",
     "TokenPrice",
+    "Tool",
+    "ToolFailed",
+    "ToolMaterial",
+    "ToolSpec",
     "TournamentResult",
     "TournamentResults",
     "TraceEvent",

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from foretell.agent import Agent
 from foretell.data.datasets.question_set import LeakyQuestions, SetFilter
 from foretell.data.series.series import SeriesSource
 from foretell.forecasters.base_rates.past import Past
@@ -24,8 +25,11 @@ from foretell.request import errors_name_fields
 from foretell.runs.event_loop import run_sync
 from foretell.runs.question_sets import Benchmark, open_benchmark
 from foretell.runs.services import SeriesOnDemand
-from foretell.runs.settings import load_settings
+from foretell.runs.settings import Settings, load_settings
 from foretell.tools.post_cutoff_text import split_leaky
+
+if TYPE_CHECKING:
+    from foretell.runs.agent_runs import AgentRun
 
 BacktestProgress = Callable[[int, int], None]
 """Called with the number of answers so far and in total."""
@@ -50,13 +54,13 @@ class HasForecast(Protocol):
         ...
 
 
-AnyForecaster = str | Forecaster | HasForecast | ForecastFunction
-"""A name with options such as "always:p=0.3", an object with a method `forecast`, or a function."""
+AnyForecaster = str | Agent | Forecaster | HasForecast | ForecastFunction
+"""A name with options such as "constant:p=0.3", an agent, an object with a method `forecast`, or a function."""
 AnyQuestions = Sequence[Question] | Benchmark | str | Path
 
 
 @suggesting
-def backtest(
+def backtest(  # noqa: PLR0913 - one parameter per setting
     forecasters: AnyForecaster | Sequence[AnyForecaster],
     questions: AnyQuestions,
     *,
@@ -64,6 +68,7 @@ def backtest(
     past: Past | None = None,
     progress: BacktestProgress | None = None,
     leaky_questions: LeakyQuestions = "exclude",
+    settings: Settings | None = None,
 ) -> Backtest:
     """Run every forecaster on every question, as of the question's due date.
 
@@ -71,8 +76,9 @@ def backtest(
     a `Failure` in the result, with the id of the question and the reason.
 
     Args:
-        forecasters: One or several of: a name with options ("knn", "always:p=0.3"), a function of a question, or of a
-            question and a context, or an object with a method `forecast` like that. They may be `async`.
+        forecasters: One or several of: a name with options ("knn", "constant:p=0.3"), a function of a question, or of
+            a question and a context, an object with a method `forecast` like that, or an `Agent`. They may be `async`.
+            What an agent does is stored as a run; what it has answered before is not asked again.
         questions: A list of `Question`, a file, or the name of a question set. Named sets come with outcomes (which
             `foretell.score` finds in the result), series and past questions.
         series: Where forecasters read time series. A context manager is opened for the run and closed afterwards.
@@ -80,17 +86,18 @@ def backtest(
         progress: Called with the number of answers so far and in total.
         leaky_questions: What to do with a question whose own text was written after its due date: leave it out
             ("exclude"), keep it, or redact the later passages.
+        settings: Settings of this machine, such as its home folder, instead of its settings file.
 
     >>> from foretell.questions.question import Target
     >>> snow = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10", targets=(Target(id="yes"),))
     >>> backtest(lambda question: 0.3, [snow]).forecasts[0].p
     {'yes': 0.3}
     """
-    return run_sync(_backtest(_plan(forecasters, questions, series, past, leaky_questions), progress))
+    return run_sync(_backtest(_plan(forecasters, questions, series, past, leaky_questions, settings), progress))
 
 
 @suggesting
-async def abacktest(
+async def abacktest(  # noqa: PLR0913 - one parameter per setting
     forecasters: AnyForecaster | Sequence[AnyForecaster],
     questions: AnyQuestions,
     *,
@@ -98,9 +105,10 @@ async def abacktest(
     past: Past | None = None,
     progress: BacktestProgress | None = None,
     leaky_questions: LeakyQuestions = "exclude",
+    settings: Settings | None = None,
 ) -> Backtest:
     """Run every forecaster on every question, like `backtest`, without blocking the event loop."""
-    plan = await asyncio.to_thread(_plan, forecasters, questions, series, past, leaky_questions)
+    plan = await asyncio.to_thread(_plan, forecasters, questions, series, past, leaky_questions, settings)
     return await _backtest(plan, progress)
 
 
@@ -108,7 +116,9 @@ async def abacktest(
 class _Plan:
     """What a backtest works on."""
 
-    forecasters: tuple[Forecaster, ...]
+    forecasters: Mapping[int, Forecaster]
+    """By place in the list; those that answer question by question."""
+    agents: Mapping[int, AgentRun]
     questions: tuple[Question, ...]
     excluded: tuple[Question, ...]
     resolutions: tuple[Resolution, ...]
@@ -123,9 +133,13 @@ def _plan(
     series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None,
     past: Past | None,
     leaky_questions: LeakyQuestions,
+    settings: Settings | None,
 ) -> _Plan:
     several = forecasters if isinstance(forecasters, Sequence) and not isinstance(forecasters, str) else [forecasters]
-    chosen = tuple(as_forecaster(item) for item in several)
+    given = [item if isinstance(item, Agent) else as_forecaster(item) for item in several]
+    settings = settings or load_settings()
+    named = str(questions) if isinstance(questions, str | Path) else None
+    own_past = past
     resolutions: tuple[Resolution, ...] = ()
     contexts = None
     if isinstance(questions, str | Path):
@@ -135,15 +149,23 @@ def _plan(
         chosen_questions, excluded = questions.questions.questions, questions.questions.excluded
         resolutions, past = questions.questions.resolutions, past or questions.past
         contexts = questions.contexts
-        series = series or questions.series or (SeriesOnDemand(load_settings()) if questions.own else None)
+        series = series or questions.series or (SeriesOnDemand(settings) if questions.own else None)
     else:
         wrong = [question for question in questions if not isinstance(question, Question)]  # pyright: ignore[reportUnnecessaryIsInstance]
         if wrong:
             hint = "give foretell.Question objects, a file of questions, or the name of a question set"
             raise InputError(f"{wrong[0]!r} is not a Question", hint=hint)
         chosen_questions, excluded = split_leaky(questions, leaky_questions)
+    benchmark = questions if isinstance(questions, Benchmark) and named is None else None
+    _check_names([item.label if isinstance(item, Agent) else item.name for item in given])
+    agents = {
+        place: _agent_run(item, chosen_questions, settings, named, benchmark, own_past, leaky_questions)
+        for place, item in enumerate(given)
+        if isinstance(item, Agent)
+    }
     return _Plan(
-        forecasters=chosen,
+        forecasters={place: item for place, item in enumerate(given) if not isinstance(item, Agent)},
+        agents=agents,
         questions=tuple(chosen_questions),
         excluded=tuple(excluded),
         resolutions=resolutions,
@@ -153,21 +175,50 @@ def _plan(
     )
 
 
+def _agent_run(  # noqa: PLR0913 - the parts of a backtest
+    agent: Agent,
+    questions: Sequence[Question],
+    settings: Settings,
+    dataset: str | None,
+    benchmark: Benchmark | None,
+    past: Past | None,
+    leaky_questions: LeakyQuestions,
+) -> AgentRun:
+    from foretell.runs.agent_runs import prepare_agent  # Loads models and tools, which other forecasters do not need.
+
+    return prepare_agent(
+        agent, questions, settings, dataset=dataset, benchmark=benchmark, past=past, leaky_questions=leaky_questions
+    )
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        hint = "name them apart, such as Agent(name=…)"
+        raise InputError(f"two forecasters are called {twice!r}", column="forecasters", hint=hint)
+
+
 async def _backtest(plan: _Plan, progress: BacktestProgress | None) -> Backtest:
-    answers: list[BacktestAnswer] = []
-    total, series = len(plan.questions) * len(plan.forecasters), plan.series
+    answers: dict[tuple[int, int], BacktestAnswer] = {}
+    total = len(plan.questions) * (len(plan.forecasters) + len(plan.agents))
+
+    def watch(done: int) -> None:
+        if progress:
+            progress(len(answers) + done, total)
+
+    series = plan.series
     opened = series if isinstance(series, AbstractAsyncContextManager) else nullcontext(series or NoSeries())
     async with opened as source:
-        for question in plan.questions:
-            for forecaster in plan.forecasters:
+        for number, question in enumerate(plan.questions):
+            for place, forecaster in plan.forecasters.items():
                 known = plan.past.before(question.due.date())
                 context = Context(as_of=question.as_of, series=source, past=known, contexts=plan.contexts)
-                answers.append(await _answer(forecaster, question, context))
-                if progress:
-                    progress(len(answers), total)
-    return Backtest(
-        questions=plan.questions, answers=tuple(answers), excluded=plan.excluded, resolutions=plan.resolutions
-    )
+                answers[number, place] = await _answer(forecaster, question, context)
+                watch(0)
+    for place, agent in plan.agents.items():
+        given = await agent.answers(plan.questions, watch)
+        answers |= {(number, place): answer for number, answer in enumerate(given)}
+    ordered = tuple(answers[key] for key in sorted(answers))
+    return Backtest(questions=plan.questions, answers=ordered, excluded=plan.excluded, resolutions=plan.resolutions)
 
 
 async def _answer(forecaster: Forecaster, question: Question, context: Context) -> BacktestAnswer:

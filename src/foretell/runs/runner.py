@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from foretell.data.datasets.question_set import AskedKey, asked_key, excluded_note, wording
+from foretell.data.search.own_engine import own_engine
 from foretell.data.series.series import SeriesSource
 from foretell.data.service import load_with_key
 from foretell.data.untrusted import question_for_prompt
@@ -22,6 +23,7 @@ from foretell.models.journal import Journal
 from foretell.models.names import ModelName, check_knowledge_cutoff, default_efforts
 from foretell.models.prices import tier_factor
 from foretell.models.router import ModelRouter
+from foretell.own_objects import is_own
 from foretell.plugins import load
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -56,6 +58,7 @@ from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO, DERIVED_SETTINGS, RunSpec, current_names, spec_from_json
 from foretell.runs.store import RunStore, RunTrial, TrialKey, panel_trials, trials_of
 from foretell.runs.trial_evidence import EvidenceOfTrials
+from foretell.tools.own_tool import own_tools
 
 WatchProgress = Callable[[RunProgress], None]
 
@@ -319,9 +322,10 @@ def check_run(spec: RunSpec, settings: Settings) -> None:
     refuse_unpriced(spec, settings.budget)
     for engine in spec.search:
         try:
-            load_with_key("search_engines", engine, settings.key(engine))
+            own_engine(engine) if is_own(engine) else load_with_key("search_engines", engine, settings.key(engine))
         except InputError as error:
             raise error.at(column="search") from None
+    own_tools(spec.tools, backtest=spec.mode == "backtest" and spec.leakage_filter)
 
 
 SLOW_WORDS = {

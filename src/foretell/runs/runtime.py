@@ -60,6 +60,7 @@ from foretell.tools.content_filter import ModelContentFilter
 from foretell.tools.journal import JournaledTool, journal_scope, note_event
 from foretell.tools.leakage_filter import FilteredTools, SourceStore
 from foretell.tools.leakage_rules import LeakageRules
+from foretell.tools.own_tool import own_tools
 from foretell.tools.series import WEATHER_PROVIDER, FetchPrices, FetchSeries, FetchWeather, about_weather
 from foretell.tools.series_stats import SeriesStats
 from foretell.tools.tool import Tool
@@ -247,6 +248,12 @@ class Runtime(PlainRuntime):
         online = [
             JournaledTool(tool=tool, journal=self.journal, scope=scope, emit=context.emit)
             for tool in self._online_tools(question, context)
+        ]
+        own = own_tools(self.spec.tools, backtest=rules.active)
+        online += [
+            # A changed function has another name and is called again.
+            JournaledTool(tool=tool, journal=self.journal, scope=f"{scope}/{name}", emit=context.emit)
+            for name, tool in own.items()
         ]
         sources = SourceStore(marked=self.spec.marked)
         summary = SummarizeResults(

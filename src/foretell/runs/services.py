@@ -13,6 +13,7 @@ from foretell.data.markets.listing import EventSource
 from foretell.data.markets.market import Market, MarketRef, PriceSource, PricesUnavailable, events_named
 from foretell.data.pages import PageSource, WaybackPages
 from foretell.data.search.engine import SearchEngine
+from foretell.data.search.own_engine import own_engine
 from foretell.data.series.series import (
     Series,
     SeriesByProvider,
@@ -26,6 +27,7 @@ from foretell.data.settlements.settlement import SettlementSource
 from foretell.data.untrusted import for_log
 from foretell.data.wikipedia import Wikipedia
 from foretell.number_text import plural
+from foretell.own_objects import is_own
 from foretell.plugins import Names, exists, load, load_object, names, variables_in_words
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -76,7 +78,9 @@ def open_services(settings: Settings, client: AsyncHttpClient, engines: Sequence
     def address(service: str) -> dict[str, Any]:
         return {"base_url": settings.addresses[service]} if service in settings.addresses else {}
 
-    opened: list[SearchEngine] = [open_service("search_engines", name, config(name)) for name in engines]
+    opened: list[SearchEngine] = [
+        own_engine(name) if is_own(name) else open_service("search_engines", name, config(name)) for name in engines
+    ]
     return Services(
         engine=FallbackSearch(opened) if len(opened) > 1 else opened[0] if opened else None,
         live_pages=WebPages(client, allow_private="pages" in settings.addresses),

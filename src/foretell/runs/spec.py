@@ -91,6 +91,8 @@ class RunSpec:
     """Models by role, at least `agent`; the others default to it."""
     search: tuple[str, ...] = ()
     """Search engines, in the order in which they are asked."""
+    tools: tuple[str, ...] = ()
+    """Functions of a program that an agent may call, by their names, `python:NAME`."""
     trials: int = 1
     combine: str = AUTO
     """How trials are combined: one of `COMBINATIONS`, or the file of a fitted rule."""
@@ -155,7 +157,7 @@ class RunSpec:
         fields["aggregate"] = fields.pop("combine")
         fields["clairvoyant"] = not fields.pop("leakage_filter")
         fields["forecaster"] = former_name("forecasters", self.forecaster)
-        for name in ("sampling", "prices", "efforts", "marked", "archive_check"):
+        for name in ("sampling", "prices", "efforts", "marked", "archive_check", "tools"):
             if not fields[name]:
                 del fields[name]
         if self.concurrency == DEFAULT_CONCURRENCY:

@@ -11,13 +11,10 @@ with a price should return a `Reply` with the tokens it used, or it is charged t
 """
 
 import asyncio
-import hashlib
 import inspect
 import json
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import FunctionType
 from typing import Any, cast
 
 from foretell.models.model import Model, ModelError, Reply, Request, ToolCall
@@ -25,44 +22,28 @@ from foretell.models.provider import Provider, ProviderClient
 from foretell.models.providers.api_format import counted
 from foretell.models.structured_output import UnusableReply, read_object
 from foretell.models.token_price import TokenPrice
+from foretell.own_objects import find_own, name_object, own_object
 from foretell.plugins import takes_arguments
 from foretell.questions.errors import InputError
 
 ModelFunction = Callable[[Any], Any]
-FUNCTIONS: dict[str, ModelFunction | Model] = {}
-"""Functions of this process by the name after `python:`. Names in files are looked up here and never imported."""
 TOOL = "tool"
 """The field of an answer that names the tool to call."""
 OTHER_FORMS = (TOOL, "name", "action", "actions")
 """Fields of a dictionary that is more than the arguments of a tool; the forecaster reads it."""
-_NAME_ATTRIBUTE = "__foretell_model__"
 
 
 def model_name(model: "str | ModelFunction | Model", name: str | None = None) -> str:
-    """The name under which a model can be used in this process; a function is registered as `python:NAME`.
+    """Return the name under which a model can be used in this process; that of a function is `python:NAME`.
 
-    Replies are journalled under this name. The name of a module-level function includes a hash of its code, so a
-    changed function is asked again. A lambda, closure or object is new in every process unless it is given a name.
+    Replies are journalled under this name, so a changed function is asked again; see `name_object`.
     """
     if isinstance(model, str):
         return model
     if not callable(model) and not hasattr(model, "complete"):
         raise InputError(f"{model!r} is not a model", hint="give provider:name, or a function of the prompt")
     _client(model)  # Raises now instead of in every trial.
-    own = name or getattr(model, _NAME_ATTRIBUTE, None) or _own_name(model)
-    FUNCTIONS[own] = model
-    if name is None and isinstance(model, FunctionType):
-        setattr(model, _NAME_ATTRIBUTE, own)
-    return f"python:{own}"
-
-
-def _own_name(model: Any) -> str:
-    plain = str(getattr(model, "__qualname__", type(model).__qualname__)).replace("<", "").replace(">", "")
-    if isinstance(model, FunctionType) and model.__closure__ is None and "<" not in model.__qualname__:
-        code = model.__code__
-        digest = hashlib.sha256(repr((code.co_code, code.co_consts, code.co_names, model.__defaults__)).encode())
-        return f"{plain}-{digest.hexdigest()[:8]}"
-    return f"{plain}-{uuid.uuid4().hex[:8]}"
+    return name_object("models", model, name)
 
 
 class FunctionModel:
@@ -209,18 +190,10 @@ def function_provider(name: str, plugin: "ModelFunction | Mapping[str, Any] | Mo
     )
 
 
-def _registered(name: str) -> "ModelFunction | Model":
-    if name not in FUNCTIONS:
-        raise InputError(
-            f"the model python:{name} is a function of another program", hint="pass the function again as `model`"
-        )
-    return FUNCTIONS[name]
-
-
 PYTHON = Provider(
-    open=lambda config: _client(_registered(config.name.name)),
+    open=lambda config: _client(own_object("models", config.name.name)),
     form="python:NAME",
     per_model=True,
-    price=lambda name: _price(FUNCTIONS.get(name)),
+    price=lambda name: _price(find_own("models", name)),
 )
 """Functions passed to `foretell.ask(..., model=function)` and similar calls."""

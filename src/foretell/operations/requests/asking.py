@@ -18,6 +18,18 @@ from foretell.request import OperationRequest, environment_values, flags, settin
 ShortText = Annotated[str, Field(min_length=1, max_length=500)]
 ModelChoice = Annotated[str, Field(max_length=300)] | SkipJsonSchema[Callable[..., Any]] | SkipJsonSchema[Model]
 """A model as `provider:name`, or in Python a function."""
+
+
+def _engine_name(engine: Any) -> Any:
+    if isinstance(engine, str):
+        return engine
+    from foretell.data.search.own_engine import engine_name
+
+    return engine_name(engine)
+
+
+EngineChoice = Annotated[ShortText, BeforeValidator(_engine_name)]
+"""A search engine by name, or in Python a function or object."""
 ENGINE_NAMES = "foretell.runs.services:SEARCH_ENGINES"
 
 
@@ -48,7 +60,7 @@ class ForecastingRequest(OperationRequest):
     }
     """Field → the setting that it sets."""
     model: ModelChoice | None = setting(None, "Model, as provider:name; none uses no model.", env="FORETELL_MODEL")
-    search: tuple[ShortText, ...] = setting(
+    search: tuple[EngineChoice, ...] = setting(
         (), "Search engine; may be repeated. none uses no search.", env="FORETELL_SEARCH", max_length=10,
         title="Search with", names=ENGINE_NAMES,
     )  # fmt: skip
