@@ -20,8 +20,9 @@ import numpy as np
 
 from foretell.forecasters.combine.calibration import HierarchicalPlatt
 from foretell.forecasters.combine.crossfit import leave_one_out
-from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.metrics import Floats, Ints
+from foretell.metrics.transforms import logit, sigmoid
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLES = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"

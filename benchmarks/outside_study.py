@@ -27,9 +27,9 @@ from foretell.forecasters.base_rates.outside_model import NUMBERS, REPORT, rate_
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past, PastQuestions
 from foretell.forecasters.base_rates.rates import BaseRates
-from foretell.forecasters.combine.rows import sigmoid
 from foretell.forecasters.forecaster import Context
 from foretell.metrics import Resampling, ResamplingDesign, compare_paired
+from foretell.metrics.transforms import sigmoid
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import LastValue, Question, Snapshot, Target
 from foretell.questions.resolution import Resolution

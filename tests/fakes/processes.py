@@ -46,7 +46,7 @@ IMPORTED = (
     *(f"foretell.data.markets.{name}" for name in ("kalshi", "manifold", "polymarket")),
     *(f"foretell.data.series.{name}" for name in ("acled", "dbnomics", "fred", "local", "wikipedia")),
     *("aiohttp", "anyio._backends._asyncio", "dbos", "genai_prices.data", "h2.connection", "httpcore2", "httpx2"),
-    *("jinja2", "psycopg", "pytest", "rich.progress", "scipy.special", "tarfile", "truststore", "uvloop", "yaml"),
+    *("jinja2", "psycopg", "pytest", "rich.progress", "tarfile", "truststore", "uvloop", "yaml"),
     *("fakes.background", "fakes.billing", "fakes.markets", "fakes.models"),
 )
 """Modules that the processes of all tests need; others are imported later."""

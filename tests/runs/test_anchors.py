@@ -11,9 +11,9 @@ import pytest
 from foretell.data.series.series import Series, SeriesInMemory
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.combine.default import DATASETS
-from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.model_free.model_free import ModelFree
+from foretell.metrics.transforms import logit, sigmoid
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, SeriesRef, Snapshot, Target
 from foretell.runs.anchors import estimates_without_model

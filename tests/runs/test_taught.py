@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from foretell.forecasters.combine.default import UNFITTED
-from foretell.forecasters.combine.rows import logit, sigmoid
+from foretell.metrics.transforms import logit, sigmoid
 from foretell.questions.forecast import TREE_WEIGHT, Forecast, Reconciliation
 from foretell.questions.question import Question, Snapshot, Target
 from foretell.questions.resolution import Resolution

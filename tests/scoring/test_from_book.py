@@ -9,7 +9,7 @@ from tests.scoring.made_standings import arena
 from foretell.arena import score_data as reading
 from foretell.arena.score_data import read_arena_table
 from foretell.arena.store import MIGRATIONS, SCHEMA_NAME
-from foretell.forecasters.combine.rows import logit, sigmoid
+from foretell.metrics.transforms import logit, sigmoid
 from foretell.models.database import open_database
 from foretell.questions.errors import InputError
 from foretell.scoring.arena_view import arena_view

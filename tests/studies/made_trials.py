@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from foretell import plugins
-from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rows import Examples, TrialRows
+from foretell.metrics.transforms import logit, sigmoid
 from foretell.studies.inputs import TableOptions, load_study
 
 OPTIONS = {name: load_study(name).options for name in plugins.names("studies")}

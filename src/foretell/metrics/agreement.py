@@ -218,15 +218,19 @@ def jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     Symmetric, between 0 (equal) and 1 (opposite certainties), finite even at 0 and 1. Near equality it is
     (p − q)² / (8·m·(1 − m)·ln 2).
     """
-    from scipy.special import rel_entr
-
     p, q = np.broadcast_arrays(as_probabilities(p), as_probabilities(q, "q"))
     # 1 − middle is averaged separately because it may round to zero near certainty. Neither may be zero.
     middle, other = (np.maximum(both / 2, SMALLEST_FLOAT) for both in (p + q, (1 - p) + (1 - q)))
     # The sum of divergences, unlike a difference of entropies, is exactly zero for equal forecasts.
-    of_p = rel_entr(p, middle) + rel_entr(1 - p, other)
-    of_q = rel_entr(q, middle) + rel_entr(1 - q, other)
+    of_p = _relative_entropy(p, middle) + _relative_entropy(1 - p, other)
+    of_q = _relative_entropy(q, middle) + _relative_entropy(1 - q, other)
     return np.clip((of_p + of_q) / (2 * np.log(2)), 0.0, 1.0)
+
+
+def _relative_entropy(p: Floats, q: Floats) -> Floats:
+    """Return p·ln(p / q), which is zero at p = 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(p > 0, p * np.log(p / q), 0.0)
 
 
 def divergence_matrix(p: npt.ArrayLike) -> DivergenceMatrix:

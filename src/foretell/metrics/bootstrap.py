@@ -23,7 +23,7 @@ from foretell.metrics.clusters import (
     effective_clusters,
     resample_counts,
 )
-from foretell.metrics.student import normal_below, normal_quantile, student_below, student_quantile
+from foretell.metrics.probability_functions import normal_below, normal_quantile, student_below, student_quantile
 
 IntervalKind = Literal["percentile", "symmetric"]
 

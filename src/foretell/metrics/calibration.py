@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, Ints, as_pairs, as_weights, group_sums
-from foretell.metrics.student import normal_quantile
+from foretell.metrics.probability_functions import normal_quantile
+from foretell.metrics.transforms import sigmoid
 
 # The line on the log-odds scale that would calibrate forecasts.
 
@@ -64,8 +65,6 @@ def _separated(x: Floats, outcome: Floats) -> bool:
 
 
 def _penalised_logistic(design: Floats, outcome: Floats, penalty: float = 1e-6) -> tuple[Floats, Floats]:
-    from scipy.special import expit
-
     target = np.array([0.0, 1.0])
 
     def loss(at: Floats) -> float:
@@ -75,7 +74,7 @@ def _penalised_logistic(design: Floats, outcome: Floats, penalty: float = 1e-6) 
     beta = target.copy()
     hessian = np.eye(2)
     for _ in range(200):
-        fitted = expit(design @ beta)
+        fitted = sigmoid(design @ beta)
         gradient = design.T @ (fitted - outcome) + penalty * (beta - target)
         hessian = design.T @ (design * (fitted * (1 - fitted))[:, None]) + penalty * np.eye(2)
         step = np.linalg.solve(hessian, gradient)

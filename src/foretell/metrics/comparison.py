@@ -33,7 +33,7 @@ from foretell.metrics.bootstrap import (
 )
 from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.clusters import ResamplingDesign
-from foretell.metrics.student import student_below
+from foretell.metrics.probability_functions import binomial_below, student_below
 
 # From bootstrap replicates of a difference to p-values, stars and a `Comparison`.
 
@@ -418,12 +418,10 @@ def _as_correct(values: npt.ArrayLike, name: str) -> Floats:
 
 
 def _from_table(both: int, only_a: int, only_b: int, neither: int, level: float) -> McNemarTest:
-    from scipy.special import bdtr, chdtrc
-
     n, discordant = both + only_a + only_b + neither, only_a + only_b
     exact, chi2 = 1.0, 0.0
     if discordant:
-        exact = min(1.0, 2 * float(bdtr(min(only_a, only_b), discordant, 0.5)))
+        exact = min(1.0, 2 * binomial_below(min(only_a, only_b), discordant, 0.5))
         chi2 = (max(0, abs(only_a - only_b) - 1)) ** 2 / discordant
     low, high = _newcombe_interval(both, only_a, only_b, neither, level)
     return McNemarTest(
@@ -437,7 +435,7 @@ def _from_table(both: int, only_a: int, only_b: int, neither: int, level: float)
         high=high,
         p=exact,
         chi2=chi2,
-        p_chi2=float(chdtrc(1, chi2)),
+        p_chi2=math.erfc(math.sqrt(chi2 / 2)),
     )
 
 

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, Ints, as_vector, as_weights
 from foretell.metrics.clusters import Clusters, factorise
+from foretell.metrics.numerics import minimum
+from foretell.metrics.probability_functions import beta_below, normal_below, normal_quantile
 
 DENSE_CELLS = 20_000_000
 """Up to this many method × question cells the table is held dense (160 MB); above it, sparse."""
@@ -82,10 +84,19 @@ class TwoWayTable:
             # One array on both sides lets BLAS use the symmetric product, at half the work.
             dense *= np.sqrt(scale)
             return dense @ dense.T
-        from scipy.sparse import csr_matrix
-
-        table = csr_matrix((self.weight, (self.method.codes, self.question.codes)), shape=shape)
-        return np.asarray((table.multiply(scale[None, :]).tocsr() @ table.T).toarray(), dtype=np.float64)
+        # Every pair of rows of a question, a part of the rows at a time.
+        order = np.argsort(self.question.codes, kind="stable")
+        question, method = self.question.codes[order], self.method.codes[order]
+        value = self.weight[order] * np.sqrt(scale)[question]
+        size = np.bincount(question, minlength=shape[1])
+        start, sums = np.cumsum(size) - size, np.zeros(shape[0] ** 2)
+        parts = min(len(order), int((size**2).sum()) // max(DENSE_CELLS, 1) + 1)
+        for rows in np.array_split(np.arange(len(order)), parts):
+            count = size[question[rows]]
+            first = np.repeat(rows, count)
+            second = np.arange(len(first)) + np.repeat(start[question[rows]] - (np.cumsum(count) - count), count)
+            sums += np.bincount(method[first] * shape[0] + method[second], value[first] * value[second], len(sums))
+        return sums.reshape(shape[0], shape[0])
 
 
 def two_way_table(
@@ -293,12 +304,17 @@ def _marginal(table: TwoWayTable) -> tuple[float, float]:
 
 
 def _factor(source: str, ss: float, df: int, *, total: float, mean_square: float, df_within: int) -> AnovaRow:
-    from scipy.special import fdtrc
-
     if df < 1 or not mean_square > 0:
         return AnovaRow(source=source, ss=ss, df=df, share=ss / total)
     f = ss / df / mean_square
-    return AnovaRow(source=source, ss=ss, df=df, share=ss / total, f=f, p=float(fdtrc(df, df_within, f)))
+    return AnovaRow(
+        source=source,
+        ss=ss,
+        df=df,
+        share=ss / total,
+        f=f,
+        p=beta_below(df_within / 2, df / 2, df_within / (df_within + df * f)),
+    )
 
 
 # Mixed model with a random effect per question: a check on the paired comparisons.
@@ -337,14 +353,12 @@ class MixedEffects:
 
     def contrast(self, first: object, second: object, level: float = 0.95) -> MethodContrast:
         """Return the mean of method `first` − mean of method `second`, by label."""
-        from scipy.special import ndtr, ndtri
-
         weights = (self.methods == first).astype(np.float64) - (self.methods == second)
         if not ((self.methods == first).any() and (self.methods == second).any()):
             raise ValueError(f"first {first!r} and second {second!r} must be methods of the fit")
         diff, se = float(weights @ self.mean), float(np.sqrt(weights @ self.covariance @ weights))
-        half = float(ndtri((1 + level) / 2)) * se
-        p = float(2 * ndtr(-abs(diff) / se)) if se > 0 else float("nan")
+        half = normal_quantile((1 + level) / 2) * se
+        p = 2 * normal_below(-abs(diff) / se) if se > 0 else float("nan")
         return MethodContrast(diff=diff, se=se, low=diff - half, high=diff + half, p=p)
 
 
@@ -355,8 +369,6 @@ def mixed_effects_check(y: npt.ArrayLike, method: npt.ArrayLike, question: npt.A
     method and by question and the restricted likelihood is maximised over λ alone (Patterson & Thompson 1971;
     BLF 2026, G.2 uses it as a robustness check).
     """
-    from scipy.optimize import minimize_scalar
-
     table = two_way_table(y, method, question)
     if len(table.y) <= table.method.n:
         raise ValueError("y needs more rows than there are methods")
@@ -366,8 +378,7 @@ def mixed_effects_check(y: npt.ArrayLike, method: npt.ArrayLike, question: npt.A
     def deviance(log_ratio: float) -> float:
         return profile.deviance(float(np.exp(log_ratio)))
 
-    best = minimize_scalar(deviance, bounds=(-20, 20), method="bounded", options={"xatol": 1e-9})
-    ratio = float(np.exp(best.x))
+    ratio = float(np.exp(minimum(deviance, -20.0, 20.0)))
     if profile.deviance(0.0) <= profile.deviance(ratio):
         ratio = 0.0
     beta, inverse, rss, df = profile.solve(ratio)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, same_shape
 from foretell.metrics.clusters import cross_clusters, factorise
-from foretell.metrics.student import normal_quantile
+from foretell.metrics.numerics import root
+from foretell.metrics.probability_functions import noncentral_student_below, normal_quantile, student_quantile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,16 +52,14 @@ def paired_power(gain: float, sd: float, n: float, aim: PowerTarget = DEFAULT_PO
     One minus the noncentral t distribution with n − 1 degrees of freedom and noncentrality √n·gain/sd, beyond the
     critical value (both of them if two-sided).
     """
-    from scipy.special import nctdtr, stdtrit
-
     if not sd > 0:
         raise ValueError(f"sd must be positive, got {sd}")
     if not n > 1:
         raise ValueError(f"n must exceed 1, got {n}")
     df, shift = n - 1, math.sqrt(n) * abs(gain) / sd
-    critical = float(stdtrit(df, 1 - aim.tail))
-    upper = 1 - float(nctdtr(df, shift, critical))
-    return upper + (float(nctdtr(df, shift, -critical)) if aim.two_sided else 0.0)
+    critical = student_quantile(1 - aim.tail, df)
+    upper = 1 - noncentral_student_below(critical, df, shift)
+    return upper + (noncentral_student_below(-critical, df, shift) if aim.two_sided else 0.0)
 
 
 def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TARGET, *, inflation: float = 1.0) -> int:
@@ -68,8 +67,6 @@ def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TA
 
     Solves `paired_power` for n; for large n this is ((z_{1−α/2} + z_power)·sd/gain)².
     """
-    from scipy.optimize import root_scalar
-
     if not gain:
         raise ValueError("gain must not be zero")
     high = 4.0
@@ -81,8 +78,7 @@ def questions_needed(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TA
     def shortfall(n: float) -> float:
         return paired_power(gain, sd, n, aim) - aim.power
 
-    solution = root_scalar(shortfall, bracket=(2.0, high), xtol=1e-12, rtol=1e-12)
-    return math.ceil(round(float(solution.root) * inflation, 6))
+    return math.ceil(round(root(shortfall, 2.0, high) * inflation, 6))
 
 
 def questions_about(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TARGET) -> int:

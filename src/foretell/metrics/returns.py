@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.metrics.arrays import Floats, as_outcomes, as_probabilities, reject, same_shape
+from foretell.metrics.transforms import sigmoid
 
 # Stakes on Yes and on No, given a forecast, the asks and a risk aversion.
 #
@@ -98,8 +99,6 @@ def crra_stakes(
 
 
 def _yes_share(p: Floats, q_yes: Floats, q_no: Floats, gamma: float) -> Floats:
-    from scipy.special import expit
-
     if gamma == 1:
         return p
     with np.errstate(divide="ignore", over="ignore"):
@@ -107,7 +106,7 @@ def _yes_share(p: Floats, q_yes: Floats, q_no: Floats, gamma: float) -> Floats:
         if gamma == 0:
             return np.where(edge >= -STAKE_TIE, 1.0, 0.0)
         edge = np.where(np.abs(edge) <= STAKE_TIE, 0.0, edge)
-        return expit(edge / gamma + np.log(q_yes) - np.log(q_no))
+        return sigmoid(edge / gamma + np.log(q_yes) - np.log(q_no))
 
 
 def _prices(price: npt.ArrayLike, name: str) -> Floats:

@@ -21,7 +21,7 @@ from foretell.forecasters.combine.clamp import ANSWER_CLAMPS, Clamp
 from foretell.forecasters.combine.coherence import coherent
 from foretell.forecasters.combine.default import UNFITTED, DefaultMethod, FittedDefault, forecast_past
 from foretell.forecasters.combine.distributions import combined_distribution, reconciled_distribution
-from foretell.forecasters.combine.rows import Examples, TrialRows, logit, rows_of_question, sigmoid, stacked
+from foretell.forecasters.combine.rows import Examples, TrialRows, rows_of_question, stacked
 from foretell.forecasters.combine.rules import (
     ExplainsItself,
     FittedRule,
@@ -32,6 +32,7 @@ from foretell.forecasters.combine.rules import (
 )
 from foretell.forecasters.combine.tree_weight import TreeExample, TreeRecord
 from foretell.metrics.arrays import Floats
+from foretell.metrics.transforms import logit, sigmoid
 from foretell.number_text import brief_percent
 from foretell.questions.as_of import AsOfMode
 from foretell.questions.codec import parse_options

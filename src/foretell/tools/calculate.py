@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from foretell.metrics import probability_functions as distributions
 from foretell.models.model import ToolSpec
 from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
@@ -33,31 +34,25 @@ def normal(x: float, mean: float = 0.0, sd: float = 1.0) -> float:
 
 def normal_quantile(p: float, mean: float = 0.0, sd: float = 1.0) -> float:
     """The value that a normal distribution stays below with probability p."""
-    from scipy.special import ndtri
-
     if not 0 < p < 1 or sd <= 0:
         raise WrongExpression("a quantile needs a probability between 0 and 1 and a standard deviation above 0")
-    return mean + sd * float(ndtri(p))
+    return mean + sd * distributions.normal_quantile(p)
 
 
 def poisson(k: float, mean: float) -> float:
     """P(X ≤ k) of a Poisson distribution."""
-    from scipy.special import pdtr
-
     if mean < 0:
         raise WrongExpression("the mean must not be below 0")
-    return 0.0 if k < 0 else float(pdtr(math.floor(k), mean))
+    return 0.0 if k < 0 else distributions.poisson_below(math.floor(k), mean)
 
 
 def binomial(k: float, n: float, p: float) -> float:
     """P(X ≤ k) of a binomial distribution."""
-    from scipy.special import bdtr
-
     if n < 0 or n % 1 or not 0 <= p <= 1:
         raise WrongExpression("a binomial distribution needs a whole number of cases and a probability from 0 to 1")
     if k < 0:
         return 0.0
-    return 1.0 if k >= n else float(bdtr(math.floor(k), int(n), p))
+    return 1.0 if k >= n else distributions.binomial_below(math.floor(k), int(n), p)
 
 
 def choose(n: float, k: float) -> float:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foretell.forecasters.combine.rows import Examples, TrialRows, sigmoid
+from foretell.forecasters.combine.rows import Examples, TrialRows
+from foretell.metrics.transforms import sigmoid
 
 FIRST = np.datetime64("2025-01-05")
 

@@ -14,8 +14,8 @@ from foretell.forecasters.combine.calibration import (
     Isotonic,
     Platt,
 )
-from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.forecasters.combine.rules import refitted
+from foretell.metrics.transforms import logit, sigmoid
 
 
 @pytest.mark.parametrize("method", [Platt(), HierarchicalPlatt(by=("source", "subtype")), Beta(), Isotonic()])

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from foretell.forecasters.combine.coherence import at_most_one, exactly_one, falling, implied, rising
-from foretell.forecasters.combine.rows import logit
 from foretell.metrics import chain_gap, exclusivity_score
+from foretell.metrics.transforms import logit
 
 chances = st.lists(st.floats(0, 1), min_size=2, max_size=7).map(np.array)
 inner = st.lists(st.floats(0.01, 0.99), min_size=2, max_size=7).map(np.array)

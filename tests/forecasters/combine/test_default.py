@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from foretell.forecasters.combine.default import UNFITTED, DefaultMethod, FittedTrust, LearningGain, Trust, fit_trust
-from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.rules import TrainingOverlap, apply
+from foretell.metrics.transforms import logit, sigmoid
 
 FIRST = np.datetime64("2025-01-05")
 

@@ -18,9 +18,10 @@ from foretell.forecasters.combine.ensemble import (
     side_by_side,
     weighted,
 )
-from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.rules import Training, TrainingOverlap, apply
 from foretell.metrics import ResamplingDesign, brier_index_from_sums, compare_paired
+from foretell.metrics.transforms import logit, sigmoid
 
 ROUNDS = np.array(["2025-01-01", "2025-03-01", "2025-05-01", "2025-07-01"], dtype="M8[D]")
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from foretell.forecasters.combine import logistic
 from foretell.forecasters.combine.logistic import LogisticProblem, coefficients_without, fit_logistic_ridge
-from foretell.forecasters.combine.rows import sigmoid
+from foretell.metrics.transforms import sigmoid
 
 
 def leave_out(whole: LogisticProblem, groups: np.ndarray) -> np.ndarray:

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.forecasters.combine.rules import refitted
 from foretell.forecasters.combine.shrink import BayesShrink, FittedBayesShrink, FittedShrink, Shrink, TrialSpread
 from foretell.metrics import mean_brier
+from foretell.metrics.transforms import logit, sigmoid
 
 
 def test_fitted_shrink_matches_values_computed_by_hand(make_rows):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.forecasters.model_free.simulated import past_of, rate
 
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
-from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.forecasters.model_free.economy import EconomyModel
 from foretell.forecasters.model_free.source_model import NONE, EffectPriors, PooledCases, pool
+from foretell.metrics.transforms import logit, sigmoid
 
 UNIT_PRIOR = EffectPriors(group_sd={"series": 1.0})
 

@@ -7,7 +7,7 @@ from foretell.forecasters.base_rates.outside_fit import LONG_RUN, STRENGTHS, ask
 from foretell.forecasters.base_rates.past import NEVER, Past, PastQuestions
 from foretell.forecasters.base_rates.text_features import text_features
 from foretell.forecasters.base_rates.wording import read
-from foretell.forecasters.combine.rows import sigmoid
+from foretell.metrics.transforms import sigmoid
 from foretell.questions.as_of import AsOf
 
 LATE = AsOf.day("2025-12-31")

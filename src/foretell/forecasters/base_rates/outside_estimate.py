@@ -27,8 +27,8 @@ from foretell.forecasters.base_rates.text_features import (
     text_features,
 )
 from foretell.forecasters.base_rates.wording import TURNS, read
-from foretell.forecasters.combine.rows import sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.transforms import sigmoid
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target, scaled
 

@@ -22,6 +22,7 @@ from foretell.forecasters.base_rates.outside_model import (
     training_targets,
 )
 from foretell.forecasters.base_rates.past import PastQuestions, Strings
+from foretell.forecasters.base_rates.sparse_matrix import BlockRow, Matrix, SparseMatrix
 from foretell.forecasters.base_rates.text_features import (
     BUCKETS,
     NAMES,
@@ -33,8 +34,8 @@ from foretell.forecasters.base_rates.text_features import (
     marks,
     rarity,
 )
-from foretell.forecasters.combine.rows import sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.transforms import sigmoid
 from foretell.questions.as_of import AsOf
 
 # Logistic regression on many sparse columns, each with a normal prior, some of them bound to one sign.
@@ -50,7 +51,7 @@ def fit_logistic(
     Targets are in [0, 1]: a probability counts as that share of a yes. A column with prior variance v must be
     multiplied by √v. The objective is strictly convex, so the solution is unique. It is found by Newton steps with
     conjugate gradients, and columns that would turn negative are held at zero while their gradient is positive.
-    `columns` is a scipy sparse matrix; `start` may be the solution for a similar strength.
+    `columns` multiplies vectors like a matrix, also transposed; `start` may be the solution for a similar strength.
     """
     problem = _Problem(columns, target, weight, offset)
     beta = np.zeros(columns.shape[1]) if start is None else start.copy()
@@ -67,7 +68,7 @@ def fit_logistic(
 
 class _Problem:
     def __init__(self, columns: Any, target: Floats, weight: Floats, offset: Floats) -> None:
-        self.x, self.xt = columns, columns.T.tocsr()
+        self.x, self.xt = columns, columns.T
         self.target, self.weight, self.offset = target, weight, offset
 
     def loss(self, beta: Floats) -> float:
@@ -167,11 +168,9 @@ def table_of(past: PastQuestions, day: date) -> TextModelTable:
 
 def fit_text(table: TextModelTable, strength: float, start: Floats | None = None) -> tuple[TextModel, Floats]:
     """Fit a model with the given prior precision of words; also return its raw coefficients for a warm start."""
-    from scipy.sparse import hstack
-
     levels, sources = basis(table.grid), np.unique(table.source)
     blocks = _blocks(table, strength, levels, sources)
-    columns: Any = hstack(blocks).tocsr()
+    columns = BlockRow(blocks)
     bound = np.zeros(columns.shape[1], bool)
     bound[2 * BUCKETS + np.flatnonzero(np.isin(NAMES, NOT_NEGATIVE))] = True
     targets, offset = table.targets, np.full(len(table), LONG_RUN)
@@ -207,23 +206,21 @@ def prior_text() -> TextModel:
     return TextModel(level=level, named={}, words=none, rarity=none, known=grid, price_correction=PriceCorrection())
 
 
-def _blocks(table: TextModelTable, strength: float, levels: DriftBasis, sources: Strings) -> list[Any]:
-    """Return sparse columns (words, named, level, source, drift, drift by source), scaled to unit prior variance."""
-    from scipy.sparse import csr_matrix
-
+def _blocks(table: TextModelTable, strength: float, levels: DriftBasis, sources: Strings) -> list[Matrix]:
+    """Return columns (words, named, level, source, drift, drift by source), scaled to unit prior variance."""
     n, steps = len(table), len(levels.grid)
     root = levels.root[np.searchsorted(levels.grid, table.grid)]
     code = np.searchsorted(sources, table.source)
     own = (code[:, None] * steps + np.arange(steps)).ravel()
     each = np.arange(n)
-    words = (table.values / sqrt(strength), (table.grams.row, table.grams.bucket))
+    grams = table.grams
     return [
-        csr_matrix(words, (n, 2 * BUCKETS)),
-        csr_matrix(table.named * NAMED_SCALE),
-        csr_matrix(np.full((n, 1), LEVEL)),
-        csr_matrix((np.full(n, SOURCE), (each, code)), (n, len(sources))),
-        csr_matrix(root * DRIFT),
-        csr_matrix((root.ravel() * OWN_DRIFT, (np.repeat(each, steps), own)), (n, len(sources) * steps)),
+        SparseMatrix.of(table.values / sqrt(strength), grams.row, grams.bucket, (n, 2 * BUCKETS)),
+        table.named * NAMED_SCALE,
+        np.full((n, 1), LEVEL),
+        SparseMatrix.of(np.full(n, SOURCE), each, code, (n, len(sources))),
+        root * DRIFT,
+        SparseMatrix.of(root.ravel() * OWN_DRIFT, np.repeat(each, steps), own, (n, len(sources) * steps)),
     ]
 
 

@@ -26,8 +26,8 @@ from foretell.forecasters.base_rates.text_features import (
     tokens,
 )
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
-from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.transforms import logit, sigmoid
 
 # Training targets, without the bias that early answers are mostly yes.
 #

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.metrics.arrays import Floats, as_probabilities
+from foretell.metrics.transforms import logit, sigmoid
 
 Rule = Literal["mean", "logit-mean", "median", "trimmed", "extremised"]
 

@@ -15,9 +15,11 @@ from foretell.forecasters.combine.logistic import (
     fit_logistic_ridge,
     one_sided_without,
 )
-from foretell.forecasters.combine.rows import Examples, Strings, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rows import Examples, Strings, TrialRows
 from foretell.forecasters.combine.rules import Training, one_sided
 from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.numerics import isotonic
+from foretell.metrics.transforms import logit, sigmoid
 
 PAPER_EDGE = 1e-4
 """Distance from 0 and 1 to which BLF 2026 clips probabilities when it calibrates and shrinks."""
@@ -249,12 +251,9 @@ def _curve(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
     A block without any yes would give 0. With n = (Σw)² / Σw² effective examples, the curve is clipped to a distance of
     1 / (n + 2) from 0 and 1.
     """
-    from scipy.optimize import isotonic_regression
-
     at, code = np.unique(x, return_inverse=True)
     w = np.bincount(code, weight, len(at))
-    pooled = isotonic_regression(np.bincount(code, weight * y, len(at)) / w, weights=w)
-    first = pooled.blocks[:-1]
+    pooled, first = isotonic(np.bincount(code, weight * y, len(at)) / w, w)
     centre = np.add.reduceat(w * at, first) / np.add.reduceat(w, first)
     margin = 1 / (weight.sum() ** 2 / (weight**2).sum() + 2)
-    return centre, np.clip(pooled.x[first], margin, 1 - margin)
+    return centre, np.clip(pooled[first], margin, 1 - margin)

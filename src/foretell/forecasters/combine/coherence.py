@@ -9,15 +9,16 @@ log-odds. With either, q scores at least as well as p in the corresponding score
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from foretell.forecasters.combine.claims import NEGATED, ClaimTemplate, NestedClaims, Order, Strike, orders, read_claim
-from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.metrics.agreement import largest_decrease
 from foretell.metrics.arrays import Floats, as_probabilities, as_vector, as_weights, group_sums, reject
+from foretell.metrics.numerics import isotonic, nonnegative_least_squares, root
+from foretell.metrics.transforms import logit, sigmoid
 from foretell.questions.question import Question, Target
 
 Distance = Literal["squared", "log"]
@@ -47,8 +48,6 @@ def rising(
     >>> rising([0.1, 0.5, 0.3, 0.8]).tolist(), rising([0.5, 0.2, 0.4], level=[2, 1, 1]).round(3).tolist()
     ([0.1, 0.4, 0.4, 0.8], [0.5, 0.3, 0.3])
     """
-    from scipy.optimize import isotonic_regression
-
     check_distance(distance)
     p, weight = _checked(p, weight)
     levels = np.arange(len(p), dtype=np.float64) if level is None else as_vector(level, "level")
@@ -59,12 +58,11 @@ def rising(
     x, total = p if distance == "squared" else logit(p), group_sums(place, weight, size)
     alone = np.bincount(place, minlength=size) == 1
     mean = np.where(alone, group_sums(place, x, size), group_sums(place, weight * x, size) / total)
-    pooled = isotonic_regression(mean, weights=total)
-    first = pooled.blocks[:-1]
+    pooled, first = isotonic(mean, total)
     steady = np.minimum.reduceat(mean, first) == np.maximum.reduceat(mean, first)
-    q = pooled.x if distance == "squared" else sigmoid(pooled.x)
+    q = pooled if distance == "squared" else sigmoid(pooled)
     # Probabilities that are not pooled stay exactly as they were.
-    unmoved = alone & np.repeat(steady, np.diff(pooled.blocks))
+    unmoved = alone & np.repeat(steady, np.diff(first, append=size))
     return np.where(unmoved[place], p, np.clip(q, 0.0, 1.0)[place])
 
 
@@ -112,8 +110,6 @@ def implied(p: Floats, pairs: Sequence[tuple[int, int]], *, distance: Distance =
     >>> implied(np.array([0.7, 0.4, 0.1]), [(0, 1)]).round(3).tolist()
     [0.55, 0.55, 0.1]
     """
-    from scipy.optimize import nnls
-
     check_distance(distance)
     x = p if distance == "squared" else logit(p)
     low, high = np.array(pairs).T
@@ -122,8 +118,8 @@ def implied(p: Floats, pairs: Sequence[tuple[int, int]], *, distance: Distance =
         return p
     rows = np.eye(len(x))[high] - np.eye(len(x))[low]
     system = np.vstack([rows.T, violated])
-    multipliers, _ = nnls(system, np.eye(len(system))[-1])
-    residual = system @ multipliers - np.eye(len(system))[-1]
+    target = np.eye(len(system))[-1]
+    residual = system @ nonnegative_least_squares(system, target) - target
     y = -residual[:-1] / residual[-1]
     moved = np.abs(y) > ROUNDING
     return np.where(moved, np.clip(x + y, 0.0, 1.0) if distance == "squared" else sigmoid(x + y), p)
@@ -138,8 +134,6 @@ def _checked(p: npt.ArrayLike, weight: npt.ArrayLike | None) -> tuple[Floats, Fl
 
 def _shifted(p: Floats, weight: Floats) -> Floats:
     """Return σ(logit p + τ/w) with the τ that makes the sum one."""
-    from scipy.optimize import brentq
-
     if len(p) == 1:
         return np.ones(1)
     x = logit(p)
@@ -150,7 +144,7 @@ def _shifted(p: Floats, weight: Floats) -> Floats:
     edge = 1.0
     while excess(-edge) > 0 or excess(edge) < 0:
         edge *= 2
-    q = sigmoid(x + cast("float", brentq(excess, -edge, edge, xtol=1e-15)) / weight)
+    q = sigmoid(x + root(excess, -edge, edge, 1e-15) / weight)
     return q / q.sum()
 
 

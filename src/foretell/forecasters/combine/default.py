@@ -14,9 +14,10 @@ import numpy as np
 from foretell.forecasters.base_rates.rates import HORIZON_EDGES, effective_weights
 from foretell.forecasters.combine.crossfit import gain
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
-from foretell.forecasters.combine.rows import Examples, Strings, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rows import Examples, Strings, TrialRows
 from foretell.forecasters.combine.rules import Training
 from foretell.metrics.arrays import Floats
+from foretell.metrics.transforms import logit, sigmoid
 from foretell.number_text import brief_percent
 
 # The weight of the trials where they differ from an anchor, which is the market price or an estimate without a model.

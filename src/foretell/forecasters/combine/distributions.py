@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foretell.forecasters.combine.rows import logit, sigmoid
+from foretell.metrics.transforms import logit, sigmoid
 from foretell.questions.forecast import Numeric, Reconciliation, common_ends
 from foretell.questions.thresholds import LEVELS
 

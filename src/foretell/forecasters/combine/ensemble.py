@@ -10,9 +10,10 @@ from foretell.forecasters.base_rates.rates import effective_weights
 from foretell.forecasters.combine.crossfit import Gain, gain, later_splits
 from foretell.forecasters.combine.default import CORRELATION, EDGE
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
-from foretell.forecasters.combine.rows import Examples, Strings, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rows import Examples, Strings, TrialRows
 from foretell.forecasters.combine.rules import Training
 from foretell.metrics.arrays import Bools, Floats
+from foretell.metrics.transforms import logit, sigmoid
 
 Space = Literal["logit", "probability"]
 Names = tuple[str, ...]

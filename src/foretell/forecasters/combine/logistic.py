@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from foretell.forecasters.combine.rows import sigmoid
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
+from foretell.metrics.transforms import sigmoid
 
 TINY = 1e-6
 """Penalty of an unpenalised coefficient."""
@@ -157,8 +157,6 @@ def _first_step(problem: LogisticProblem, whole: Floats, groups: Ints, block: ra
 
 def _settle(problem: LogisticProblem, groups: Ints, block: range, inverse: Floats, start: Floats) -> Floats:
     """Take chord steps for all groups of a block at once; NaN for a group that does not converge."""
-    from scipy.special import expit
-
     settled = np.full(start.shape, np.nan)
     at, left = start, np.arange(len(block))
     before = np.full(len(block), np.inf)
@@ -168,7 +166,7 @@ def _settle(problem: LogisticProblem, groups: Ints, block: range, inverse: Float
         place[:] = -1
         place[left] = np.arange(len(left))
         column = place[groups[rows] - block.start]
-        residual = expit(at @ problem.design.T)
+        residual = sigmoid(at @ problem.design.T)
         residual -= problem.outcome
         residual *= problem.weight
         residual[column[column >= 0], rows[column >= 0]] = 0.0

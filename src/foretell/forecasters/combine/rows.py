@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.transforms import EDGE, logit, sigmoid
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 
@@ -16,21 +17,6 @@ Days = npt.NDArray[np.datetime64]
 Strings = npt.NDArray[np.str_]
 UNKNOWN_DAY = np.datetime64("9999-12-31", "D")
 """The day on which an undated answer became known: it never counts as past."""
-EDGE = 1e-6
-"""Distance from 0 and 1 to which probabilities are clipped, because certainty has no finite log-odds."""
-
-
-def logit(p: npt.ArrayLike, edge: float = EDGE) -> Floats:
-    """Return the log-odds of probabilities clipped to [edge, 1 − edge]; NaN stays NaN."""
-    p = np.clip(np.asarray(p, np.float64), edge, 1 - edge)
-    return np.log(p) - np.log1p(-p)
-
-
-def sigmoid(x: npt.ArrayLike) -> Floats:
-    """Return the probability of log-odds, without overflow; NaN stays NaN."""
-    x = np.asarray(x, np.float64)
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, small) / (1.0 + small)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from foretell.forecasters.combine.calibration import PAPER_EDGE, HierarchicalPlatt
-from foretell.forecasters.combine.rows import Examples, TrialRows, logit, sigmoid
+from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.rules import ChainedMethod, CombinationMethod, Training
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
+from foretell.metrics.transforms import logit, sigmoid
 
 FLOORS = tuple(round(0.1 * step, 1) for step in range(11))
 SLOPES = tuple(round(0.2 * step, 1) for step in range(11))
@@ -43,9 +44,7 @@ class TrialSpread:
 
     def toward_anchor(self, share: Floats) -> Floats:
         """Return σ(share·mean + (1 − share)·anchor); leading axes of `share` are preserved."""
-        from scipy.special import expit
-
-        return expit(share * self.mean + (1 - share) * self.anchor)
+        return sigmoid(share * self.mean + (1 - share) * self.anchor)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ exceeds Poisson's. With the reference m, P(N > m) is near 0.42 with many events 
 months (any event then makes it yes), and small if there was none at all.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,6 @@ import numpy as np
 
 from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past, PastTarget
-from foretell.forecasters.combine.rows import logit
 from foretell.forecasters.model_free.source_model import (
     NO_OTHERS,
     Case,
@@ -26,6 +26,8 @@ from foretell.forecasters.model_free.source_model import (
     dated,
 )
 from foretell.metrics.arrays import Floats
+from foretell.metrics.probability_functions import beta_below
+from foretell.metrics.transforms import logit
 from foretell.questions.question import Question, SeriesRef
 
 # Published reference values of event counts, and substitutes for values that are missing.
@@ -117,10 +119,8 @@ def chance(reference: ReferenceValue, *, spike: bool = False) -> float:
 
 def _more_than(threshold: float, mean: float, kind: str) -> float:
     """Return P(a negative-binomial count with this mean exceeds the threshold)."""
-    from scipy.special import betainc
-
     shape = SHAPE.get(kind, USUAL_SHAPE)
-    return float(betainc(np.floor(threshold + 1e-9) + 1, shape, mean / (mean + shape)))
+    return beta_below(math.floor(threshold + 1e-9) + 1, shape, mean / (mean + shape), shape / (mean + shape))
 
 
 # Daily counts: most days of a window that ends a week after the due date are already known.

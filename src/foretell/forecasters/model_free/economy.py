@@ -13,7 +13,7 @@ import numpy as np
 
 from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past
-from foretell.forecasters.combine.rows import Strings, logit, sigmoid
+from foretell.forecasters.combine.rows import Strings
 from foretell.forecasters.model_free.source_model import (
     NO_OTHERS,
     NONE,
@@ -29,6 +29,8 @@ from foretell.forecasters.model_free.source_model import (
 )
 from foretell.forecasters.series.forecasters import PRICES
 from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.probability_functions import normal_below
+from foretell.metrics.transforms import logit, normal_cdf, sigmoid
 from foretell.questions.question import Question, SeriesRef
 
 # Other series that are informative about an interest rate: the yield curve, and the parents of averages.
@@ -93,8 +95,6 @@ class AverageOf:
 
     def rises(self, parent: Series, due: date, horizon: Floats) -> Floats | None:
         """Return the log-odds of a rise if the parent stays at its level, given past errors; None with little data."""
-        from scipy.special import ndtr
-
         day = parent.days.astype("M8[D]").astype(np.int64)
         today = int(np.datetime64(due, "D").astype(np.int64))
         first = max(int(day[0]), today - TRIED)
@@ -113,7 +113,7 @@ class AverageOf:
             miss = actual - move[seen]
             if len(miss) < LEAST // 4:
                 return None
-            chances[at] = ndtr(move[-1] / (DOUBT * np.sqrt(np.mean(miss**2)) + 1e-12))
+            chances[at] = normal_below(float(move[-1] / (DOUBT * np.sqrt(np.mean(miss**2)) + 1e-12)))
         return logit(chances, EDGE)
 
     def _actual(self, total: Floats, at: Ints) -> Floats:
@@ -204,9 +204,7 @@ def drifting(horizon: Floats, drift: float | Floats = PRICES.drift) -> Floats:
     >>> drifting(np.array([7.0, 365.0])).round(2).tolist()
     [0.52, 0.62]
     """
-    from scipy.special import ndtr
-
-    return ndtr(drift * np.sqrt(horizon / 365.0))
+    return normal_cdf(drift * np.sqrt(horizon / 365.0))
 
 
 @dataclass(frozen=True, kw_only=True)

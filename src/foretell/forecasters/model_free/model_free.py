@@ -14,7 +14,7 @@ from foretell.forecasters.base_rates.baselines import MarketPriceForecaster, pri
 from foretell.forecasters.base_rates.past import Past, PastTarget
 from foretell.forecasters.base_rates.rates import Rates, effective_weights
 from foretell.forecasters.combine.coherence import falling, rising
-from foretell.forecasters.combine.rows import Days, sigmoid
+from foretell.forecasters.combine.rows import Days
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.model_free.conflict import ConflictModel
 from foretell.forecasters.model_free.economy import EconomyModel, ShareModel
@@ -24,6 +24,7 @@ from foretell.forecasters.model_free.wikipedia import TEMPLATES, RankModel, Rare
 from foretell.forecasters.series.forecasters import Auto, read_series_question, value_published, value_read
 from foretell.forecasters.series.history import history
 from foretell.metrics.arrays import Floats
+from foretell.metrics.transforms import sigmoid
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import LastValue, Question, SeriesRef

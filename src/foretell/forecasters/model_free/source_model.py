@@ -13,8 +13,9 @@ import numpy as np
 
 from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past, PastTarget
-from foretell.forecasters.combine.rows import Strings, sigmoid
-from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.forecasters.combine.rows import Strings
+from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
+from foretell.metrics.transforms import sigmoid
 from foretell.questions.question import Question, SeriesRef, Target
 
 
@@ -182,9 +183,6 @@ def pool(cases: PooledCases, outcome: Floats, weight: float, beliefs: EffectPrio
     >>> fitted.chances(rows.take(np.arange(8) % 4 == 0)).round(2).tolist()
     [0.72, 0.28]
     """
-    from scipy.linalg import cho_factor, cho_solve
-    from scipy.sparse import csr_array
-
     n, width = cases.columns.shape
     names = [(group, str(x)) for group, labels in cases.labels.items() for x in np.unique(labels) if x != NONE]
     index = {name: width + place for place, name in enumerate(names)}
@@ -193,19 +191,19 @@ def pool(cases: PooledCases, outcome: Floats, weight: float, beliefs: EffectPrio
     mean[: len(beliefs.slope)] = beliefs.slope
     effect, curvature = mean.copy(), np.diag(precision)
     if n and len(sd):
-        rows, places = [np.repeat(np.arange(n), width)], [np.tile(np.arange(width), n)]
-        for group in cases.labels:
-            place = cases.places(index, group)
-            rows.append(np.flatnonzero(place >= 0))
-            places.append(place[place >= 0])
-        values = np.concatenate([cases.columns.ravel(), *(np.ones(len(row)) for row in rows[1:])])
-        design = csr_array((values, (np.concatenate(rows), np.concatenate(places))), shape=(n, len(sd)))
+        # A row has one number in each slope's column and in at most one column of each group.
+        groups = [cases.places(index, group) for group in cases.labels]
+        place = np.column_stack([np.tile(np.arange(width), (n, 1)), *(np.maximum(column, 0) for column in groups)])
+        value = np.column_stack([cases.columns, *(column >= 0 for column in groups)])
+        pairs = (place[:, :, None] * len(sd) + place[:, None, :]).ravel()
         for _ in range(STEPS):
-            p = sigmoid(cases.start + design @ effect)
-            slope = design.T @ (weight * (outcome - p)) - precision * (effect - mean)
-            spread = design.multiply((weight * p * (1 - p))[:, None]).tocsr()
-            curvature = (design.T @ spread).toarray() + np.diag(precision)
-            step: Floats = cho_solve(cho_factor(curvature), slope)
+            p = sigmoid(cases.start + (value * effect[place]).sum(axis=1))
+            pull = value * (weight * (outcome - p))[:, None]
+            slope = group_sums(place.ravel(), pull.ravel(), len(sd)) - precision * (effect - mean)
+            spread = (value * (weight * p * (1 - p))[:, None])[:, :, None] * value[:, None, :]
+            squares = group_sums(pairs, spread.ravel(), len(sd) ** 2)
+            curvature = squares.reshape(len(sd), len(sd)) + np.diag(precision)
+            step = np.linalg.solve(curvature, slope)
             longest = float(np.abs(step).max())
             effect = effect + step * min(1.0, LONGEST / max(longest, 1e-300))
             if longest < CLOSE:

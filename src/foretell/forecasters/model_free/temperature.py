@@ -24,6 +24,7 @@ from foretell.forecasters.model_free.source_model import (
 from foretell.forecasters.series.climatology import harmonics, least_squares
 from foretell.forecasters.series.history import DAYS_PER_YEAR
 from foretell.metrics.arrays import Floats
+from foretell.metrics.transforms import normal_cdf
 from foretell.questions.question import Question, SeriesRef
 
 COLUMNS = 5
@@ -236,8 +237,6 @@ class TemperatureModel(ReadsOwnSeries):
         self, question: Question, past: Past, day: date, record: Series | None = None, others: OtherSeries = NO_OTHERS
     ) -> Estimate:
         """P(warmer) at each date, from normals and from the values reported in questions asked before the day."""
-        from scipy.special import ndtr
-
         reports = past.cached((self.name, "reports"), lambda: self._reports(past))
         earlier = [(at, value) for asked_on, at, value in reports.get(question.id, []) if asked_on < day]
         climate = None if record is None else from_record(record, day)
@@ -261,7 +260,7 @@ class TemperatureModel(ReadsOwnSeries):
         shown = [f"{report.value:.1f} on {np.datetime64(int(report.day), 'D')}" for report in ahead]
         words += f" Forecast: {', '.join(shown)}." if shown else " No public forecast was available."
         newest = record is not None and last is not None and str(last.at.date()) == str(record.days[-1])
-        return Estimate(p=ndtr(mean / spread), rationale=words, from_record=newest or bool(ahead))
+        return Estimate(p=normal_cdf(mean / spread), rationale=words, from_record=newest or bool(ahead))
 
     def _reports(self, past: Past) -> dict[str, list[tuple[date, float, float]]]:
         """Return by station the day on which a report became known, the day it describes, and its value."""

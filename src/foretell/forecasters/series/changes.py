@@ -14,6 +14,8 @@ from foretell.forecasters.series.history import (
     trailing_mean,
 )
 from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.probability_functions import normal_below
+from foretell.metrics.transforms import normal_cdf
 
 # Regression along the past: every origin is predicted from values known by then.
 
@@ -210,18 +212,14 @@ class Changes:
 
     def rises(self, fitted: RegressionFit) -> Floats:
         """P(change > 0) at each origin: the change is either normally distributed or exactly zero."""
-        from scipy.special import ndtr
-
-        return (1.0 - self.stillness) * ndtr(fitted.mean / fitted.spread)
+        return (1.0 - self.stillness) * normal_cdf(fitted.mean / fitted.spread)
 
     def beyond(self, fitted: RegressionFit, offset: float) -> tuple[float, float]:
         """P(change > offset) and P(change < offset) for the change that starts now."""
-        from scipy.special import ndtr
-
         z = (fitted.mean[-1] - offset / self.spread[-1]) / fitted.spread[-1]
         still = float(self.stillness[-1])
-        above = (1.0 - still) * float(ndtr(z)) + still * (offset < 0)
-        below = (1.0 - still) * float(ndtr(-z)) + still * (offset > 0)
+        above = (1.0 - still) * normal_below(z) + still * (offset < 0)
+        below = (1.0 - still) * normal_below(-z) + still * (offset > 0)
         return above, below
 
     @cached_property

@@ -15,6 +15,8 @@ from foretell.forecasters.series.history import (
     trailing_mean,
 )
 from foretell.metrics.arrays import Bools, Floats
+from foretell.metrics.probability_functions import normal_below
+from foretell.metrics.transforms import normal_cdf
 
 YEARS_NEEDED = 3.0
 HARMONICS = 3
@@ -80,14 +82,12 @@ class SeasonalNormal:
 
     def chances(self, threshold: float) -> tuple[float, float]:
         """P(above) and P(below): half from the normal distribution, half from the shape of past anomalies."""
-        from scipy.special import ndtr
-
         mean, spread = self.normals.ahead(self.horizon, slice(-1, None))
         left, width = self.remainder
         z = ((float(mean[0]) - threshold) / float(spread[0]) + left) / width
         shape, weight = self._shape
-        smooth = float((ndtr((shape + z) / KERNEL) @ weight + 0.5) / (weight.sum() + 1))
-        above = 0.5 * float(ndtr(z)) + 0.5 * smooth
+        smooth = float((normal_cdf((shape + z) / KERNEL) @ weight + 0.5) / (weight.sum() + 1))
+        above = 0.5 * normal_below(z) + 0.5 * smooth
         return above, 1.0 - above
 
     @cached_property
@@ -138,11 +138,9 @@ class RunningNormals:
 
     def rises(self, horizon: int, rows: slice) -> Floats:
         """P(y(t+h) > y(t)) at the selected origins."""
-        from scipy.special import ndtr
-
         ahead = ahead_by(self.mean[rows], horizon / self.past.per_year)
         expected = (self.waves[rows] * ahead).sum(axis=1)
-        return ndtr((expected - self.past.values[self.past.origins[rows]]) / self.spread[rows])
+        return normal_cdf((expected - self.past.values[self.past.origins[rows]]) / self.spread[rows])
 
 
 def running_normals(past: SeriesHistory) -> RunningNormals | None:

@@ -14,6 +14,7 @@ from foretell.forecasters.series.climatology import climatology
 from foretell.forecasters.series.history import SeriesChances, SeriesQuery, history
 from foretell.forecasters.series.tuning import HybridSettings, tuned_settings
 from foretell.metrics.arrays import Floats, Ints
+from foretell.metrics.transforms import normal_cdf
 from foretell.plugins import exists, load
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import LastValue, Question, SeriesRef
@@ -84,13 +85,11 @@ def linear(query: SeriesQuery, window: int = 30) -> SeriesChances:
     model far too confident about distant days: it serves only as a baseline (BLF 2026, eq. 21; window 30 for FRED, 60
     for stocks).
     """
-    from scipy.special import ndtr
-
     rows, v = slice(max(0, query.known - window), query.known), query.threshold_value
     level, spread = _line(_number(query.days[rows]), query.values[rows], _number(query.resolution))
     if spread <= 0:
         return SeriesChances(above=(level > v).astype(np.float64), below=(level < v).astype(np.float64))
-    return SeriesChances(above=ndtr((level - v) / spread), below=ndtr((v - level) / spread))
+    return SeriesChances(above=normal_cdf((level - v) / spread), below=normal_cdf((v - level) / spread))
 
 
 def safe(chances: SeriesChances, alpha: float) -> SeriesChances:

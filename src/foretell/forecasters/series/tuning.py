@@ -11,6 +11,7 @@ import numpy as np
 
 from foretell.forecasters.series.history import DAYS_PER_YEAR, SeriesQuery
 from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.transforms import normal_cdf
 
 WINDOWS = (15, 30, 60, 120)
 ALPHAS = (0.0, 0.1, 0.25, 0.5)
@@ -83,8 +84,6 @@ class _Record:
 
     def line(self, origin: Ints, horizon: int, window: int) -> Floats:
         """P(higher) by the least-squares line through the last observations before each origin."""
-        from scipy.special import ndtr
-
         end = np.searchsorted(self.day, origin, side="right")
         begin = np.maximum(end - window, 0)
         n = np.maximum(end - begin, 1).astype(np.float64)
@@ -99,7 +98,7 @@ class _Record:
         level = sy + slope * (origin + horizon - float(self.day[-1]) - sx)
         apart = level - y[end - 1]
         tiny = 1e-9 * (1 + float(np.abs(y).max()))
-        return np.where(spread > tiny, ndtr(apart / np.maximum(spread, tiny)), (apart > 0).astype(np.float64))
+        return np.where(spread > tiny, normal_cdf(apart / np.maximum(spread, tiny)), (apart > 0).astype(np.float64))
 
     def season(self, origin: Ints, horizon: int) -> tuple[Floats, Bools]:
         """The smoothed share of higher values around the same day of earlier years, and whether there are any."""

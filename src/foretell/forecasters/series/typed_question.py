@@ -12,6 +12,7 @@ import numpy as np
 from foretell.forecasters.base_rates.same_question import LONGEST, QuestionSense, sense, word_set
 from foretell.forecasters.base_rates.wording import DateMention, deadline, mentions
 from foretell.metrics.arrays import Floats
+from foretell.metrics.probability_functions import beta_quantile, normal_below, student_below, student_quantile
 
 CENTRAL = 0.8
 """Probability that an interval covers."""
@@ -332,13 +333,11 @@ def weather_quantiles(
     levels: Sequence[float],
 ) -> tuple[list[float], str]:
     """Return quantiles of the quantity over the span, from a forecast if it covers every day, else from past years."""
-    from scipy.special import stdtrit
-
     if question.unit == "°C" and len(forecast) == question.span.days:
         expected = question.quantity(list(forecast.values()))
         lead = max((question.span.last - today).days, 1)
         error = ERROR_FIRST + ERROR_GROWTH * lead
-        quantiles = [expected + error * float(stdtrit(50, level)) for level in levels]
+        quantiles = [expected + error * student_quantile(level, 50) for level in levels]
         return [
             question.in_asked_units(value) for value in quantiles
         ], f"{expected:.1f} °C is forecast, give or take {error:.1f} °C."
@@ -347,7 +346,7 @@ def weather_quantiles(
     scale = totals if question.unit == "°C" else np.sqrt(np.maximum(totals, 0.0))
     n = len(totals)
     spread = max(float(scale.std(ddof=1)), LEAST_SPREAD) * sqrt(1 + 1 / n)
-    reached = [float(scale.mean()) + spread * float(stdtrit(n - 1, level)) for level in levels]
+    reached = [float(scale.mean()) + spread * student_quantile(level, n - 1) for level in levels]
     quantiles = reached if question.unit == "°C" else [max(value, 0.0) ** 2 for value in reached]
     kind = "total" if question.summary == "total" else "highest" if question.above else "lowest"
     range_text = f"the {kind} of those days was {totals.min():.4g} to {totals.max():.4g} {question.unit}"
@@ -363,24 +362,16 @@ def _soon(question: WeatherQuestion, forecast: Mapping[date, float], today: date
         lead = min(max((day - today).days, 1), len(HIT_BY_LEAD))
         if question.variable.startswith("temperature"):
             over = (value - question.threshold) * (1 if question.above else -1)
-            chances.append(_normal(over / (ERROR_FIRST + ERROR_GROWTH * lead)))
+            chances.append(normal_below(over / (ERROR_FIRST + ERROR_GROWTH * lead)))
         else:
             chances.append(HIT_BY_LEAD[lead - 1] if question.happens([value]) else MISSED)
     return min(max(chances), SUREST)
 
 
-def _normal(z: float) -> float:
-    from scipy.special import ndtr
-
-    return float(ndtr(z))
-
-
 def share_interval(hits: float, n: float) -> tuple[float, float, float]:
     """Return lower bound, estimate and upper bound of a share, with Jeffreys' prior (Brown, Cai & DasGupta 2001)."""
-    from scipy.special import betaincinv
-
     a, b, tail = hits + 0.5, n - hits + 0.5, (1 - CENTRAL) / 2
-    return float(betaincinv(a, b, tail)), a / (a + b), float(betaincinv(a, b, 1 - tail))
+    return beta_quantile(tail, a, b), a / (a + b), beta_quantile(1 - tail, a, b)
 
 
 # Prices.
@@ -511,15 +502,11 @@ def price_answer(question: PriceQuestion, values: Floats, last: date) -> SeriesA
 
 def price_quantiles(question: PriceQuestion, values: Floats, last: date, levels: Sequence[float]) -> list[float]:
     """Quantiles of the price on the last day."""
-    from scipy.special import stdtrit
-
     now, spread = float(values[-1]), log_spread(values, sessions_ahead(question, last))
     scale = spread / sqrt(DEGREES / (DEGREES - 2))
-    return [now * exp(float(stdtrit(DEGREES, level)) * scale) for level in levels]
+    return [now * exp(student_quantile(level, DEGREES) * scale) for level in levels]
 
 
 def _student_tail(z: float) -> float:
     """Return the probability that Student's t, scaled to a spread of one, is above z."""
-    from scipy.special import stdtr
-
-    return float(stdtr(DEGREES, -z * sqrt(DEGREES / (DEGREES - 2))))
+    return student_below(-z * sqrt(DEGREES / (DEGREES - 2)), DEGREES)

@@ -13,6 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from foretell.metrics.probability_functions import normal_quantile
+from foretell.metrics.transforms import normal_cdf
 from foretell.questions.as_of import UtcDatetime, instant
 
 # Settings of a simulated world.
@@ -146,11 +148,9 @@ def above(walk: Floats, left: Floats, thresholds: Floats) -> Floats:
     >>> above(np.array([0.0, 0.5]), np.array([1.0, 0.0]), np.array([0.0, 1.0])).round(3).tolist()
     [[0.5, 1.0], [0.159, 0.0]]
     """
-    from scipy.special import ndtr
-
     distance = walk[None, :] - thresholds[:, None]
     spread = np.sqrt(np.maximum(left, SURE))[None, :]
-    return np.where(left[None, :] > SURE, ndtr(distance / spread), (distance > 0).astype(np.float64))
+    return np.where(left[None, :] > SURE, normal_cdf(distance / spread), (distance > 0).astype(np.float64))
 
 
 def first(walks: Floats, left: Floats) -> Floats:
@@ -159,12 +159,10 @@ def first(walks: Floats, left: Floats) -> Floats:
     >>> first(np.array([[0.0], [0.0], [0.0]]), np.array([1.0])).round(4).ravel().tolist()
     [0.3333, 0.3333, 0.3333]
     """
-    from scipy.special import ndtr
-
     nodes, weights = _normal_nodes()
     spread = np.sqrt(np.maximum(left, SURE))
     gaps = (walks[:, None, :] - walks[None, :, :]) / spread
-    beats = ndtr(nodes[:, None, None, None] + gaps)
+    beats = normal_cdf(nodes[:, None, None, None] + gaps)
     own = np.arange(len(walks))
     beats[:, own, own, :] = 1.0
     p = np.einsum("k,kit->it", weights, beats.prod(axis=2))
@@ -500,12 +498,10 @@ class EventMaker:
 
 
 def _yes_no(words: EventWording, day: str, rng: np.random.Generator) -> dict[str, Any]:
-    from scipy.special import ndtri
-
     return {
         "labels": (words.claim[:1].upper() + words.claim[1:],),
         "rules": (f"The market resolves to Yes if {words.claim} by {day}.",),
-        "starts": (float(ndtri(rng.beta(*UNLIKELY))),),
+        "starts": (normal_quantile(rng.beta(*UNLIKELY)),),
         "thresholds": (0.0,),
     }
 

@@ -16,6 +16,7 @@ import numpy as np
 from foretell.metrics.arrays import Floats
 from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.clusters import cluster_warning, factorise
+from foretell.metrics.probability_functions import normal_quantile, student_quantile
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
@@ -89,15 +90,13 @@ def clustered_rate(hits: Sequence[bool], clusters: Sequence[str]) -> ClusteredRa
 
 def _effective_count(sums: Floats, p: float) -> float:
     """The effective number of independent rows, from hits and rows by cluster (clusters × 2); at most n."""
-    from scipy.special import ndtri, stdtrit
-
     count, n = len(sums), float(sums[:, 1].sum())
     if count < 2 or p in (0.0, 1.0):
         return float(min(count, n))
     variance = count / (count - 1) * float(np.sum((sums[:, 0] - p * sums[:, 1]) ** 2)) / n**2
     design = max(1.0, variance / (p * (1 - p) / n))
     tail = (1 + LEVEL) / 2
-    return max(1.0, n / design * float(ndtri(tail) / stdtrit(count - 1, tail)) ** 2)
+    return max(1.0, n / design * (normal_quantile(tail) / student_quantile(tail, count - 1)) ** 2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from foretell.forecasters.tree.arithmetic.circuit import slopes
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
 from foretell.forecasters.tree.proposition import Tree, leaves
+from foretell.metrics.probability_functions import student_quantile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -176,10 +177,11 @@ def _edge_shift(mean: "Floats", sd: "Floats") -> "Floats":
     Assumes a normal error that is clamped at the ends.
     """
     import numpy as np
-    from scipy.special import ndtr
+
+    from foretell.metrics.transforms import normal_cdf
 
     def over(distance: "Floats") -> "Floats":
-        return np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi) - distance * ndtr(-distance)
+        return np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi) - distance * normal_cdf(-distance)
 
     spread = np.maximum(sd, 1e-9)
     return spread * (over(mean / spread) - over((1 - mean) / spread))
@@ -204,9 +206,7 @@ def _together(deviations: Sequence[Sequence[float]], sd: "Floats") -> float:
 
 def bar_ends(p: float, sd: float, freedom: float, level: float) -> tuple[float, float]:
     """Return the lower and upper end of an error bar, clamped to [0, 1]."""
-    from scipy.special import stdtrit
-
-    reach = float(stdtrit(freedom, 0.5 + level / 2)) * sd
+    reach = student_quantile(0.5 + level / 2, freedom) * sd
     return max(0.0, p - reach), min(1.0, p + reach)
 
 

@@ -11,13 +11,13 @@ from typing import Any, Protocol, TypeVar
 
 from foretell.data.untrusted import for_log
 from foretell.forecasters.combine.default import moved_price
-from foretell.forecasters.combine.rows import logit, sigmoid
 from foretell.forecasters.forecaster import Context, JobEvents
 from foretell.forecasters.tree.grow.analyze import AnalysisLimits, depth_of
 from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQuestion
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.forecasters.tree.settings import GroundSettings, TreeSettings
 from foretell.forecasters.tree.text import one_line
+from foretell.metrics.transforms import logit, sigmoid
 from foretell.models.ledger import charged_reply
 from foretell.models.model import BudgetExceeded, Model, Reply, Request, TokenCount
 from foretell.models.prices import PriceList

@@ -1,0 +1,83 @@
+"""A matrix that is mostly zero, and matrices side by side: enough to multiply vectors in a fit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Union
+
+import numpy as np
+
+from foretell.metrics.arrays import Floats, Ints
+
+Matrix = Union[Floats, "SparseMatrix"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SparseMatrix:
+    """The numbers of a matrix that are not zero, sorted by row.
+
+    >>> matrix = SparseMatrix.of(np.array([2.0, 3.0]), np.array([2, 0]), np.array([1, 0]), (3, 2))
+    >>> (matrix @ np.array([10.0, 100.0])).tolist(), (matrix.T @ np.array([1.0, 1.0, 1.0])).tolist()
+    ([30.0, 0.0, 200.0], [3.0, 2.0])
+    """
+
+    values: Floats
+    row: Ints
+    column: Ints
+    shape: tuple[int, int]
+    filled: Ints
+    """Rows that are not empty."""
+    first: Ints
+    """The first number of each of these rows."""
+
+    @classmethod
+    def of(cls, values: Floats, row: Ints, column: Ints, shape: tuple[int, int]) -> "SparseMatrix":
+        """Build it from numbers with their rows and columns, in any order; numbers in one place are added."""
+        order = np.argsort(row, kind="stable")
+        filled, first = np.unique(row[order], return_index=True)
+        return cls(values=values[order], row=row[order], column=column[order], shape=shape, filled=filled, first=first)
+
+    @property
+    def T(self) -> "SparseMatrix":
+        """The transposed matrix, sorted anew."""
+        return SparseMatrix.of(self.values, self.column, self.row, (self.shape[1], self.shape[0]))
+
+    def __matmul__(self, vector: Floats) -> Floats:
+        """Multiply a vector."""
+        product = np.zeros(self.shape[0])
+        if len(self.values):
+            terms = vector[self.column]
+            terms *= self.values
+            product[self.filled] = np.add.reduceat(terms, self.first)
+        return product
+
+
+class BlockRow:
+    """Matrices with the same rows, side by side."""
+
+    def __init__(self, blocks: Sequence[Matrix]) -> None:
+        self.blocks = blocks
+        self.ends = np.cumsum([block.shape[1] for block in blocks])
+        self.shape = (blocks[0].shape[0], int(self.ends[-1]))
+
+    @property
+    def T(self) -> "BlockColumn":
+        """The transposed matrix."""
+        return BlockColumn([block.T for block in self.blocks])
+
+    def __matmul__(self, vector: Floats) -> Floats:
+        """Multiply a vector."""
+        product = np.zeros(self.shape[0])
+        for block, part in zip(self.blocks, np.split(vector, self.ends[:-1]), strict=True):
+            product += block @ part
+        return product
+
+
+class BlockColumn:
+    """Matrices with the same columns, one below the other."""
+
+    def __init__(self, blocks: Sequence[Matrix]) -> None:
+        self.blocks = blocks
+
+    def __matmul__(self, vector: Floats) -> Floats:
+        """Multiply a vector."""
+        return np.concatenate([block @ vector for block in self.blocks])
