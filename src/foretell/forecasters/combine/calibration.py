@@ -17,7 +17,7 @@ from foretell.forecasters.combine.logistic import (
 )
 from foretell.forecasters.combine.rows import Examples, Strings, TrialRows
 from foretell.forecasters.combine.rules import Training, one_sided
-from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.numerics import isotonic
 from foretell.metrics.transforms import logit, sigmoid
 
@@ -252,7 +252,7 @@ def _curve(x: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
     1 / (n + 2) from 0 and 1.
     """
     at, code = np.unique(x, return_inverse=True)
-    w = np.bincount(code, weight, len(at))
+    w = group_sums(code, weight, len(at))
     pooled, first = isotonic(np.bincount(code, weight * y, len(at)) / w, w)
     centre = np.add.reduceat(w * at, first) / np.add.reduceat(w, first)
     margin = 1 / (weight.sum() ** 2 / (weight**2).sum() + 2)
