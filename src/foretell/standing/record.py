@@ -141,4 +141,4 @@ class QuestionRecord:
     beliefs: tuple[StandingBelief, ...] = ()
     proposals: tuple[OutcomeProposal, ...] = ()
     outcomes: tuple[Resolution, ...] = ()
-    """Confirmed by the user, or taken as proposed because the user said so."""
+    """Confirmed by the user, or taken as proposed because the user said so: the last one of each target."""

@@ -108,7 +108,7 @@ class StandingStore:
             looks=self._entries(id, "look", Look),
             beliefs=self._entries(id, "belief", StandingBelief),
             proposals=self._entries(id, "proposal", OutcomeProposal),
-            outcomes=self._entries(id, "outcome", Resolution),
+            outcomes=_newest(self._entries(id, "outcome", Resolution)),
         )
 
     def _entries(self, id: str, kind: EntryKind, shape: type[T]) -> tuple[T, ...]:
@@ -183,6 +183,11 @@ class StandingStore:
     ) -> bool:
         row: SqlRow = (id, kind, number, at.isoformat(), _text(value))
         return bool(statements.write(f"{_ENTRY} on conflict do nothing", row))
+
+
+def _newest(outcomes: Iterable[Resolution]) -> tuple[Resolution, ...]:
+    """Return the last outcome of each target: an earlier one was corrected."""
+    return tuple({outcome.target_id: outcome for outcome in outcomes}.values())
 
 
 def _text(value: object) -> str:
