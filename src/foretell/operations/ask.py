@@ -37,6 +37,7 @@ from foretell.runs.store import RunStore
 from foretell.runs.stored_runs import check_start
 from foretell.scoring.caveats import answer_caveats
 from foretell.scoring.scoreboard import rows_as_text
+from foretell.standing.question_checks import unresolvable_note
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -246,7 +247,7 @@ async def answer_question(
         if request.plan:
             return plan_without_model()
         answer = await answer_without_model(typed_question(request), settings, past=bool(request.as_of))
-        return AskResult(**vars(answer))
+        return AskResult(**{**vars(answer), "notes": (*answer.notes, *unresolvable_note(answer.question))})
     prepared = prepare_ask(request, settings)
     if request.plan:
         return plan_run(prepared, settings)
@@ -303,6 +304,8 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
     notes = [*answer_caveats(answers, forecasts[0], of_trees, unended=unended)]
     if not forecasts[0].usage.calls:
         notes.append(UNPAID_NOTE)
+    if spec.questions.typed:
+        notes += unresolvable_note(question)
     return AskResult(
         forecast=forecasts[0],
         question=question,

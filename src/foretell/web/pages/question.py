@@ -16,8 +16,10 @@ from foretell.report.document import Writable, write_outputs
 from foretell.report.question_view import question_view
 from foretell.report.run_report import finding_of, question_card, question_charts, reasoning_sentence
 from foretell.runs.spec import spec_from_json
+from foretell.runs.store import TrialKey
 from foretell.runs.tree_files import tree_folder
 from foretell.runs.trial_costs import TrialCost, trial_cost
+from foretell.standing.question_checks import ASKED, problems_of
 from foretell.web.event_watch import pending_digest
 from foretell.web.rendering import html_page, link_to
 from foretell.web.run_rows import run_row_view
@@ -57,6 +59,9 @@ def read_question(
         "last": last,
         "pending": pending,
     }
+    asked = store.question(TrialKey(run=row.id, question=view["question"]["id"], due=view["question"]["due"], trial=0))
+    if asked is not None and asked.source == ASKED:
+        more["unresolvable"] = problems_of(asked)
     line = run_row_view(store, row)
     if line.questions == 1:  # The money of the run is that of the question.
         more |= {
