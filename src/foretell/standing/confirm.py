@@ -10,7 +10,7 @@ from foretell.arena.select import Schedule, next_forecast_time
 from foretell.questions.errors import InputError, known_names
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
-from foretell.questions.thresholds import seconds_of, thresholds_of
+from foretell.questions.thresholds import NumericThreshold, seconds_of, thresholds_of
 from foretell.standing.record import OutcomeProposal, QuestionRecord, StandingQuestion, StandingState
 from foretell.standing.store import StandingStore
 
@@ -178,8 +178,13 @@ def _above(question: Question, text: str) -> dict[str, int]:
         kind = "a date such as 2027-01-31" if dates else "a number such as 3.5"
         problem, hint = f"{text!r} is not {kind}", f"or {NOT_YET}, {CANCELLED}, {AMBIGUOUS}, {PROPOSED}"
         raise InputError(problem, column="--confirm", hint=hint)
+    return passed_thresholds(thresholds_of(question) or {}, value)
+
+
+def passed_thresholds(thresholds: Mapping[str, NumericThreshold], value: float) -> dict[str, int]:
+    """Return target → 1 for every threshold that a number passes, or meets if the id has an equals sign."""
     outcome: dict[str, int] = {}
-    for id, threshold in (thresholds_of(question) or {}).items():
+    for id, threshold in thresholds.items():
         passed = value > threshold.value if threshold.side == "above" else value < threshold.value
         outcome[id] = int(passed or (value == threshold.value and "=" in id))
     return outcome
