@@ -310,6 +310,7 @@ class AsyncHttpClient:
         form: Mapping[str, str] | None = None,
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
+        admit: AdmitAddress | None = None,
     ) -> HttpResponse:
         """Return the 2xx response to a POST of JSON, a form or bytes. Any other raises `SourceError`."""
         kind, body = "", content or b""
@@ -318,7 +319,10 @@ class AsyncHttpClient:
         elif form is not None:
             kind, body = "application/x-www-form-urlencoded", urlencode(form).encode()
         all_headers = {**({"Content-Type": kind} if kind else {}), **(headers or {})}
-        return await self._with_retries(self._request("POST", url, headers=all_headers, body=body), range(200, 300))
+        request = self._request("POST", url, headers=all_headers, body=body)
+        if admit is not None:
+            request = request._replace(address=await admit(str(request.url)))
+        return await self._with_retries(request, range(200, 300))
 
     def _next_hop(
         self, request: HttpRequest, answer: HttpResponse, headers: Mapping[str, str], shown: str

@@ -80,6 +80,8 @@ class StandingBelief:
     p: Mapping[str, float]
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     """Target → 80% interval."""
+    trials: int = 1
+    """Number of trials behind it."""
     evidence: tuple[NewEvidence, ...] = ()
     rationale: str = ""
     prices: Mapping[str, float] = field(default_factory=dict[str, float])

@@ -23,6 +23,9 @@ from foretell.standing.record import (
 
 T = TypeVar("T")
 EntryKind = Literal["look", "belief", "proposal", "outcome", "notice"]
+NoticeChannel = Literal["terminal", "feed", "webhook"]
+MOST_SENDINGS = 2
+"""How often a notice is sent if the process dies while it sends."""
 SCHEMA_NAME = "standing"
 MIGRATIONS = (
     """
@@ -156,6 +159,23 @@ class StandingStore:
         self._add(id, "outcome", at, resolutions)
         self.update(replace(standing, state=state))
         self.plan(id, None)
+
+    def begin_notice(self, id: str, notice: str, channel: NoticeChannel, look: int, at: datetime) -> bool:
+        """Store that a notice is about to be sent. Return whether it may be; `add_notice` stores how it ended.
+
+        It may not if it was sent or failed, or was begun `MOST_SENDINGS` times without an end.
+        """
+        row: dict[str, object] = {"id": notice, "channel": channel, "look": look, "state": "sending"}
+
+        def work(statements: Statements) -> bool:
+            query = "select number, body from standing_entry where standing = ? and kind = 'notice' order by number"
+            rows = [(number, parse_json(body)) for number, body in statements.read(query, (id,))]
+            own = [body["state"] for _, body in rows if (body["id"], body["channel"]) == (notice, channel)]
+            if len(own) >= MOST_SENDINGS or any(state != "sending" for state in own):
+                return False
+            return self._append(statements, id, "notice", rows[-1][0] + 1 if rows else 1, at, row)
+
+        return self.db.together(work, alone="standing")
 
     def add_notice(self, id: str, at: datetime, notice: dict[str, object]) -> None:
         """Store what was sent to a feed or webhook, or why that failed."""

@@ -24,6 +24,8 @@ from foretell.questions.question import Question, Target
 Distance = Literal["squared", "log"]
 DISTANCES: tuple[Distance, ...] = get_args(Distance)
 ROUNDING = 1e-12
+LARGEST_STEP = 1e18
+"""Multiplier beyond which no probability changes any more."""
 
 
 def check_distance(distance: Distance) -> None:
@@ -53,6 +55,10 @@ def rising(
     levels = np.arange(len(p), dtype=np.float64) if level is None else as_vector(level, "level")
     if len(levels) != len(p):
         raise ValueError(f"level has length {len(levels)}, expected {len(p)}")
+    return _pooled(p, weight, levels, distance)
+
+
+def _pooled(p: Floats, weight: Floats, levels: Floats, distance: Distance) -> Floats:
     _, place = np.unique(levels, return_inverse=True)
     size = int(place.max()) + 1
     x, total = p if distance == "squared" else logit(p), group_sums(place, weight, size)
@@ -63,7 +69,7 @@ def rising(
     q = pooled if distance == "squared" else sigmoid(pooled)
     # Probabilities that are not pooled stay exactly as they were.
     unmoved = alone & np.repeat(steady, np.diff(first, append=size))
-    return np.where(unmoved[place], p, np.clip(q, 0.0, 1.0)[place])
+    return np.clip(np.where(unmoved[place], p, q[place]), 0.0, 1.0)
 
 
 def falling(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, level: npt.ArrayLike | None = None) -> Floats:
@@ -83,8 +89,11 @@ def exactly_one(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, distan
     ([0.5, 0.5, 0.0], [0.469, 0.469, 0.061])
     """
     check_distance(distance)
-    p, weight = _checked(p, weight)
-    if abs(p.sum() - 1) <= ROUNDING:
+    return _summing_to_one(*_checked(p, weight), distance)
+
+
+def _summing_to_one(p: Floats, weight: Floats, distance: Distance) -> Floats:
+    if abs(p.sum() - 1) <= ROUNDING and p.min() >= 0:
         return p
     if distance == "log":
         return _shifted(p, weight)
@@ -97,15 +106,26 @@ def exactly_one(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, distan
 
 def at_most_one(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, distance: Distance = "squared") -> Floats:
     """Return the nearest probabilities whose sum does not exceed one."""
-    p, weight = _checked(p, weight)
-    return p if p.sum() <= 1 + ROUNDING else exactly_one(p, weight, distance=distance)
+    check_distance(distance)
+    return exclusive("at most one", *_checked(p, weight), distance=distance)
 
 
-def implied(p: Floats, pairs: Sequence[tuple[int, int]], *, distance: Distance = "squared") -> Floats:
+def exclusive(
+    rule: Literal["exactly one", "at most one"], p: Floats, weight: Floats, *, distance: Distance = "squared"
+) -> Floats:
+    """Return the nearest probabilities of which exactly or at most one comes true; `p` may lie outside [0, 1]."""
+    if rule == "at most one" and (positive := np.maximum(0.0, p)).sum() <= 1 + ROUNDING:
+        return positive
+    return _summing_to_one(p, weight, distance)
+
+
+def implied(
+    p: Floats, pairs: Sequence[tuple[int, int]], weight: npt.ArrayLike | None = None, *, distance: Distance = "squared"
+) -> Floats:
     """Return the nearest probabilities with q_i ≤ q_j for every pair (i, j), where claim i implies claim j.
 
     A least-distance problem, solved exactly as nonnegative least squares (Lawson & Hanson 1974, chapter 23). The log
-    distance is the squared one of log-odds.
+    distance is the squared one of log-odds (Robertson et al. 1988, theorem 1.5.1).
 
     >>> implied(np.array([0.7, 0.4, 0.1]), [(0, 1)]).round(3).tolist()
     [0.55, 0.55, 0.1]
@@ -115,14 +135,45 @@ def implied(p: Floats, pairs: Sequence[tuple[int, int]], *, distance: Distance =
     low, high = np.array(pairs).T
     violated = x[low] - x[high]
     if (violated <= ROUNDING).all():
-        return p
-    rows = np.eye(len(x))[high] - np.eye(len(x))[low]
+        return np.clip(p, 0.0, 1.0)
+    # In units of 1/√w, in which the weighted distance is the plain one.
+    unit = 1 / np.sqrt(as_weights(weight, len(p)))
+    rows = (np.eye(len(x))[high] - np.eye(len(x))[low]) * unit
     system = np.vstack([rows.T, violated])
     target = np.eye(len(system))[-1]
     residual = system @ nonnegative_least_squares(system, target) - target
-    y = -residual[:-1] / residual[-1]
+    y = -residual[:-1] / residual[-1] * unit
     moved = np.abs(y) > ROUNDING
-    return np.where(moved, np.clip(x + y, 0.0, 1.0) if distance == "squared" else sigmoid(x + y), p)
+    return np.clip(np.where(moved, x + y if distance == "squared" else sigmoid(x + y), p), 0.0, 1.0)
+
+
+def on_plane(
+    p: Floats, factor: Floats, total: float, weight: npt.ArrayLike | None = None, *, distance: Distance = "squared"
+) -> Floats:
+    """Return the nearest probabilities with Σ factor·q = total. Raises ValueError if there are none.
+
+    squared: q_i = p_i + τ·factor_i/w_i, within [0, 1]. log: the same with log-odds.
+
+    >>> on_plane(np.array([0.5, 0.2]), np.array([1.0, -1.0]), 0.0).round(3).tolist()
+    [0.35, 0.35]
+    """
+    step = factor / as_weights(weight, len(p))
+    x = p if distance == "squared" else logit(p)
+
+    def moved(tau: float) -> Floats:
+        return np.clip(x + tau * step, 0.0, 1.0) if distance == "squared" else sigmoid(x + tau * step)
+
+    def excess(tau: float) -> float:
+        return float(factor @ moved(tau)) - total
+
+    if excess(0.0) == 0:
+        return p
+    edge = 1.0
+    while excess(-edge) > 0 or excess(edge) < 0:
+        edge *= 2
+        if edge > LARGEST_STEP:
+            raise ValueError(f"no probabilities have a sum of {total:g}")
+    return moved(root(excess, -edge, edge, 1e-15))
 
 
 def _checked(p: npt.ArrayLike, weight: npt.ArrayLike | None) -> tuple[Floats, Floats]:
@@ -136,15 +187,7 @@ def _shifted(p: Floats, weight: Floats) -> Floats:
     """Return σ(logit p + τ/w) with the τ that makes the sum one."""
     if len(p) == 1:
         return np.ones(1)
-    x = logit(p)
-
-    def excess(tau: float) -> float:
-        return float(sigmoid(x + tau / weight).sum() - 1)
-
-    edge = 1.0
-    while excess(-edge) > 0 or excess(edge) < 0:
-        edge *= 2
-    q = sigmoid(x + root(excess, -edge, edge, 1e-15) / weight)
+    q = on_plane(p, np.ones(len(p)), 1.0, weight, distance="log")
     return q / q.sum()
 
 
@@ -207,9 +250,9 @@ def coherent(question: Question, p: Mapping[str, float], *, distance: Distance =
         recognised = orders(claims)
         rules = tuple(order.rule for order in recognised)
         for order in recognised:
-            fitted, gap = _ordered(order, p, distance)
-            gaps.append(gap)
-            after |= fitted
+            fitted = ordered(order, np.array([p[name] for name in order.names]), distance=distance)
+            gaps.append(order_gap(order, p))
+            after |= dict(zip(order.names, fitted.tolist(), strict=True))
     moved = max((abs(after[name] - p[name]) for name in p), default=0.0)
     return CoherentProbabilities(p=after, rules=rules, gap=max(gaps), moved=moved)
 
@@ -225,17 +268,25 @@ def target_claim(question: Question, target: Target) -> ClaimTemplate | None:
     return replace(claim, template=f"{question.text}\0{day if strikes_only else ''}\0{claim.template}")
 
 
-def _ordered(order: Order, p: Mapping[str, float], distance: Distance) -> tuple[dict[str, float], float]:
-    """Return the coherent probabilities of one order, and the largest violation before."""
-    before = np.array([p[name] for name in order.names])
+def ordered(order: Order, p: Floats, weight: npt.ArrayLike | None = None, *, distance: Distance = "squared") -> Floats:
+    """Return the nearest probabilities of an order; `p` is in the order of its names and may lie outside [0, 1]."""
     if isinstance(order, NestedClaims):
-        pairs = [(order.names.index(first), order.names.index(second)) for first, second in order.implications]
-        gap = max(0.0, *(float(before[i] - before[j]) for i, j in pairs))
-        return dict(zip(order.names, implied(before, pairs, distance=distance).tolist(), strict=True)), gap
-    line, level = np.where(order.flipped, 1 - before, before), np.array(order.level)
-    fitted = rising(line, level=level, distance=distance)
+        return implied(p, _places(order), weight, distance=distance)
+    line = np.where(order.flipped, 1 - p, p)
+    fitted = _pooled(line, as_weights(weight, len(p)), np.array(order.level, np.float64), distance)
     # 1 − (1 − p) is not always exactly p, so unmoved probabilities are copied.
-    after = np.where(fitted == line, before, np.where(order.flipped, 1 - fitted, fitted))
+    return np.where(fitted == line, p, np.where(order.flipped, 1 - fitted, fitted))
+
+
+def order_gap(order: Order, p: Mapping[str, float]) -> float:
+    """Return the largest violation of an order by a pair of probabilities; 0 if there is none."""
+    values = np.array([p[name] for name in order.names])
+    if isinstance(order, NestedClaims):
+        return max(0.0, *(float(values[i] - values[j]) for i, j in _places(order)))
+    line, level = np.where(order.flipped, 1 - values, values), np.array(order.level)
     same = max(float(np.ptp(line[level == value])) for value in set(order.level))
-    gap = max(same, largest_decrease(line[np.lexsort((line, level))]))
-    return dict(zip(order.names, after.tolist(), strict=True)), gap
+    return max(same, largest_decrease(line[np.lexsort((line, level))]))
+
+
+def _places(order: NestedClaims) -> list[tuple[int, int]]:
+    return [(order.names.index(first), order.names.index(second)) for first, second in order.implications]
