@@ -1,0 +1,394 @@
+"""Notices of a changed forecast: once per look, signed, to the address that the user named, and a valid feed."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from aiohttp import web
+
+from foretell.data.http import HttpLimits
+from foretell.outgoing.public_address import look_up
+from foretell.questions.errors import InputError
+from foretell.questions.question import Question, Target
+from foretell.runs.settings import Settings
+from foretell.runs.store import RunStore
+from foretell.standing import notices
+from foretell.standing.notices import (
+    ID_HEADER,
+    SIGNATURE_HEADER,
+    TIME_HEADER,
+    Notice,
+    atom_feed,
+    check_notices,
+    is_signed,
+    notify,
+    notify_missed,
+    sign,
+)
+from foretell.standing.record import Look, NewEvidence, QuestionRecord, StandingBelief, StandingQuestion
+from foretell.standing.store import StandingStore
+
+DAY = datetime(2026, 7, 14, 9, 30, tzinfo=UTC)
+SECRET = "a-secret-of-many-characters"
+ATOM = "{http://www.w3.org/2005/Atom}"
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass
+class Watcher:
+    store: StandingStore
+    settings: Settings
+    lines: list[str] = field(default_factory=list)
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+
+@dataclass
+class Received:
+    headers: dict[str, str]
+    body: bytes
+
+
+def standing(id: str = "port", **watch: object) -> StandingQuestion:
+    question = Question(
+        id="asked/1",
+        source="asked",
+        text="Does the port <reopen> & stay \x00open?",
+        due=DAY,
+        targets=(Target(id="yes", resolves_at="2026-12-01"),),
+    )
+    return StandingQuestion(id=id, question=question, opened_at=DAY, settings={"watch": watch})
+
+
+def looked(number: int, p: float) -> tuple[Look, StandingBelief]:
+    news = NewEvidence(key="permit", text="The permit\n is \x1b[31mgranted.", url="https://example.org/1")
+    at = DAY + timedelta(hours=number)
+    look = Look(number=number, at=at, triggers=("document",), news=(news,), why="The permit was missing.")
+    return look, StandingBelief(number=number, look=number, at=at, p={"yes": p}, evidence=(news,))
+
+
+@pytest.fixture
+def watcher(tmp_path: Path) -> Iterator[Watcher]:
+    with closing(RunStore(tmp_path / "runs.db")) as runs:
+        yield Watcher(StandingStore(runs.database), Settings(home=tmp_path, keys={"HOOK": SECRET}))
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rule with shorter waits."""
+    limits = HttpLimits(
+        connect_seconds=5.0, read_seconds=0.3, total_seconds=20.0, attempts=3, wait_seconds=0.01, max_wait_seconds=0.05
+    )
+    monkeypatch.setattr(notices, "WEBHOOK_LIMITS", limits)
+
+
+@asynccontextmanager
+async def receiver(answer: Answer):
+    """A real server on this machine; yields its address and what it received."""
+    received: list[Received] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        received.append(Received(dict(request.headers), await request.read()))
+        return await answer(request)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/hook/of-this-user", received
+    finally:
+        await runner.cleanup()
+
+
+async def accepted(_: web.Request) -> web.Response:
+    return web.Response(status=204)
+
+
+def states(watcher: Watcher, channel: str = "webhook") -> list[object]:
+    return [row["state"] for row in watcher.store.notices("port") if row["channel"] == channel]
+
+
+def add(watcher: Watcher, question: StandingQuestion, look: Look, belief: StandingBelief) -> None:
+    watcher.store.open(question, DAY)
+    watcher.store.add_look(question.id, look, None, belief=belief)
+
+
+async def told(watcher: Watcher, answer: Answer, times: int = 1) -> list[Received]:
+    """Tell of the first look this many times, and return what a webhook received."""
+    async with receiver(answer) as (address, received):
+        question = standing(webhook=address, webhook_secret_env="HOOK")
+        look, belief = looked(1, 0.58)
+        add(watcher, question, look, belief)
+        for _ in range(times):
+            await notify(watcher, question, look, belief, looked(0, 0.42)[1])
+        return received
+
+
+def test_a_webhook_gets_one_signed_notice_of_a_look(watcher: Watcher):
+    (request,) = asyncio.run(told(watcher, accepted, times=3))
+    assert is_signed(request.headers, request.body, SECRET)
+    body = json.loads(request.body)
+    assert body["id"] == request.headers[ID_HEADER]
+    assert (body["question"], body["look"], body["p"], body["previous"]) == ("port", 1, {"yes": 0.58}, {"yes": 0.42})
+    assert body["news"][0]["text"] == "The permit is [31mgranted."
+    assert states(watcher) == ["sending", "sent"]
+    assert watcher.lines == ["port: 58 % (was 42 %)"]
+
+
+def test_a_signature_covers_the_body_and_the_time(watcher: Watcher):
+    (request,) = asyncio.run(told(watcher, accepted))
+    headers, body = request.headers, request.body
+    sent = datetime.fromtimestamp(int(headers[TIME_HEADER]), UTC)
+    assert is_signed({name.lower(): value for name, value in headers.items()}, body, SECRET, sent)
+    assert not is_signed(headers, body + b" ", SECRET, sent)
+    assert not is_signed(headers, body, "another secret", sent)
+    assert not is_signed(headers, body, SECRET, sent + timedelta(minutes=11))
+    assert not is_signed({**headers, TIME_HEADER: str(int(sent.timestamp()) + 1)}, body, SECRET, sent)
+    assert not is_signed({**headers, SIGNATURE_HEADER: "sha256=é"}, body, SECRET, sent)
+    assert not is_signed({}, body, SECRET, sent)
+    signed = {TIME_HEADER: "soon", SIGNATURE_HEADER: sign(SECRET, "soon", body)}
+    assert not is_signed(signed, body, SECRET, sent)
+
+
+def test_a_failing_server_is_asked_again_and_the_failure_is_stored(watcher: Watcher):
+    async def broken(_: web.Request) -> web.Response:
+        return web.Response(status=500, text=f"cannot store {SECRET}")
+
+    received = asyncio.run(told(watcher, broken, times=2))
+    assert len(received) == 3
+    assert len({request.headers[ID_HEADER] for request in received}) == 1
+    assert states(watcher) == ["sending", "failed"]
+    problem = str(watcher.store.notices("port")[-1]["problem"])
+    assert "500" in problem
+    assert SECRET not in problem
+    assert any("no notice to the webhook" in line for line in watcher.lines)
+
+
+def test_a_server_that_recovers_gets_the_notice(watcher: Watcher):
+    answers = iter([503, 204])
+
+    async def recovering(_: web.Request) -> web.Response:
+        return web.Response(status=next(answers))
+
+    assert len(asyncio.run(told(watcher, recovering))) == 2
+    assert states(watcher) == ["sending", "sent"]
+
+
+def test_a_redirect_is_not_followed(watcher: Watcher):
+    async def moved(request: web.Request) -> web.Response:
+        raise web.HTTPTemporaryRedirect("/elsewhere")
+
+    assert len(asyncio.run(told(watcher, moved))) == 1
+    assert states(watcher) == ["sending", "failed"]
+
+
+def test_a_refused_notice_is_not_repeated(watcher: Watcher):
+    async def refused(_: web.Request) -> web.Response:
+        return web.Response(status=403)
+
+    assert len(asyncio.run(told(watcher, refused, times=2))) == 1
+    assert states(watcher) == ["sending", "failed"]
+
+
+def test_a_server_that_does_not_answer_in_time_is_given_up(watcher: Watcher):
+    async def silent(_: web.Request) -> web.Response:
+        await asyncio.sleep(3)
+        return web.Response()
+
+    assert len(asyncio.run(told(watcher, silent))) == 3
+    assert states(watcher) == ["sending", "failed"]
+
+
+def test_a_server_that_is_down_stops_nothing(watcher: Watcher):
+    async def closed() -> str:
+        async with receiver(accepted) as (address, _):
+            return address
+
+    question = standing(webhook=asyncio.run(closed()), webhook_secret_env="HOOK")
+    look, belief = looked(1, 0.58)
+    add(watcher, question, look, belief)
+    asyncio.run(notify(watcher, question, look, belief, None))
+    assert states(watcher) == ["sending", "failed"]
+
+
+def test_a_look_that_changed_nothing_gives_no_notice(watcher: Watcher):
+    question = standing()
+    look, belief = looked(1, 0.58)
+    add(watcher, question, look, belief)
+    asyncio.run(notify(watcher, question, look, None, belief))
+    assert (watcher.lines, watcher.store.notices("port")) == ([], [])
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_notice_is_sent_at_most_once_more_after_a_crash(watcher: Watcher):
+    async def crash() -> list[Received]:
+        async with receiver(accepted) as (address, received):
+            question = standing(webhook=address, webhook_secret_env="HOOK")
+            look, belief = looked(1, 0.58)
+            add(watcher, question, look, belief)
+            end = notices._end  # pyright: ignore[reportPrivateUsage]
+
+            def die(*arguments: object) -> None:
+                if "webhook" in arguments:
+                    raise Killed
+                end(*arguments)  # pyright: ignore[reportArgumentType]
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(notices, "_end", die)
+                for _ in range(3):
+                    try:
+                        await notify_missed(watcher, question)
+                    except Killed:
+                        continue
+            await notify_missed(watcher, question)
+            return received
+
+    received = asyncio.run(crash())
+    assert [len(received), len({request.headers[ID_HEADER] for request in received})] == [2, 1]
+    assert len(watcher.lines) == 1
+
+
+def test_the_secret_and_the_path_of_a_webhook_are_in_no_log(watcher: Watcher, caplog: pytest.LogCaptureFixture):
+    async def broken(_: web.Request) -> web.Response:
+        return web.Response(status=400, text=f"no {SECRET} at /hook/of-this-user")
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(told(watcher, broken))
+    # The log of the receiving server is its own.
+    logged = [record.getMessage() for record in caplog.records if record.name != "aiohttp.access"]
+    seen = repr([logged, watcher.store.notices("port"), watcher.lines])
+    assert SECRET not in seen
+    assert "of-this-user" not in seen
+
+
+@pytest.mark.parametrize(
+    ("watch", "problem"),
+    [
+        ({"webhook": "ftp://example.org/"}, "not an address"),
+        ({"webhook": "https://me:pw@example.org/"}, "not an address"),
+        ({"webhook": "https://example.org:99999/"}, "not a web address"),
+        ({"webhook": "http://example.org/hook", "webhook_secret_env": "HOOK"}, "not encrypted"),
+        ({"webhook": "https://example.org/hook"}, "names no environment variable"),
+        ({"webhook": "https://example.org/hook", "webhook_secret_env": "not a name"}, "names no environment variable"),
+        ({"webhook": "https://example.org/hook", "webhook_secret_env": "OTHER"}, "not set"),
+    ],
+)
+def test_a_webhook_that_cannot_be_used_is_refused(watch: dict[str, str], problem: str, tmp_path: Path):
+    with pytest.raises(InputError, match=problem) as error:
+        check_notices(watch, Settings(home=tmp_path, keys={"HOOK": SECRET}))
+    assert "not a name" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://127.0.0.1:8000/", "http://10.1.2.3/x", "http://localhost/", "http://receiver:8000/", "http://nas.local/"],
+)
+def test_a_private_address_may_be_named(address: str, tmp_path: Path):
+    check_notices({"webhook": address, "webhook_secret_env": "HOOK"}, Settings(home=tmp_path, keys={"HOOK": SECRET}))
+
+
+def test_a_public_name_that_leads_into_a_private_network_gets_nothing(
+    watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+):
+    async def inside(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"] if host == "hooks.example.org" else await look_up(host, port)
+
+    monkeypatch.setattr("foretell.data.pages.look_up", inside)
+    question = standing(webhook="https://hooks.example.org/x", webhook_secret_env="HOOK")
+    look, belief = looked(1, 0.58)
+    add(watcher, question, look, belief)
+    asyncio.run(notify(watcher, question, look, belief, None))
+    assert "not on the public internet" in str(watcher.store.notices("port")[-1]["problem"])
+
+
+# The feed, by the elements that RFC 4287 requires.
+
+
+def test_the_feed_has_an_entry_per_belief_of_all_its_questions(watcher: Watcher):
+    for id in ("port", "tram"):
+        question = standing(id, feed="feeds/changes.xml")
+        watcher.store.open(question, DAY)
+        previous = None
+        for number, p in ((1, 0.42), (2, 0.58)):
+            look, belief = looked(number, p)
+            watcher.store.add_look(id, look, None, belief=belief)
+            asyncio.run(notify(watcher, question, look, belief, previous))
+            previous = belief
+    watcher.store.open(standing("other", feed="another.xml"), DAY)
+    file = watcher.settings.home / "feeds" / "changes.xml"
+    feed = ElementTree.fromstring(file.read_bytes())
+    titles = [entry.findtext(f"{ATOM}title") for entry in feed.iter(f"{ATOM}entry")]
+    assert sorted(titles) == ["port: 42 %", "port: 58 % (was 42 %)", "tram: 42 %", "tram: 58 % (was 42 %)"]
+    assert [path.name for path in file.parent.iterdir()] == ["changes.xml"]
+
+
+def records(last: int = 2) -> list[QuestionRecord]:
+    pairs = [looked(number, 0.4 + number / 10) for number in range(1, last + 1)]
+    return [
+        QuestionRecord(
+            standing=replace(standing(), question=replace(standing().question, url="https://example.org/q?a=1&b=2")),
+            looks=tuple(look for look, _ in pairs),
+            beliefs=tuple(belief for _, belief in pairs),
+        )
+    ]
+
+
+@pytest.mark.parametrize("given", [[], records(), records(150)], ids=["empty", "two", "many"])
+def test_the_feed_has_what_the_standard_requires(given: list[QuestionRecord]):
+    feed = ElementTree.fromstring(atom_feed(given, name="feed"))
+    assert feed.tag == f"{ATOM}feed"
+    assert feed.find(f"{ATOM}author/{ATOM}name") is not None
+    entries = feed.findall(f"{ATOM}entry")
+    assert len(entries) == min(100, sum(len(record.beliefs) for record in given))
+    for element in (feed, *entries):
+        for name in ("id", "title", "updated"):
+            (only,) = element.findall(f"{ATOM}{name}")
+            assert only.text
+            if name == "updated":
+                assert datetime.fromisoformat(only.text).tzinfo is not None
+    ids = [entry.findtext(f"{ATOM}id", "") for entry in entries]
+    assert len({*ids, feed.findtext(f"{ATOM}id")}) == len(ids) + 1
+    assert all(id.startswith("urn:uuid:") for id in ids)
+    for entry in entries:
+        assert len(entry.findall(f"{ATOM}content")) == 1
+        assert [link.get("href") for link in entry.findall(f"{ATOM}link")] == ["https://example.org/q?a=1&b=2"]
+    times = [entry.findtext(f"{ATOM}updated", "") for entry in entries]
+    assert times == sorted(times, reverse=True)
+    assert not entries or feed.findtext(f"{ATOM}updated") == times[0]
+
+
+def test_texts_of_the_feed_are_escaped_and_ids_stay_the_same():
+    text = atom_feed(records(), name="feed")
+    assert b"<reopen>" not in text
+    assert not set(b"\x00\x1b") & set(text)
+    entry = ElementTree.fromstring(text).find(f"{ATOM}entry")
+    assert entry is not None
+    assert (entry.findtext(f"{ATOM}content") or "").startswith("Does the port <reopen> & stay open?")
+    assert atom_feed(records(), name="feed") == text
+    first, later = (ElementTree.fromstring(atom_feed(records(last), name="feed")) for last in (1, 2))
+    old = {each.text for each in first.iter(f"{ATOM}id")}
+    assert old < {each.text for each in later.iter(f"{ATOM}id")}
+
+
+def test_an_id_depends_on_the_question_its_opening_and_the_look():
+    look, belief = looked(1, 0.5)
+    notice = Notice(standing=standing(), look=look, belief=belief, previous=None)
+    again = replace(notice, belief=replace(belief, p={"yes": 0.9}))
+    others = [replace(notice, standing=standing("tram")), replace(notice, look=looked(2, 0.5)[0])]
+    others.append(replace(notice, standing=replace(standing(), opened_at=DAY + timedelta(days=1))))
+    assert again.id == notice.id
+    assert len({notice.id, *(other.id for other in others)}) == 4
