@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from foretell.questions.as_of import UtcDatetime
+from foretell.questions.forecast import Numeric
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 
@@ -61,6 +62,8 @@ class Look:
     """Target → market price at the time; empty without a market."""
     value: float | None = None
     """The newest value of the series that decides; None without one."""
+    value_day: str = ""
+    """The day of that value."""
     news: tuple[NewEvidence, ...] = ()
     """What had not been seen before."""
     bears: bool | None = None
@@ -91,6 +94,10 @@ class StandingBelief:
     run: str = ""
     """The run that stores every step of the model."""
     billed: float = 0.0
+    own: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The probabilities before the price was counted and bounds were applied, from which the next belief starts."""
+    distribution: Numeric | None = None
+    """For a question about a number or a date."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Literal, TypeVar
 
 from foretell.models.database.interface import Database, SqlRow, Statements
@@ -79,6 +80,13 @@ class StandingStore:
         """Return when the next look is planned; None if none is."""
         rows = self.db.read("select next_look from standing where id = ?", (id,))
         return instant(rows[0][0]) if rows and rows[0][0] else None
+
+    def planned(self) -> list[tuple[StandingQuestion, datetime]]:
+        """Return the open questions for which a look is planned, and when."""
+        query = (
+            "select body, next_look from standing where state = 'open' and next_look is not null order by opened_at, id"
+        )
+        return [(_standing(body), instant(planned)) for body, planned in self.db.read(query)]
 
     def questions(self, states: Collection[StandingState] | None = None) -> list[StandingQuestion]:
         """Return the questions, oldest first.
@@ -212,6 +220,12 @@ def _newest(outcomes: Iterable[Resolution]) -> tuple[Resolution, ...]:
 
 def _text(value: object) -> str:
     return json.dumps(plain_data(value), ensure_ascii=False, separators=(",", ":"))
+
+
+@lru_cache(maxsize=1000)
+def _standing(text: str) -> StandingQuestion:
+    """Read a question. Cached, because all open questions are read at every check."""
+    return _parsed(text, StandingQuestion)
 
 
 def _parsed(text: str, kind: type[T]) -> T:

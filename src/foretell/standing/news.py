@@ -1,0 +1,124 @@
+"""What counts as new: the same fact read again, or in another document, is never counted twice."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from hashlib import sha256
+
+from foretell.standing.record import Look, NewEvidence, StandingBelief
+from foretell.tools.addresses import UnreadableAddress, address_of
+
+SHINGLE = 3
+"""Words in a row that are compared."""
+ALIKE = 0.6
+"""Share of the shorter text's shingles in the longer one, from which both report the same fact."""
+FEWEST = 5
+"""Shingles of the shorter text below which only equal texts are the same."""
+_WORD = re.compile(r"[^\W_]+(?:[.,:][0-9]+)*")
+_DIGIT = re.compile(r"\d")
+
+
+def address_key(url: str) -> str:
+    """Return a key of a web address that ignores protocol, mobile prefixes, tracking ports and spelling.
+
+    >>> address_key("https://www.example.com/A?b=1") == address_key("http://m.example.com:443/a/?b=1#top")
+    True
+    """
+    try:
+        place = address_of(url)
+    except UnreadableAddress:
+        place = None
+    plain = url.strip() if place is None else f"{place.host}{place.path}{sorted(place.params)}"
+    return f"address {_digest(plain)}"
+
+
+def content_key(text: str) -> str:
+    """Return a key of the words of a text.
+
+    >>> content_key("Rates fell.") == content_key("rates  FELL")
+    True
+    """
+    return f"text {_digest(' '.join(_words(text)))}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "replace")).hexdigest()[:20]
+
+
+@lru_cache(maxsize=20_000)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text.lower()))
+
+
+@lru_cache(maxsize=20_000)
+def _parts(text: str) -> tuple[frozenset[tuple[str, ...]], frozenset[str]]:
+    """Return the shingles of a text, and its words with digits."""
+    words = _words(text)
+    shingles = frozenset(words[place : place + SHINGLE] for place in range(len(words) - SHINGLE + 1))
+    return shingles, frozenset(word for word in words if _DIGIT.search(word))
+
+
+def same_fact(one: str, other: str) -> bool:
+    """Whether two texts report the same: most of the shorter one is in the longer one, with no other figure.
+
+    >>> report = "The harbour council voted on Friday to approve the new bridge with 7 votes."
+    >>> same_fact(report, f"Breaking news from the harbour. {report} More follows.")
+    True
+    >>> same_fact(report, report.replace("7", "4"))
+    False
+    """
+    first, second = _parts(one), _parts(other)
+    short, long = (first, second) if len(first[0]) <= len(second[0]) else (second, first)
+    if len(short[0]) < FEWEST:
+        return _words(one) == _words(other)
+    return short[1] <= long[1] and len(short[0] & long[0]) >= ALIKE * len(short[0])
+
+
+def unseen(
+    found: Iterable[NewEvidence], seen: Iterable[str], earlier: Sequence[NewEvidence]
+) -> tuple[list[NewEvidence], list[NewEvidence]]:
+    """Split what was found into news and evidence that is only to be marked as seen.
+
+    Args:
+        found: What a look found. An address is in `url`.
+        seen: Keys of everything that looks have found.
+        earlier: Evidence that looks have found, for comparison of the texts.
+
+    Returns:
+        The news, each with the key of its text. And what to mark as seen: the addresses of the news, and other
+        documents with a fact that is known, under the key of that fact.
+    """
+    known, texts = set(seen), list(earlier)
+    news: list[NewEvidence] = []
+    marks: list[NewEvidence] = []
+    for evidence in found:
+        address = address_key(evidence.url) if evidence.url else ""
+        # An address is opened once: excerpts of one page differ from search to search.
+        if evidence.key in known or address in known:
+            continue
+        if address:
+            known.add(address)
+            marks.append(NewEvidence(key=address, text="", url=evidence.url))
+        known.add(evidence.key)
+        same = next((other for other in texts if same_fact(evidence.text, other.text)), None)
+        if same is not None:
+            marks.append(NewEvidence(key=evidence.key, text="", url=evidence.url))
+            continue
+        texts.append(evidence)
+        news.append(evidence)
+    return news, marks
+
+
+def waiting_news(looks: Sequence[Look], beliefs: Sequence[StandingBelief]) -> list[NewEvidence]:
+    """Return the news that no look has judged yet, because a model failed or a budget was spent; oldest first."""
+    updated = {belief.look for belief in beliefs}
+    waiting: dict[str, NewEvidence] = {}
+    for look in looks:
+        # What was found when the question was asked is known to its first belief.
+        judged = "first" in look.triggers or look.bears is False or (look.bears is True and look.number in updated)
+        for evidence in look.news:
+            if judged:
+                waiting.pop(evidence.key, None)
+            else:
+                waiting[evidence.key] = evidence
+    return list(waiting.values())

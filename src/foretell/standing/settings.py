@@ -1,0 +1,61 @@
+"""Settings of a standing question: the section `watch` of a settings file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from foretell.questions.errors import InputError, known_names
+from foretell.request import OperationRequest, setting
+
+SECTION = "watch"
+"""The section of a settings file, and the first part of its keys."""
+
+
+class WatchSettings(OperationRequest):
+    """Keys of the section `watch`."""
+
+    day_budget: float | None = setting(None, "Hard limit in dollars per day (UTC), for all watched questions.", gt=0)
+    budget: float | None = setting(None, "Hard limit in dollars for one question over its whole life.", gt=0)
+    minimum_gap_hours: float = setting(6.0, "Scheduled looks stop this many hours before the close.", gt=0, le=8760)
+    every_hours: float = setting(4.0, "Look this often between the scheduled times.", gt=0, le=8760)
+    price_steps: float = setting(2.0, "A price that moves by this many of its usual steps is news.", gt=0, le=100)
+    searches: tuple[str, ...] = setting((), "Saved searches (default: the words of the question).", max_length=20)
+    feed: Path | None = setting(None, "Write notices to this Atom feed.")
+    webhook: str | None = setting(None, "Post notices to this address.", max_length=2000)
+    webhook_secret_env: str | None = setting(None, "Environment variable with the secret that signs them.")
+    confirm: Literal["ask", "proposed"] = setting("ask", "Whether a proposed outcome counts without your answer.")
+    related: tuple[str, ...] = setting((), "Declared relations to other watched questions.", max_length=50)
+
+
+def read_watch_settings(values: Mapping[str, Any]) -> WatchSettings:
+    """Return the keys of the section `watch`. Raises `InputError` for a key that does not exist or has a wrong value.
+
+    >>> read_watch_settings({"day_budget": 0.1}).day_budget
+    0.1
+    """
+    for name in values:
+        if name not in WatchSettings.model_fields:
+            hint = known_names(f"{SECTION}.{name}", [f"{SECTION}.{key}" for key in WatchSettings.model_fields])
+            raise InputError("there is no such setting", column=f"{SECTION}.{name}", hint=hint)
+    try:
+        return WatchSettings.read(values)
+    except InputError as error:
+        raise error.at(column=f"{SECTION}.{error.column}") from None
+
+
+def watch_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split changed settings into the keys of the section `watch`, without their first part, and all others.
+
+    >>> watch_changes({"watch.budget": 1, "trials": 3})
+    ({'budget': 1}, {'trials': 3})
+    """
+    if SECTION in changes:
+        raise InputError("is a section", column=f"--set {SECTION}", hint=f"write {SECTION}.KEY=VALUE")
+    start = f"{SECTION}."
+    keys = {name.removeprefix(start): value for name, value in changes.items() if name.startswith(start)}
+    return keys, {name: value for name, value in changes.items() if not name.startswith(start)}
+
+
+def watch_keys(settings: Mapping[str, Any]) -> WatchSettings:
+    """Return the keys of a standing question from its stored settings."""
+    return read_watch_settings(cast("Mapping[str, Any]", settings.get(SECTION) or {}))

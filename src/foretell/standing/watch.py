@@ -1,0 +1,686 @@
+"""Watch standing questions: look at what is due, judge what is new, and update the belief only if it bears.
+
+A look is stored in one transaction with the belief it led to, the evidence it saw and the time of the next look. What a
+model is to judge is in the journal before the model is asked, so a look that is killed at any point is repeated with
+the same requests and their stored replies.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Protocol
+
+from foretell.data.http import SourceError
+from foretell.data.markets.market import PricePoint
+from foretell.data.untrusted import for_log, question_for_prompt
+from foretell.forecasters.combine.clamp import Clamp
+from foretell.forecasters.forecaster import CannotForecast, Context, Models
+from foretell.forecasters.news.judge import NewsText, judge_news
+from foretell.forecasters.news.revise import PriorForecast, RevisedForecast, revise_forecast
+from foretell.models.budget import Budget
+from foretell.models.canonical import content_key
+from foretell.models.journal import Journal
+from foretell.models.model import BudgetExceeded, ModelError
+from foretell.number_text import percent, plural
+from foretell.questions.as_of import AsOf, Clock
+from foretell.questions.clock_jump import ClockReading, jump_text
+from foretell.questions.codec import checked_fields, parse_json, plain_data
+from foretell.questions.errors import InputError, NoAnswer
+from foretell.questions.forecast import Numeric
+from foretell.questions.question import Question
+from foretell.runs.claims import ClaimTable
+from foretell.runs.combine import answer_clamp
+from foretell.runs.runtime import open_runtime
+from foretell.runs.settings import Settings
+from foretell.runs.spec import RunSpec, spec_from_json
+from foretell.standing.budget import look_budget
+from foretell.standing.look import MOST_NEW, LookSources, Sighting, closing_time, new_value, price_points
+from foretell.standing.news import address_key, unseen, waiting_news
+from foretell.standing.record import (
+    Look,
+    NewEvidence,
+    OutcomeProposal,
+    QuestionRecord,
+    Sharpening,
+    StandingBelief,
+    StandingQuestion,
+    Trigger,
+)
+from foretell.standing.schedule import is_scheduled, next_look, set_back
+from foretell.standing.settings import SECTION, watch_keys
+from foretell.standing.store import StandingStore
+from foretell.standing.update import LEAST_STEP, bounded, has_moved, with_prices
+
+POLL_SECONDS = 20.0
+"""Seconds between checks whether a look is due."""
+AT_ONCE = 4
+"""Questions that are looked at at the same time; the limits of every service hold for all together."""
+MOST_JUDGED = 40
+"""Texts that are judged together; what is left waits for the next look."""
+RETRY = timedelta(minutes=30)
+"""Time after which a look that failed as a whole is tried again."""
+CLAIM = "watched question"
+log = logging.getLogger(__name__)
+
+
+# What the first look needs, and what a look reports.
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstAnswer:
+    """The answer to a question when it is opened."""
+
+    p: Mapping[str, float]
+    own: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Before the price was counted and bounds were applied; empty if that is the same."""
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    rationale: str = ""
+    base_rates: Mapping[str, float] = field(default_factory=dict[str, float])
+    distribution: Numeric | None = None
+    evidence: tuple[NewEvidence, ...] = ()
+    run: str = ""
+    billed: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookReport:
+    """A look that was just stored, for those who show it."""
+
+    standing: StandingQuestion
+    look: Look
+    belief: StandingBelief | None
+    """None if nothing changed."""
+    previous: StandingBelief | None
+    next_look: datetime | None
+
+    def __str__(self) -> str:
+        at = f"{self.look.at:%Y-%m-%d %H:%M}"
+        if self.belief is None:
+            changed = "unchanged" if self.previous is None else f"stays at {_in_words(self.previous.p)}"
+        elif self.previous is None:
+            changed = _in_words(self.belief.p)
+        else:
+            changed = f"{_in_words(self.previous.p)} → {_in_words(self.belief.p)}"
+        shown = [f"price {_in_words(self.look.prices)}"] if self.look.prices else []
+        shown += [] if self.look.value is None else [f"value {self.look.value:g}"]
+        shown += [plural(len(self.look.news), "new text")] if self.look.news else []
+        seen = ", ".join(shown)
+        spent = f" (${self.look.billed:.4f})" if self.look.billed else ""
+        then = "" if self.next_look is None else f" Next look {self.next_look:%Y-%m-%d %H:%M}."
+        return f"{at} {self.standing.id}: {changed}{spent}{f' [{seen}]' if seen else ''}. {self.look.why}{then}"
+
+
+def _in_words(p: Mapping[str, float]) -> str:
+    if list(p) == ["yes"]:
+        return percent(p["yes"])
+    return ", ".join(f"{target[:30]} {percent(value)}" for target, value in list(p.items())[:4])
+
+
+class AskFirst(Protocol):
+    """Answers a question when it is opened, and answers it again without a model."""
+
+    async def first(self, standing: StandingQuestion, sighting: Sighting, budget: Budget) -> FirstAnswer:
+        """Return the first answer, within the budget. Raises `NoAnswer` or `InputError` if there is none."""
+        ...
+
+
+OpenModels = Callable[[StandingQuestion, datetime, Budget], AbstractAsyncContextManager[Context]]
+Propose = Callable[[QuestionRecord, datetime, Budget], Awaitable[OutcomeProposal | None]]
+"""Proposes the outcome of a question that has closed; None if there is nothing new to propose."""
+MakeCoherent = Callable[[StandingQuestion, Mapping[str, float]], Awaitable[Mapping[str, float]]]
+"""Returns the probabilities made to agree with related questions; empty if nothing changes."""
+Notify = Callable[[LookReport], Awaitable[None]]
+"""Sends notices about a look. It may be called again for the same look, and sends none twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watcher:
+    """Everything that watching needs."""
+
+    settings: Settings
+    store: StandingStore
+    journal: Journal
+    clock: Clock
+    sources: LookSources
+    asker: AskFirst
+    models: OpenModels
+    propose: Propose | None = None
+    coherent: MakeCoherent | None = None
+    notify: Notify | None = None
+    tell: Callable[[LookReport], None] = lambda report: None
+    warn: Callable[[str], None] = log.warning
+    claims: ClaimTable = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "claims", ClaimTable(self.store.db))
+
+
+def run_settings(standing: StandingQuestion) -> RunSpec | None:
+    """Return the settings of the runs of a question; None if it names no model."""
+    settings = {name: value for name, value in standing.settings.items() if name != SECTION}
+    return spec_from_json(settings) if settings.get("models", {}).get("agent") else None
+
+
+def public_models(settings: Settings, journal: Journal) -> OpenModels:
+    """Return a function that opens the models of a question, behind the journal, limits and a budget."""
+
+    @asynccontextmanager
+    async def opened(standing: StandingQuestion, at: datetime, budget: Budget) -> AsyncGenerator[Context]:
+        spec = run_settings(standing)
+        if spec is None:
+            raise CannotForecast("no model is named")
+        async with open_runtime(spec, settings, journal, budget=budget) as runtime:
+            models = Models(roles=runtime.models, model=runtime.router.within(budget), prices=runtime.router.prices)
+            yield Context(as_of=AsOf(at=at, mode="live"), models=models, budget=budget, seed=spec.seed)
+
+    return opened
+
+
+# Opening a question.
+
+_WORD = re.compile(r"[a-z0-9]{3,}")
+_COMMON = re.compile(
+    r"will|the|and|for|before|after|until|does|what|when|who|how|many|much|there|this|that|than|more|least|with|from"
+    r"|into|have|has|are|its|end"
+)
+"""Words that say little about a question."""
+
+
+def short_ids(question: Question) -> list[str]:
+    """Return short ids for a question, the most readable first.
+
+    >>> from foretell.questions.question import Target
+    >>> question = Question(id="q", source="asked", text="Will the Halvik terminal open?", due="2026-01-01", targets=(Target(id="yes"),))
+    >>> short_ids(question)[0]
+    'halvik-terminal'
+    """  # noqa: E501
+    words = [word for word in _WORD.findall(question.text.lower()) if not _COMMON.fullmatch(word)]
+    base = "-".join(words[:2])[:40] or "question"
+    digest = sha256(question.text.encode("utf-8", "replace")).hexdigest()
+    return [base, "-".join(words[:3])[:50] or base, f"{base}-{digest[:4]}", f"{base}-{digest[:12]}"]
+
+
+def open_standing(
+    store: StandingStore,
+    question: Question,
+    settings: Mapping[str, Any],
+    now: datetime,
+    sharpening: Sharpening | None = None,
+) -> StandingQuestion:
+    """Open a question that is watched from now on, or return the one that asks the same and is watched already.
+
+    Args:
+        store: Where it is stored.
+        question: The question as it was accepted.
+        settings: Those of its runs, with the section `watch`.
+        now: The time.
+        sharpening: How its wording was changed.
+    """
+    watch_keys(settings)
+    known = store.questions(("open", "paused"))
+    for standing in known:
+        if _asks_the_same(standing.question, question):
+            return standing
+    digest = sha256(f"{question.text}{now.isoformat()}".encode("utf-8", "replace")).hexdigest()
+    for id in (*short_ids(question), digest[:16]):
+        standing = StandingQuestion(
+            id=id, question=question, opened_at=now, settings=plain_data(settings), sharpening=sharpening
+        )
+        if store.open(standing, now):
+            return standing
+    raise InputError(f"no id is free for {question.text[:60]!r}", hint="word it differently")
+
+
+def _asks_the_same(one: Question, other: Question) -> bool:
+    def asked(question: Question) -> tuple[Any, ...]:
+        return question.text, question.criteria, [target.id for target in question.targets], closing_time(question)
+
+    return asked(one) == asked(other)
+
+
+# One look.
+
+
+async def look_at(watcher: Watcher, standing_id: str, now: datetime) -> Look | None:
+    """Look at a question: read what is new, judge it, and store the look with the belief it led to.
+
+    The first look asks the question. A second process does nothing while one is at it.
+
+    Returns:
+        The look; None if another process is looking at the question, or it is no longer open.
+
+    Raises:
+        NoAnswer: If the question could not be answered for the first time.
+        InputError: If its settings cannot be used on this machine.
+    """
+    async with watcher.claims.claim(CLAIM, standing_id) as ours:
+        if not ours:
+            return None
+        record = await watcher.store.db.aside(watcher.store.record, standing_id)
+        if record.standing.state != "open":
+            return None
+        return await _QuestionLook(watcher=watcher, record=record).take(now)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Outcome:
+    """What a look concluded."""
+
+    why: str
+    bears: bool | None = None
+    news: tuple[NewEvidence, ...] = ()
+    evidence: tuple[NewEvidence, ...] = ()
+    revised: RevisedForecast | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _QuestionLook:
+    """One look at one question."""
+
+    watcher: Watcher
+    record: QuestionRecord
+
+    @property
+    def standing(self) -> StandingQuestion:
+        return self.record.standing
+
+    @property
+    def number(self) -> int:
+        return self.record.looks[-1].number + 1 if self.record.looks else 1
+
+    @property
+    def prior(self) -> StandingBelief | None:
+        return self.record.beliefs[-1] if self.record.beliefs else None
+
+    async def take(self, now: datetime) -> Look:
+        """Take the look and store it."""
+        watcher, store, id = self.watcher, self.watcher.store, self.standing.id
+        await self._notify_again()
+        seen = await store.db.aside(store.seen, id)
+        key = content_key(["look", id, self.standing.opened_at.isoformat(), self.number])
+        kept = await watcher.journal.database.aside(watcher.journal.find, key)
+        if kept is not None:
+            sighting = checked_fields(parse_json(kept.decode()), Sighting)
+        else:
+            sighting = self._compared(await watcher.sources.read(self.standing, now), seen)
+        news, marks = self._news(sighting, seen)
+        waiting = waiting_news(self.record.looks, self.record.beliefs)
+        if kept is None and (self.prior is None or news or waiting):
+            # A repeated look must send the same requests, so that their replies are found.
+            stored = await watcher.journal.once_json(key, "look", lambda: _at_once(plain_data(sighting)))
+            sighting = checked_fields(stored, Sighting)
+            news, marks = self._news(sighting, seen)
+        budget = await watcher.journal.database.aside(
+            look_budget, self.standing, sighting.at, watcher.settings, watcher.journal.ledger
+        )
+        triggers = self._triggers(sighting, news)
+        if self.prior is None:
+            look, belief = await self._first(sighting, news, budget)
+        else:
+            look, belief = await self._later(self.prior, sighting, triggers, news, waiting, budget)
+        planned = next_look(self.standing, sighting.at)
+        if not await self._stored(look, belief, planned, marks):
+            return look  # By a process that took over, with the same contents.
+        report = LookReport(standing=self.standing, look=look, belief=belief, previous=self.prior, next_look=planned)
+        watcher.tell(report)
+        if watcher.notify is not None:
+            await watcher.notify(report)
+        if watcher.propose is not None and self._has_closed(sighting.at):
+            proposal = await watcher.propose(await self._fresh_record(), sighting.at, budget)
+            if proposal is not None:
+                await store.db.aside(store.add_proposal, id, proposal)
+        return look
+
+    async def _stored(
+        self, look: Look, belief: StandingBelief | None, planned: datetime, marks: Sequence[NewEvidence]
+    ) -> bool:
+        store = self.watcher.store
+        return await store.db.aside(store.add_look, self.standing.id, look, planned, belief=belief, seen=marks)
+
+    async def _fresh_record(self) -> QuestionRecord:
+        store = self.watcher.store
+        return await store.db.aside(store.record, self.standing.id)
+
+    async def _notify_again(self) -> None:
+        """Send the notices of the last belief if the process was killed before it could."""
+        notify, belief = self.watcher.notify, self.prior
+        if notify is None or belief is None or belief.look != self.record.looks[-1].number:
+            return
+        previous = self.record.beliefs[-2] if len(self.record.beliefs) > 1 else None
+        last = self.record.looks[-1]
+        await notify(LookReport(standing=self.standing, look=last, belief=belief, previous=previous, next_look=None))
+
+    def _has_closed(self, at: datetime) -> bool:
+        closes = closing_time(self.standing.question)
+        return closes is not None and at >= closes
+
+    # What is new.
+
+    def _compared(self, sighting: Sighting, seen: Collection[str]) -> Sighting:
+        """Return what was seen, without the documents that were seen before and with the prices that moved."""
+        documents = [item for item in sighting.documents if item.key not in seen and address_key(item.url) not in seen]
+        moved = [target for target in sighting.prices if self._moved(target, sighting)]
+        return replace(sighting, documents=tuple(documents), history=(), moved=tuple(moved))
+
+    def _moved(self, target: str, sighting: Sighting) -> bool:
+        prior = self.prior
+        if prior is None or target not in prior.prices:
+            return prior is not None and bool(sighting.prices)
+        own = [PricePoint(at=look.at, p=look.prices[target]) for look in self.record.looks if target in look.prices]
+        points = [*price_points(sighting, target), *own]
+        steps = watch_keys(self.standing.settings).price_steps
+        return has_moved(sighting.prices[target], prior.prices[target], points, sighting.at - prior.at, steps)
+
+    def _news(self, sighting: Sighting, seen: Collection[str]) -> tuple[list[NewEvidence], list[NewEvidence]]:
+        """Return what is new, and what is only to be marked as seen."""
+        earlier = [item for look in self.record.looks for item in look.news]
+        earlier += [item for belief in self.record.beliefs for item in belief.evidence]
+        news, marks = unseen(sighting.documents, seen, earlier)
+        old = [item for item in news if self._is_old(item)]
+        fresh = [item for item in news if not self._is_old(item)]
+        if self.prior is not None and len(fresh) > MOST_NEW:
+            later = {address_key(item.url) for item in fresh[MOST_NEW:] if item.url}
+            fresh, marks = fresh[:MOST_NEW], [mark for mark in marks if mark.key not in later]
+        if sighting.value is not None and sighting.series_key not in seen:
+            value = new_value(sighting)
+            first = all(look.value is None for look in self.record.looks)
+            if first:
+                marks.append(value)
+            else:
+                fresh.insert(0, value)
+        return fresh, [*marks, *(NewEvidence(key=item.key, text="") for item in old)]
+
+    def _is_old(self, item: NewEvidence) -> bool:
+        """Whether a document was there when the question was asked for the first time."""
+        return self.prior is not None and item.published is not None and item.published < self.standing.opened_at
+
+    def _triggers(self, sighting: Sighting, news: Sequence[NewEvidence]) -> tuple[Trigger, ...]:
+        if self.prior is None:
+            return ("first",)
+        triggers: list[Trigger] = []
+        if is_scheduled(self.standing, self.record.looks[-1].at, sighting.at):
+            triggers.append("clock")
+        if sighting.moved:
+            triggers.append("price")
+        if any(item.key == sighting.series_key for item in news):
+            triggers.append("series")
+        if any(item.key != sighting.series_key for item in news):
+            triggers.append("document")
+        return tuple(triggers)
+
+    # What follows from it.
+
+    async def _first(
+        self, sighting: Sighting, news: Sequence[NewEvidence], budget: Budget
+    ) -> tuple[Look, StandingBelief]:
+        """Ask the question. What the searches find now counts as seen, because the answer had the same sources."""
+        answer = await self.watcher.asker.first(self.standing, sighting, budget)
+        belief = StandingBelief(
+            number=1,
+            look=self.number,
+            at=sighting.at,
+            p=answer.p,
+            ranges=answer.ranges,
+            evidence=answer.evidence,
+            rationale=answer.rationale,
+            prices=sighting.prices,
+            base_rates=answer.base_rates,
+            coherent=await self._coherent(answer.p),
+            run=answer.run,
+            billed=answer.billed,
+            own=answer.own,
+            distribution=answer.distribution,
+        )
+        look = self._look(sighting, ("first",), _Outcome(why="It was asked for the first time.", news=tuple(news)))
+        return replace(look, billed=answer.billed), belief
+
+    def _look(self, sighting: Sighting, triggers: Sequence[Trigger], outcome: _Outcome, billed: float = 0.0) -> Look:
+        problems = f" Not read: {'; '.join(sighting.problems)[:400]}." if sighting.problems else ""
+        return Look(
+            number=self.number,
+            at=sighting.at,
+            triggers=tuple(triggers),
+            prices=sighting.prices,
+            value=sighting.value,
+            value_day=sighting.value_day,
+            news=outcome.news,
+            bears=outcome.bears,
+            why=f"{outcome.why}{problems}",
+            billed=billed,
+        )
+
+    async def _later(
+        self,
+        prior: StandingBelief,
+        sighting: Sighting,
+        triggers: tuple[Trigger, ...],
+        news: Sequence[NewEvidence],
+        waiting: Sequence[NewEvidence],
+        budget: Budget,
+    ) -> tuple[Look, StandingBelief | None]:
+        outcome = await self._judged(prior, sighting, news, waiting, budget)
+        # A reply that a killed process paid for was paid for this look: its slot is in no other request.
+        billed = round(budget.billed.dollars + budget.unknown.dollars + budget.reused.dollars, 9)
+        belief = self._belief(prior, sighting, triggers, outcome, billed)
+        if belief is not None:
+            belief = replace(belief, coherent=await self._coherent(belief.p))
+            if outcome.revised is None:
+                outcome = replace(outcome, why=f"{_price_change(prior, sighting)} {outcome.why}".strip())
+        return self._look(sighting, triggers, outcome, billed), belief
+
+    async def _judged(
+        self,
+        prior: StandingBelief,
+        sighting: Sighting,
+        news: Sequence[NewEvidence],
+        waiting: Sequence[NewEvidence],
+        budget: Budget,
+    ) -> _Outcome:
+        """Return what the news means. If it cannot be judged, it waits for the next look."""
+        asked = (*waiting, *news)[:MOST_JUDGED]
+        left = _Outcome(why="", news=tuple(news))
+        if self._has_closed(sighting.at):
+            return replace(left, why="It has closed, and its outcome is not confirmed yet.")
+        if not asked:
+            return _Outcome(why="Nothing new was found.")
+        if run_settings(self.standing) is None:
+            values = [item.text for item in news if item.key == sighting.series_key]
+            texts = len(news) - len(values)
+            unread = f"{plural(texts, 'new text')} cannot be judged, because no model is named." if texts else ""
+            return replace(left, why=" ".join(filter(None, [*values, unread])) or "Nothing new was found.")
+        try:
+            async with self.watcher.models(self.standing, sighting.at, budget) as context:
+                return await self._by_models(prior, sighting, asked, context)
+        except (BudgetExceeded, ModelError, CannotForecast, TimeoutError, SourceError) as error:
+            problem = str(error) or type(error).__name__
+            when = "tomorrow" if "budget of the day" in problem else "at the next look"
+            count = plural(len(asked), "new text")
+            return replace(left, why=f"{count} will be judged {when}, and the last belief stands: {for_log(problem)}.")
+
+    async def _by_models(
+        self, prior: StandingBelief, sighting: Sighting, asked: Sequence[NewEvidence], context: Context
+    ) -> _Outcome:
+        question = replace(question_for_prompt(self.standing.question), due=sighting.at)
+        slot = f"watched {self.standing.id}/look {self.number}"
+        texts = {item.key: NewsText(text=item.text, url=item.url, published=item.published) for item in asked}
+        # A new value of the series that decides bears on the question by definition.
+        doubtful = [item for item in asked if not item.key.startswith("series ")]
+        verdicts = (
+            await judge_news(question, [texts[item.key] for item in doubtful], context, slot=f"{slot}/news")
+            if doubtful
+            else ()
+        )
+        by_key = {item.key: verdict for item, verdict in zip(doubtful, verdicts, strict=True)}
+        counted = [item for item in asked if item.key not in by_key or by_key[item.key].bears]
+        if not counted:
+            reasons = "; ".join(dict.fromkeys(verdict.why for verdict in verdicts if verdict.why))[:600]
+            why = f"{plural(len(asked), 'new text')} without bearing on the question: {reasons or 'no reason given'}."
+            return _Outcome(why=why, bears=False, news=tuple(asked))
+        revised = await revise_forecast(
+            question,
+            PriorForecast(p=prior.own or prior.p, at=prior.at, reason=prior.rationale, distribution=prior.distribution),
+            [texts[item.key] for item in counted],
+            context,
+            slot=f"{slot}/belief",
+        )
+        evidence = tuple(replace(item, favours=favours) for item, favours in zip(counted, revised.favours, strict=True))
+        return _Outcome(why=revised.reason, bears=True, news=tuple(asked), evidence=evidence, revised=revised)
+
+    def _belief(
+        self,
+        prior: StandingBelief,
+        sighting: Sighting,
+        triggers: Sequence[Trigger],
+        outcome: _Outcome,
+        billed: float,
+    ) -> StandingBelief | None:
+        """Return the new belief; None if nothing changed."""
+        question, revised, spec = self.standing.question, outcome.revised, run_settings(self.standing)
+        own = dict(revised.p if revised is not None else prior.own or prior.p)
+        if self._has_closed(sighting.at):
+            return None
+        if spec is None and (free := self._without_model(sighting, triggers)):
+            own = free
+        elif revised is None and not ({"price", "clock"} & set(triggers) and sighting.prices):
+            return None
+        clamp: Clamp | None = None if spec is None else answer_clamp(spec)
+        p = own if spec is None else with_prices(own, sighting.prices, question.exclusivity)
+        if question.range is None:
+            p = bounded(p, question.exclusivity, clamp)
+        if revised is None and max(abs(p[target] - prior.p[target]) for target in p) < LEAST_STEP / 2:
+            return None
+        return StandingBelief(
+            number=prior.number + 1,
+            look=self.number,
+            at=sighting.at,
+            p=p,
+            ranges=_moved_ranges(prior, p),
+            evidence=outcome.evidence,
+            rationale=prior.rationale if revised is None else revised.reason,
+            prices=sighting.prices,
+            base_rates=prior.base_rates,
+            run=prior.run,
+            billed=billed,
+            own=own,
+            distribution=prior.distribution if revised is None else revised.distribution,
+        )
+
+    def _without_model(self, sighting: Sighting, triggers: Sequence[Trigger]) -> dict[str, float]:
+        """Return the probabilities of a market or else of a series, for a question that names no model."""
+        targets = {target.id for target in self.standing.question.targets}
+        for p, trigger in ((sighting.prices, "price"), (sighting.series_p, "series")):
+            if set(p) == targets:
+                return dict(p) if {trigger, "clock"} & set(triggers) else {}
+        return {}
+
+    async def _coherent(self, p: Mapping[str, float]) -> Mapping[str, float]:
+        coherent = self.watcher.coherent
+        return {} if coherent is None else await coherent(self.standing, p)
+
+
+async def _at_once(value: Any) -> Any:
+    return value
+
+
+def _price_change(prior: StandingBelief, sighting: Sighting) -> str:
+    moves = [
+        f"{'' if target == 'yes' else f'of {target[:40]} '}from {percent(prior.prices[target])} to {percent(price)}"
+        for target, price in sighting.prices.items()
+        if target in prior.prices and price != prior.prices[target]
+    ]
+    return f"The price went {', '.join(moves[:4])}." if moves else "There is a price now." * bool(sighting.prices)
+
+
+def _moved_ranges(prior: StandingBelief, p: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Return the last ranges, moved by as much as the belief: in log-odds they are as wide as before."""
+    from foretell.forecasters.combine.rows import logit, sigmoid
+
+    ranges: dict[str, tuple[float, float]] = {}
+    for target, ends in prior.ranges.items():
+        if target in p and target in prior.p:
+            low, high, new, old = logit([*ends, p[target], prior.p[target]], 1e-4)
+            ranges[target] = (float(sigmoid(low + new - old)), float(sigmoid(high + new - old)))
+    return ranges
+
+
+# Many questions.
+
+
+async def due_questions(watcher: Watcher, now: datetime, ids: Collection[str] | None = None) -> list[str]:
+    """Return the open questions whose look is due, the longest overdue first.
+
+    Looks that were planned before the clock was set back are planned again, so that none is skipped.
+    """
+    store = watcher.store
+    due: list[tuple[datetime, str]] = []
+    for standing, planned in await store.db.aside(store.planned):
+        if ids is not None and standing.id not in ids:
+            continue
+        if planned <= now:
+            due.append((planned, standing.id))
+        elif set_back(standing, planned, now):
+            await store.db.aside(store.plan, standing.id, next_look(standing, now))
+    return [id for _, id in sorted(due)]
+
+
+async def watch(
+    watcher: Watcher,
+    *,
+    once: bool = False,
+    until: datetime | None = None,
+    ids: Collection[str] | None = None,
+    stop: asyncio.Event | None = None,
+    poll_seconds: float = POLL_SECONDS,
+) -> int:
+    """Look at questions when they are due. Overdue looks at a question are one look.
+
+    Args:
+        watcher: What to watch with.
+        once: Look at what is due now, and return.
+        until: Return at this time; None watches until `stop` is set or no question is open.
+        ids: Only these questions; None for all that are open.
+        stop: Ends the watch after the looks that are under way.
+        poll_seconds: Seconds between checks whether a look is due.
+
+    Returns:
+        The number of looks.
+    """
+    stop = stop or asyncio.Event()
+    slots, looks = asyncio.Semaphore(AT_ONCE), 0
+    before = ClockReading.now()
+
+    async def one(id: str) -> int:
+        async with slots:
+            return 0 if stop.is_set() else int(await _look_or_retry(watcher, id))
+
+    while not stop.is_set():
+        now = watcher.clock()
+        looks += sum(await asyncio.gather(*(one(id) for id in await due_questions(watcher, now, ids))))
+        if once or (until is not None and watcher.clock() >= until):
+            break
+        if not await watcher.store.db.aside(watcher.store.planned):
+            break
+        with suppress(TimeoutError):
+            async with asyncio.timeout(poll_seconds):
+                await stop.wait()
+        reading = ClockReading.now()
+        if jump := before.jump_to(reading):
+            watcher.warn(f"{jump_text(jump)}; looks that are overdue now become one")
+        before = reading
+    return looks
+
+
+async def _look_or_retry(watcher: Watcher, id: str) -> bool:
+    """Look at a question; if the whole look fails, try again later and go on with the others."""
+    try:
+        return await look_at(watcher, id, watcher.clock()) is not None
+    except (InputError, NoAnswer, ModelError, SourceError, CannotForecast) as error:
+        watcher.warn(f"{id} could not be looked at: {for_log(error)}")
+        store = watcher.store
+        await store.db.aside(store.plan, id, watcher.clock() + RETRY)
+        return False

@@ -1,0 +1,263 @@
+"""Looks at a standing question: what is new, what is judged, what changes, and that nothing is done or paid twice."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.standing.watching import CALL, CLOSES, START, Bench, Killed, question, report
+
+from foretell.standing.record import QuestionRecord
+from foretell.standing.watch import Watcher, look_at, open_standing, watch
+
+HOUR = timedelta(hours=1)
+
+
+def steps(bench: Bench, work: Callable[[Watcher], Awaitable[Any]]) -> Any:
+    async def opened() -> Any:
+        async with bench.opened() as watcher:
+            return await work(watcher)
+
+    return asyncio.run(opened())
+
+
+def opened(bench: Bench) -> str:
+    async def work(watcher: Watcher) -> str:
+        return open_standing(watcher.store, question(), bench.watch_settings(), START).id
+
+    return steps(bench, work)
+
+
+def looked(bench: Bench, id: str, hours: float) -> QuestionRecord:
+    """Look at the question some hours after the start and return its record."""
+    bench.now = START + hours * HOUR
+
+    async def work(watcher: Watcher) -> QuestionRecord:
+        await watch(watcher, once=True)
+        return watcher.store.record(id)
+
+    return steps(bench, work)
+
+
+def test_news_moves_the_belief_and_anything_else_does_not(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.sources.documents = [report("Works began, odds 3 says the mayor of the town today.", START - HOUR)]
+    id = opened(bench)
+    assert id == "halvik-terminal"
+    record = looked(bench, id, 0)
+    assert (bench.asked, record.looks[0].triggers, record.beliefs[0].p) == (1, ("first",), {"yes": 0.4})
+    record = looked(bench, id, 5)
+    assert record.looks[-1].why == "Nothing new was found."
+    assert record.looks[-1].triggers == ()
+    assert bench.model.calls == []
+    bench.sources.documents.append(report("Badges of the terminal are on sale in eleven shops now.", START + 6 * HOUR))
+    record = looked(bench, id, 10)
+    assert (record.looks[-1].bears, len(record.beliefs)) == (False, 1)
+    assert "badges" in record.looks[-1].why
+    bench.sources.documents.append(
+        report("Inspectors passed the pier, odds 2 in the harbour report.", START + 11 * HOUR)
+    )
+    record = looked(bench, id, 15)
+    assert record.looks[-1].triggers == ("document",)
+    assert record.beliefs[-1].p["yes"] == pytest.approx(0.4 / 0.6 * 2 / (1 + 0.4 / 0.6 * 2), abs=1e-3)
+    assert record.beliefs[-1].evidence[0].favours == "yes"
+    assert record.looks[-1].billed == pytest.approx(2 * CALL)
+    assert "→" in str(bench.reports[-1])
+
+
+def test_the_same_fact_counts_once_whatever_the_address(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    looked(bench, id, 0)
+    fact = "The council of Halvik voted on Friday to open the terminal with 7 votes, odds 2 said one member."
+    bench.sources.documents = [report(fact, START + HOUR, "https://www.news.example/a?x=1")]
+    first = looked(bench, id, 5).beliefs[-1].p
+    bench.sources.documents += [
+        report(fact, START + 6 * HOUR, "http://news.example:80/a/?x=1#top"),
+        report(f"Breaking: {fact} More follows soon.", START + 6 * HOUR, "https://other.example/b"),
+        report(
+            "An excerpt of the same page that a search engine cut elsewhere, odds 9.",
+            START + 6 * HOUR,
+            "https://m.news.example/a?x=1",
+        ),
+    ]
+    record = looked(bench, id, 10)
+    assert record.looks[-1].news == ()
+    assert record.beliefs[-1].p == first
+
+
+def test_a_price_wakes_it_if_it_moves_by_more_than_usual(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.sources.price = lambda at: 0.4 if at < START + 8 * HOUR else 0.43 if at < START + 16 * HOUR else 0.7
+    bench.settings = {"price_steps": 3}
+    id = opened(bench)
+    looked(bench, id, 0)
+    record = looked(bench, id, 20)
+    assert record.looks[-1].triggers == ("price",)
+    assert len(record.beliefs) == 2
+    assert 0.6 < record.beliefs[-1].p["yes"] < 0.7, "a fresh price is moved a little by one's own estimate"
+    assert record.beliefs[-1].own == {"yes": 0.4}
+    assert bench.model.calls == [], "a price needs no model"
+    assert "from 40 % to 70 %" in record.looks[-1].why
+
+
+def test_a_restless_price_needs_a_larger_move(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.sources.price = lambda at: 0.5 if at >= START + HOUR else 0.4 + 0.15 * (at.day % 2)
+    id = opened(bench)
+    looked(bench, id, 0)
+    assert "price" not in looked(bench, id, 25).looks[-1].triggers
+
+
+def test_a_new_value_of_the_series_is_news(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.sources.value = lambda at: (3.0, "2026-03-01") if at < START + 8 * HOUR else (3.5, "2026-03-02")
+    id = opened(bench)
+    looked(bench, id, 0)
+    looked(bench, id, 5)
+    record = looked(bench, id, 10)
+    assert [look.triggers for look in record.looks] == [("first",), (), ("series",)]
+    assert bench.model.calls == ["watched halvik-terminal/look 3/belief/0"], "that it bears needs no model"
+    assert record.beliefs[-1].evidence[0].text.startswith("the index stood at 3.5")
+    assert looked(bench, id, 15).looks[-1].news == ()
+
+
+def test_news_that_could_not_be_judged_waits(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    looked(bench, id, 0)
+    bench.sources.documents = [report("The pier was passed, odds 2 said the inspectors.", START + HOUR)]
+    bench.model.failing = lambda kind: True
+    record = looked(bench, id, 5)
+    assert record.looks[-1].bears is None
+    assert "will be judged at the next look" in record.looks[-1].why
+    assert len(record.beliefs) == 1
+    bench.model.failing = lambda kind: kind == "belief"
+    bench.sources.documents = []  # The search does not find it again.
+    record = looked(bench, id, 10)
+    assert len(record.beliefs) == 1
+    bench.model.failing = lambda kind: False
+    record = looked(bench, id, 15)
+    assert len(record.beliefs) == 2
+    assert len(record.beliefs[-1].evidence) == 1
+    assert looked(bench, id, 20).looks[-1].news == ()
+
+
+def test_a_spent_day_postpones_the_judgement_to_the_next(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, settings={"day_budget": 0.035, "budget": 1.0})
+    id = opened(bench)
+    looked(bench, id, 0)
+    bench.sources.documents = [report("The pier was passed, odds 2 said the inspectors.", START + HOUR)]
+    record = looked(bench, id, 5)
+    assert "judged tomorrow" in record.looks[-1].why
+    assert "the budget of the day allows 0.035 dollars" in record.looks[-1].why
+    assert sum(look.billed for look in record.looks) <= 0.035
+    bench.settings["day_budget"] = 1.0
+
+    async def richer(watcher: Watcher) -> None:
+        from dataclasses import replace
+
+        watcher.store.update(replace(record.standing, settings=bench.watch_settings()))
+
+    steps(bench, richer)
+    assert len(looked(bench, id, 24).beliefs) == 2
+
+
+def test_the_budget_of_a_question_holds_over_days(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, settings={"budget": 0.2})
+    id = opened(bench)
+    record = looked(bench, id, 0)
+    for day in range(1, 9):
+        fact = f"On day {day} inspectors number {day} passed pier {day}, odds 1.1 they said."
+        bench.sources.documents.append(report(fact, START + (24 * day - 1) * HOUR))
+        record = looked(bench, id, 24 * day)
+    assert sum(look.billed for look in record.looks) <= 0.2
+    assert "the budget of the question allows" in record.looks[-1].why
+
+
+@pytest.mark.parametrize(
+    "place", ["before news", "before belief", "before the look is stored", "after the look is stored"]
+)
+def test_a_killed_look_is_repeated_once_and_pays_nothing_twice(place: str, tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    looked(bench, id, 0)
+    bench.sources.documents = [report("The pier was passed, odds 2 said the inspectors.", START + HOUR)]
+
+    def kill(at: str) -> None:
+        if at == place:
+            bench.kill = lambda _: None
+            bench.model.kill = bench.kill
+            raise Killed
+
+    bench.kill = kill
+    with pytest.raises(BaseException) as error:
+        looked(bench, id, 5)
+    assert (
+        error.group_contains(Killed) if isinstance(error.value, BaseExceptionGroup) else isinstance(error.value, Killed)
+    )
+    # Meanwhile something else appeared, which must not change the requests of the repeated look.
+    bench.sources.documents.append(report("A crane fell over, odds 0.5 said the harbour master.", START + 6 * HOUR))
+    record = looked(bench, id, 6.5)
+    while len(record.looks) < 3:
+        record = looked(bench, id, 12)
+    assert len(bench.model.calls) == len(set(bench.model.calls)) == 4
+    assert [belief.look for belief in record.beliefs] == [1, 2, 3]
+    assert record.beliefs[-1].p["yes"] == pytest.approx(0.4, abs=1e-3)
+    assert sum(look.billed for look in record.looks) == pytest.approx(4 * CALL)
+
+
+def test_two_processes_take_a_look_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+
+    async def work(watcher: Watcher) -> QuestionRecord:
+        async with bench.opened() as other:
+            await asyncio.gather(look_at(watcher, id, START), look_at(other, id, START))
+            await asyncio.gather(watch(watcher, once=True), watch(other, once=True))
+        return watcher.store.record(id)
+
+    assert [look.number for look in steps(bench, work).looks] == [1]
+    assert bench.asked == 1
+
+
+def test_overdue_looks_become_one_and_a_clock_set_back_skips_none(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    looked(bench, id, 0)
+    record = looked(bench, id, 24 * 30)
+    assert len(record.looks) == 2
+    assert record.looks[-1].triggers == ("clock",)
+    assert len(looked(bench, id, 24 * 30 + 1).looks) == 2
+    bench.sources.documents = [report("The pier was passed, odds 2 said the inspectors.", START + HOUR)]
+    assert len(looked(bench, id, 2).looks) == 2, "the plan is made again, without a flood of looks"
+    record = looked(bench, id, 6.5)
+    assert (len(record.looks), len(record.beliefs)) == (3, 2)
+
+
+def test_it_is_looked_at_at_the_close_and_then_daily(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    looked(bench, id, 0)
+    bench.now = CLOSES - HOUR
+    hours = (CLOSES - START) / HOUR
+    looked(bench, id, hours - 1)
+    record = looked(bench, id, hours)
+    assert record.looks[-1].triggers == ("clock",)
+    assert "It has closed" in record.looks[-1].why
+    assert len(looked(bench, id, hours + 20).looks) == 3
+    assert len(looked(bench, id, hours + 24).looks) == 4
+
+
+def test_asking_the_same_again_goes_on_with_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+
+    async def work(watcher: Watcher) -> list[str]:
+        first = open_standing(watcher.store, question(), bench.watch_settings(), START)
+        again = open_standing(watcher.store, question(), bench.watch_settings(), START + HOUR)
+        other = open_standing(watcher.store, question("Will the Halvik terminal be named?"), {}, START)
+        return [first.id, again.id, other.id]
+
+    assert steps(bench, work) == ["halvik-terminal", "halvik-terminal", "halvik-terminal-named"]
