@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from foretell.operations.tree_edit import TreeEditResult
     from foretell.operations.tree_grow import TreeResult
     from foretell.operations.tree_log import TreeLog
+    from foretell.operations.watch import WatchResult
     from foretell.operations.what_if import ScenarioComparison
     from foretell.questions.question import Exclusivity
     from foretell.questions.trace import TraceEvent
@@ -107,7 +108,7 @@ def _is_default(value: Any, field: Any) -> bool:
 
 @overload
 def ask(
-    question: str,
+    question: str = "",
     *,
     agent: Agent | None = None,
     model: AnyModel | None = None,
@@ -125,6 +126,8 @@ def ask(
     price: float | None = None,
     trials: int | None = None,
     plan: Literal[True],
+    watch: Literal[False] = False,
+    once: bool = False,
     progress: Callable[[int, TraceEvent], None] | None = None,
     settings: Settings | None = None,
 ) -> RunPlan: ...
@@ -132,7 +135,7 @@ def ask(
 
 @overload
 def ask(
-    question: str,
+    question: str = "",
     *,
     agent: Agent | None = None,
     model: AnyModel | None = None,
@@ -150,6 +153,35 @@ def ask(
     price: float | None = None,
     trials: int | None = None,
     plan: Literal[False] = False,
+    watch: Literal[True],
+    once: bool = False,
+    progress: Callable[[int, TraceEvent], None] | None = None,
+    settings: Settings | None = None,
+) -> WatchResult: ...
+
+
+@overload
+def ask(
+    question: str = "",
+    *,
+    agent: Agent | None = None,
+    model: AnyModel | None = None,
+    search: Sequence[str] = (),
+    effort: ReasoningEffort | None = None,
+    budget: float | None = None,
+    config: str | Path | None = None,
+    set: Mapping[str, Any] | None = None,
+    closes: str | date | None = None,
+    as_of: str | date | None = None,
+    criteria: str = "",
+    options: Sequence[str] = (),
+    exclusivity: Exclusivity = "exactly one",
+    range: str | tuple[float, float] | tuple[float, float, str] | None = None,
+    price: float | None = None,
+    trials: int | None = None,
+    plan: Literal[False] = False,
+    watch: Literal[False] = False,
+    once: bool = False,
     progress: Callable[[int, TraceEvent], None] | None = None,
     settings: Settings | None = None,
 ) -> AskResult: ...
@@ -157,7 +189,7 @@ def ask(
 
 @suggesting
 def ask(  # noqa: PLR0913 - one parameter per setting
-    question: str,
+    question: str = "",
     *,
     agent: Agent | None = None,
     model: AnyModel | None = None,
@@ -175,9 +207,11 @@ def ask(  # noqa: PLR0913 - one parameter per setting
     price: float | None = None,
     trials: int | None = None,
     plan: bool = False,
+    watch: bool = False,
+    once: bool = False,
     progress: Callable[[int, TraceEvent], None] | None = None,
     settings: Settings | None = None,
-) -> AskResult | RunPlan:
+) -> AskResult | RunPlan | WatchResult:
     """Return a probability with reasons, researched by `model`, or from public markets and series without a model.
 
     Args:
@@ -201,6 +235,9 @@ def ask(  # noqa: PLR0913 - one parameter per setting
         price: Current market price, 0 to 1.
         trials: How many independent trials to run and combine (default: 1).
         plan: Only show what it would cost and how long it would take.
+        watch: Keep the question open, and return when it is no longer open. `question` may be the id of a watched
+            question; without one, all are watched.
+        once: With `watch`: look only at what is due now, and return.
         progress: Called with the number of the trial and every event of it.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
     """

@@ -11,6 +11,8 @@ import click
 from foretell.number_text import duration, percent
 
 if TYPE_CHECKING:
+    import asyncio
+
     from rich.progress import ProgressColumn
 
     from foretell.arena.live import LiveArena
@@ -267,6 +269,18 @@ def live_view(kind: "type[TreeLiveView | RunLiveView]") -> Reporting:
         yield {"watch": view.add, "tell": tell}
 
 
+@contextmanager
+def _asking() -> Reporting:
+    """Show the steps of the answer; a watch ends on a signal, after the looks that are under way."""
+    from foretell.runs.event_loop import on_signals
+
+    def begin(stop: "asyncio.Event") -> None:
+        on_signals(stop.set)
+
+    with live_view(RunLiveView) as reporting:
+        yield {**reporting, "begin": begin}
+
+
 # Lines, and confirmation before something is sent.
 
 
@@ -315,7 +329,7 @@ def _arena_service() -> Reporting:
 
 
 VIEWS: Mapping[str, Callable[[], AbstractContextManager[Mapping[str, Any]]]] = {
-    "ask": lambda: live_view(RunLiveView),
+    "ask": _asking,
     "tree grow": lambda: live_view(TreeLiveView),
     "tree update": lambda: live_view(TreeLiveView),
     "run": _run_with_lines,

@@ -38,6 +38,7 @@ from foretell.runs.stored_runs import check_start
 from foretell.scoring.caveats import answer_caveats
 from foretell.scoring.scoreboard import rows_as_text
 from foretell.standing.question_checks import unresolvable_note
+from foretell.standing.settings import watch_changes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -268,7 +269,7 @@ def plan_without_model() -> RunPlan:
 
 def names_model(request: AskRequest) -> bool:
     """Whether a model is to research the question."""
-    changes = set(request.set) - {LEAKY_QUESTIONS}
+    changes = set(watch_changes(request.set)[1]) - {LEAKY_QUESTIONS}
     return bool(changes or (not request.no_model and (request.model is not None or request.config)))
 
 

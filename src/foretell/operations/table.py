@@ -45,7 +45,7 @@ class Operation:
 
 
 OPERATIONS = {
-    "ask": Operation("asking:AskRequest", "foretell.operations.ask:answer_question"),
+    "ask": Operation("asking:AskRequest", "foretell.operations.watch:ask_or_watch"),
     "tree grow": Operation("trees:TreeRequest", "foretell.operations.tree_grow:grow", TREES),
     "tree list": Operation("trees:TreeListRequest", "foretell.operations.tree:list_trees", ROWS),
     "tree show": Operation("trees:TreeShowRequest", "foretell.operations.tree:show_tree", TREES),

@@ -15,6 +15,7 @@ from foretell.questions.question import NumericRange, Question, Snapshot, Target
 from foretell.questions.thresholds import NUMERIC
 from foretell.runs.question_sets import LEAKY_QUESTIONS_HINT, leaky_question_problem
 from foretell.runs.spec import TYPED_PREFIX, RunSpec, read_changes, spec_from_mapping
+from foretell.standing.settings import watch_changes
 from foretell.tools.post_cutoff_text import post_cutoff_passages, without_post_cutoff_passages
 
 THRESHOLD_SHARES = (0.25, 0.5, 0.75)
@@ -81,7 +82,7 @@ LEAKY_QUESTIONS = "questions.leaky_questions"
 
 def leaky_questions_of(request: TypedRequest) -> LeakyQuestions:
     """Return what to do with a typed text that is newer than the day of asking."""
-    changes = read_changes(request.set)
+    changes = read_changes(watch_changes(request.set)[1])
     if LEAKY_QUESTIONS in changes and not request.as_of:
         raise InputError("has no effect without --as-of", column=f"--set {LEAKY_QUESTIONS}", hint="leave it out")
     chosen = changes.get(LEAKY_QUESTIONS, "exclude")
@@ -97,7 +98,7 @@ def typed_run_spec(request: TypedRequest, base: Mapping[str, Any] | None = None)
         request: The question with the settings of its run.
         base: Default settings.
     """
-    for name in read_changes(request.set):
+    for name in read_changes(watch_changes(request.set)[1]):
         if name == "mode" or (name.partition(".")[0] == "questions" and name != LEAKY_QUESTIONS):
             hint = "--as-of asks as of a past day" if name == "mode" else f"{LEAKY_QUESTIONS} can be set"
             raise InputError("does not apply to a typed question", column=f"--set {name}", hint=hint)

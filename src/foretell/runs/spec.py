@@ -74,6 +74,9 @@ class BudgetSpec:
 
 TOURNAMENT = "tournament"
 """Section of a settings file about tournaments. It is not part of a run."""
+WATCH = "watch"
+"""Section of a settings file about watched questions. It is not part of a run."""
+OTHER_SECTIONS = (TOURNAMENT, WATCH)
 DEFAULT_CONCURRENCY = 50
 SAMPLING = ("temperature", "effort", "max_tokens", "tier", "reply_seconds")
 """Parts of `sampling`."""
@@ -193,7 +196,8 @@ def read_spec(path: str | Path, changes: Mapping[str, Any] | None = None, *, usu
         if isinstance(data, dict):
             if "base" in data:
                 raise InputError("describes a grid of runs, not one run", hint=f"foretell grid {file}")
-            cast("dict[str, Any]", data).pop(TOURNAMENT, None)
+            for section in OTHER_SECTIONS:
+                cast("dict[str, Any]", data).pop(section, None)
             data = data if usual is None else {"forecaster": usual, **cast("dict[str, Any]", data)}
         if not changes or not isinstance(data, dict):
             return spec_from_mapping(data)
@@ -203,9 +207,9 @@ def read_spec(path: str | Path, changes: Mapping[str, Any] | None = None, *, usu
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read from a settings file how to forecast, without its questions, mode and tournament."""
-    settings = current_names(_config_data(path))
-    settings.pop(TOURNAMENT, None)
+    """Read from a settings file how to forecast, without its questions, mode and other sections."""
+    settings = {name: value for name, value in _config_data(path).items() if name not in OTHER_SECTIONS}
+    settings = current_names(settings)
     try:
         spec_from_mapping({"questions": "demo", **settings})
     except InputError as error:
@@ -213,11 +217,11 @@ def read_config(path: Path) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in ("questions", "mode")}
 
 
-def read_tournament_section(path: Path) -> dict[str, Any]:
-    """Read the tournament section of a settings file; empty if it has none."""
-    section = _config_data(path).get(TOURNAMENT) or {}
+def read_section_of(path: Path, name: str) -> dict[str, Any]:
+    """Read a section of a settings file that is not part of a run; empty if the file has none."""
+    section = _config_data(path).get(name) or {}
     if not isinstance(section, dict):
-        raise InputError("is not a section with keys", path=path, column=TOURNAMENT)
+        raise InputError("is not a section with keys", path=path, column=name)
     return cast("dict[str, Any]", section)
 
 

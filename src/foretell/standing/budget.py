@@ -19,18 +19,22 @@ def question_account(standing: StandingQuestion) -> str:
     return f"watched {standing.id} since {standing.opened_at.isoformat(timespec='seconds')}"
 
 
+def unopened_budget(standing: StandingQuestion, at: datetime, settings: Settings) -> Budget:
+    """Return the budget of the looks on a day for a run, which has a ledger of its own on the same database."""
+    keys, life = watch_keys(standing.settings), question_account(standing)
+    question = Budget("question", dollars=keys.budget, within=settings.budget, id=life)
+    return Budget("look", within=question, id=f"{life} on {at.date().isoformat()}", run=life)
+
+
 def look_budget(standing: StandingQuestion, at: datetime, settings: Settings, ledger: Ledger) -> Budget:
     """Return the budget of the looks at a question on a day.
 
     It is within the budget of the question, which is within that of the settings, and at the same time within the
     budget of the day. What a question has used on earlier days does not count in the day's account.
     """
-    keys, life = watch_keys(standing.settings), question_account(standing)
-    question = Budget("question", dollars=keys.budget, within=settings.budget, id=life)
-    look = Budget("look", within=question, id=f"{life} on {at.date().isoformat()}", run=life)
+    look, day = unopened_budget(standing, at, settings), day_account(at)
     look.use(ledger)
-    day = day_account(at)
-    ledger.open(Account(day, "day", keys.day_budget))
+    ledger.open(Account(day, "day", watch_keys(standing.settings).day_budget))
     look.open()
     ledger.enclose([look.id], day)
     return look

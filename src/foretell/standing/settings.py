@@ -6,9 +6,7 @@ from typing import Any, Literal, cast
 
 from foretell.questions.errors import InputError, known_names
 from foretell.request import OperationRequest, setting
-
-SECTION = "watch"
-"""The section of a settings file, and the first part of its keys."""
+from foretell.runs.spec import WATCH as SECTION
 
 
 class WatchSettings(OperationRequest):

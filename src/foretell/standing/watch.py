@@ -112,7 +112,9 @@ class LookReport:
         seen = ", ".join(shown)
         spent = f" (${self.look.billed:.4f})" if self.look.billed else ""
         then = "" if self.next_look is None else f" Next look {self.next_look:%Y-%m-%d %H:%M}."
-        return f"{at} {self.standing.id}: {changed}{spent}{f' [{seen}]' if seen else ''}. {self.look.why}{then}"
+        return for_log(
+            f"{at} {self.standing.id}: {changed}{spent}{f' [{seen}]' if seen else ''}. {self.look.why}{then}"
+        )
 
 
 def _in_words(p: Mapping[str, float]) -> str:

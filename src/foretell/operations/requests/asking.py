@@ -1,5 +1,6 @@
 """The request to ask a question, and the fields that all requests that use models share."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from math import inf
@@ -225,10 +226,15 @@ class AskRequest(ResearchRequest):
     ONLY_WITH: ClassVar[Mapping[str, str]] = {
         "model or config or set": "search effort trials",
         "options": "exclusivity",
+        "watch": "once",
     }
     SETTING_KEYS: ClassVar[Mapping[str, str]] = {**ForecastingRequest.SETTING_KEYS, "trials": "trials"}
     question: str = setting(
-        help="The question, worded so that anyone could check the answer.", argument=True, min_length=1, max_length=5000
+        "",
+        "The question, worded so that anyone could check the answer. With --watch also the id of a watched question, "
+        "or nothing for all of them.",
+        argument=True,
+        max_length=5000,
     )
     options: tuple[ShortText, ...] = setting(
         (), "One of several outcomes; repeat for each.", flag="--option", max_length=50, group="question",
@@ -251,6 +257,12 @@ class AskRequest(ResearchRequest):
         None, "How many independent trials to run and combine (default: 1).", ge=1, le=50, title="Independent trials"
     )
     plan: bool = setting(False, "Only show what it would cost and how long it would take.")
+    watch: bool = setting(
+        False,
+        "Keep the question open: look for news, prices and values, and update the answer when they bear on it, until "
+        "you interrupt it.",
+    )
+    once: bool = setting(False, "Look only at what is due now, for schedulers such as cron.")
 
     @field_validator("options")
     @classmethod
@@ -268,3 +280,48 @@ class AskRequest(ResearchRequest):
         if self.range is not None and (self.options or self.price is not None):
             raise ValueError("a number has neither options nor a price")
         return self
+
+    @model_validator(mode="after")
+    def _watched_or_asked(self) -> Any:
+        from foretell.standing.settings import watch_changes
+
+        watched, _ = watch_changes(self.set)
+        if self.watch:
+            self.refuse_set(("as_of", "plan"), "has no effect with --watch")
+        elif not self.question:
+            raise InputError("is empty", column="QUESTION", hint="write the question in quotes")
+        elif watched:
+            raise InputError("has no effect without --watch", column=f"--set watch.{next(iter(watched))}")
+        if self.watch and (not self.question or self.names_watched):
+            unused = [name for name in type(self).model_fields if name not in ("question", "watch", "once", "set")]
+            self.refuse_set(unused, "has no effect on a question that is watched already")
+            if others := [name for name in watch_changes(self.set)[1]]:
+                raise InputError("has no effect on a question that is watched already", column=f"--set {others[0]}")
+            if watched and not self.question:
+                raise InputError("needs the id of a question", column=f"--set watch.{next(iter(watched))}")
+        return self
+
+    @property
+    def names_watched(self) -> bool:
+        """Whether the question is the id of a watched question: words joined by hyphens, and no sentence."""
+        return re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", self.question) is not None
+
+    def settings(self, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the settings of the run, without the section `watch`."""
+        from foretell.standing.settings import watch_changes
+
+        return super(AskRequest, self.model_copy(update={"set": watch_changes(self.set)[1]})).settings(base)
+
+    def watch_section(self) -> dict[str, Any]:
+        """Return the section `watch`: that of the file, changed by `set`. Raises `InputError` for a wrong key."""
+        from foretell.runs.spec import WATCH, read_changes, read_section_of
+        from foretell.standing.settings import read_watch_settings, watch_changes
+
+        stored = {} if self.config is None else read_section_of(self.config, WATCH)
+        try:
+            read_watch_settings(stored)
+        except InputError as error:
+            raise error.at(path=self.config) from None
+        section = {**stored, **read_changes(watch_changes(self.set)[0])}
+        read_watch_settings(section)
+        return {name: value for name, value in section.items() if value is not None}

@@ -199,10 +199,10 @@ class TournamentRunRequest(ForecastingRequest):
 
     def section(self, kind: type[Keys]) -> Keys:
         """Return the section `tournament`: that of the file, changed by `set`."""
-        from foretell.runs.spec import read_changes, read_tournament_section
+        from foretell.runs.spec import read_changes, read_section_of
 
         known = [name for name in kind.model_fields if name != "window"]
-        stored = {} if self.config is None else read_tournament_section(self.config)
+        stored = {} if self.config is None else read_section_of(self.config, SECTION)
         try:
             read_section(kind, stored, known, self.platform)
         except InputError as error:

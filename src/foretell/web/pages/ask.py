@@ -113,7 +113,7 @@ def read_ask(here: WebState) -> dict[str, Any]:
         "fields": here.cached(
             ("ask fields",),
             (engines, chosen),
-            lambda: form_fields(AskRequest, choices={"search": engines}, leave_out=("config", "plan")),
+            lambda: form_fields(AskRequest, choices={"search": engines}, leave_out=("config", "plan", "watch", "once")),
         ),
     }
 
@@ -225,7 +225,7 @@ def _outside(values: dict[str, Any], here: WebState) -> AskResult:
     return answer_now(AskRequest.read({**values, "model": NO_CHOICE}), here.settings)
 
 
-class AskBody(body_of(AskRequest, "plan")):
+class AskBody(body_of(AskRequest, "plan", "watch", "once")):
     """A question to research."""
 
 
