@@ -24,7 +24,7 @@ from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.standing.look import PastPrice, Sighting
 from foretell.standing.news import content_key
-from foretell.standing.record import NewEvidence, StandingQuestion
+from foretell.standing.record import Look, NewEvidence, StandingQuestion
 from foretell.standing.store import StandingStore
 from foretell.standing.watch import FirstAnswer, LookReport, Watcher
 
@@ -157,7 +157,7 @@ class Bench:
 
                 yield Watcher(
                     settings=settings,
-                    store=_KillableStore(store.database, self.kill),
+                    store=KillableStore(store.database, self.kill),
                     journal=journal,
                     clock=lambda: self.now,
                     sources=self.sources,
@@ -170,13 +170,19 @@ class Bench:
         return {**self.run, "watch": self.settings}
 
 
-class _KillableStore(StandingStore):
-    def __init__(self, database: Any, kill: Callable[[str], None]) -> None:
-        super().__init__(database)
-        self.kill = kill
+class KillableStore(StandingStore):
+    """A store before and after whose transaction a process can die."""
 
-    def add_look(self, *args: Any, **kwargs: Any) -> bool:
+    def __init__(
+        self, database: Any, kill: Callable[[str], None], stored: Callable[[str, Look], None] = lambda id, look: None
+    ) -> None:
+        super().__init__(database)
+        self.kill, self.stored = kill, stored
+
+    def add_look(self, id: str, look: Look, *args: Any, **kwargs: Any) -> bool:
         self.kill("before the look is stored")
-        stored = super().add_look(*args, **kwargs)
+        stored = super().add_look(id, look, *args, **kwargs)
+        if stored:
+            self.stored(id, look)
         self.kill("after the look is stored")
         return stored

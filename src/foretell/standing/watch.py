@@ -383,8 +383,8 @@ class _QuestionLook:
         earlier = [item for look in self.record.looks for item in look.news]
         earlier += [item for belief in self.record.beliefs for item in belief.evidence]
         news, marks = unseen(sighting.documents, seen, earlier)
-        old = [item for item in news if self._is_old(item)]
-        fresh = [item for item in news if not self._is_old(item)]
+        old = [item for item in news if self._is_old(item, sighting.at)]
+        fresh = [item for item in news if not self._is_old(item, sighting.at)]
         if self.prior is not None and len(fresh) > MOST_NEW:
             later = {address_key(item.url) for item in fresh[MOST_NEW:] if item.url}
             fresh, marks = fresh[:MOST_NEW], [mark for mark in marks if mark.key not in later]
@@ -397,9 +397,11 @@ class _QuestionLook:
                 fresh.insert(0, value)
         return fresh, [*marks, *(NewEvidence(key=item.key, text="") for item in old)]
 
-    def _is_old(self, item: NewEvidence) -> bool:
+    def _is_old(self, item: NewEvidence, at: datetime) -> bool:
         """Whether a document was there when the question was asked for the first time."""
-        return self.prior is not None and item.published is not None and item.published < self.standing.opened_at
+        began = min([self.standing.opened_at, *(look.at for look in self.record.looks)])
+        # If the clock was set back, it is not known when the question was opened.
+        return self.prior is not None and item.published is not None and item.published < began <= at
 
     def _triggers(self, sighting: Sighting, news: Sequence[NewEvidence]) -> tuple[Trigger, ...]:
         if self.prior is None:
