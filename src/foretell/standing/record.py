@@ -99,6 +99,11 @@ class StandingBelief:
     distribution: Numeric | None = None
     """For a question about a number or a date."""
 
+    @property
+    def answer(self) -> Mapping[str, float]:
+        """The probabilities that are shown and scored: those that agree with related questions, if any changed."""
+        return {**self.p, **self.coherent}
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeReading:
