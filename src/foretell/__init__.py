@@ -1,6 +1,6 @@
 """Forecast the future, see the reasons, and measure how good the forecasts are.
 
-Forecast:         ask, run, grid, backtest, enter_tournament; Agent
+Forecast:         ask, record, run, grid, backtest, enter_tournament; Agent
 Score:            score, compare, read_table, score_arena, study, audit
 Look at runs:     list_runs, show, replay, stop_run, edit_run, resolve_run, delete_runs
 Work with trees:  grow_tree, read_tree, write_tree, show_tree, edit_tree, update_tree, what_if, tree_log, list_trees
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         arun,
         ask,
         audit,
-        aupdate_tree,
         delete_runs,
         edit_run,
         edit_tree,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
         grow_tree,
         list_runs,
         list_trees,
+        record,
         replay,
         resolve_run,
         run,
@@ -78,7 +78,6 @@ __all__ = [
     "arun",
     "ask",
     "audit",
-    "aupdate_tree",
     "backtest",
     "combine_trials",
     "compare",
@@ -94,6 +93,7 @@ __all__ = [
     "read_inspect_log",
     "read_table",
     "read_tree",
+    "record",
     "replay",
     "resolve_run",
     "run",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from foretell.models.model import ReasoningEffort
     from foretell.operations.ask import AskResult
     from foretell.operations.grid import GridList, GridResult
+    from foretell.operations.record import HistoryResult, RecordResult
     from foretell.operations.resolve import ResolveResult
     from foretell.operations.run import RunResult
     from foretell.operations.runs import DeletedRuns, RunLabels, RunsResult, StoppedRun
@@ -722,6 +723,26 @@ def edit_run(  # noqa: PLR0913 - one parameter per setting
         settings: Settings of this machine, such as its home folder, instead of its settings file.
     """
     return call("edit_run", locals())
+
+
+@suggesting
+def record(
+    id: str | None = None,
+    *,
+    confirm: str | None = None,
+    state: Literal["open", "paused"] | None = None,
+    settings: Settings | None = None,
+) -> RecordResult | HistoryResult:
+    """Return the record of your own questions, or the history of one of them.
+
+    Args:
+        id: Id of a question, or how it begins; without one, the record of all questions.
+        confirm: Confirm the outcome: `yes`, `no`, the outcome that came true, or `proposed` for what was proposed;
+            `cancelled` or `ambiguous` end the question unscored, `not-yet` leaves it open.
+        state: Pause the question, or open it again.
+        settings: Settings of this machine, such as its home folder, instead of its settings file.
+    """
+    return call("record", locals())
 
 
 @suggesting

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from foretell.models.token_price import TokenPrice
     from foretell.operations.ask import AskResult
     from foretell.operations.grid import GridList, GridResult
+    from foretell.operations.record import HistoryResult, RecordResult
     from foretell.operations.replay import ReplayResult
     from foretell.operations.resolve import ResolveResult
     from foretell.operations.run import RunResult
@@ -61,10 +62,12 @@ __all__ = [
     "Forecaster",
     "GridList",
     "GridResult",
+    "HistoryResult",
     "Model",
     "ModelFunction",
     "PairComparison",
     "ReadOptions",
+    "RecordResult",
     "ReplayResult",
     "Reply",
     "Request",

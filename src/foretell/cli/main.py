@@ -13,6 +13,7 @@ import click
 SECTIONS = {
     "Forecast": {
         "ask": "Ask one question and get a researched probability with reasons.",
+        "record": "Your own questions: how good you were; confirm an outcome.",
         "tree": "Break a claim into smaller claims, estimate each, combine them.",
         "run": "Run a forecaster on many questions; continue a stored run.",
         "backtest": "Test forecasters on past questions, each as of its own date.",

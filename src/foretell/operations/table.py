@@ -46,6 +46,7 @@ class Operation:
 
 OPERATIONS = {
     "ask": Operation("asking:AskRequest", "foretell.operations.watch:ask_or_watch"),
+    "record": Operation("record:RecordRequest", "foretell.operations.record:record", PAGES),
     "tree grow": Operation("trees:TreeRequest", "foretell.operations.tree_grow:grow", TREES),
     "tree list": Operation("trees:TreeListRequest", "foretell.operations.tree:list_trees", ROWS),
     "tree show": Operation("trees:TreeShowRequest", "foretell.operations.tree:show_tree", TREES),
@@ -99,6 +100,7 @@ OPERATIONS = {
 
 PYTHON_NAMES = {
     "ask": "ask",
+    "record": "record",
     "grow_tree": "tree grow",
     "list_trees": "tree list",
     "show_tree": "tree show",

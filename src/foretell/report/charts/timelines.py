@@ -26,6 +26,7 @@ from foretell.report.charts.svg import (
     figure,
     line,
     mark,
+    polygon,
     polyline,
     rect,
     responsive,
@@ -94,6 +95,8 @@ class DatedLines:
     news: Sequence[tuple[datetime, str]] = ()
     """Ticks along the bottom with a tooltip, such as titles of reports; those outside the axis are left out."""
     styles: Mapping[str, SeriesStyle] = field(default_factory=dict[str, SeriesStyle])
+    band: Sequence[tuple[datetime, float, float]] = ()
+    """Times with the ends of an interval, drawn as an area behind the lines."""
 
     def format(self, value: float) -> str:
         """Format a number as the chart shows it."""
@@ -112,6 +115,7 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
     named = list(lines)[:NAMED]
     styles = series_styles(named, shown.styles)
     values = [value for points in lines.values() for _, value in points]
+    values += [end for _, low, high in shown.band for end in (low, high)]
     room = min(max(len(name) + 7 for name in named) * 7.0, width * 0.36)
     above = 34.0
     top, bottom = above + NOTE_ROW * len(shown.notes), height - 30.0
@@ -150,12 +154,21 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
         y_axis(y, x.start, x.stop, percent=shown.percent),
         date_axis(x, bottom, top),
         *([line(x.start, y(shown.level), x.stop, y(shown.level), "l-muted dash")] if shown.level is not None else []),
+        _band(shown.band, x, y),
         *_dated_notes(shown.notes, x, above, bottom),
         _news_ticks(shown.news, x, bottom),
         *parts,
         end_labels(ends, x.stop + 18, room, top, bottom),
         rows=[_dated_row(shown, name, at, value) for name, points in lines.items() for at, value in points],
     )
+
+
+def _band(band: Sequence[tuple[datetime, float, float]], x: ChartScale, y: ChartScale) -> Markup:
+    if len(band) < 2:
+        return Markup("")
+    lower = [(x(at.timestamp()), y(low)) for at, low, _ in band]
+    upper = [(x(at.timestamp()), y(high)) for at, _, high in band]
+    return polygon([*lower, *reversed(upper)], "f-a band")
 
 
 def _dated_row(shown: DatedLines, name: str, at: datetime, value: float) -> CsvRow:
