@@ -24,7 +24,7 @@ LIMITS = {
     "studies": 12,
     "pages of docs": 25,
     "words of docs": 35_000,
-    "pages of the web app": 18,
+    "pages of the web app": 18 + 2,
     "JSON routes": 26,
     "MCP tools": 12,
     "tokens of MCP tools": 5_000,
@@ -32,7 +32,7 @@ LIMITS = {
     "environment variables": 7,
     "names in foretell": 46,
 }
-"""The most of each."""
+"""The most of each. The record of one's own questions is one page beyond the 18: of all of them, and of each."""
 NO_PAGES = ("/api", "/static", "/openapi")
 """How the addresses begin that do not lead to a page."""
 

@@ -169,6 +169,16 @@ class RecordResult(DocumentResult):
 
 
 def _columns(title: str) -> dict[TextColumn, Callable[[PostMortem], object]]:
+    """Return the columns of the worst questions, with what went wrong, or of the best, with the score of the price."""
+
+    def price(result: PostMortem) -> str:
+        return "" if result.question.price_brier is None else number(result.question.price_brier, 3)
+
+    last: dict[TextColumn, Callable[[PostMortem], object]] = {
+        TextColumn(head="why", drop=1): lambda result: result.fault
+    }
+    if title == "Best":
+        last = {TextColumn(head="of the price", right=True, drop=1): price}
     return {
         TextColumn(head=title, shrink=24): lambda result: result.question.record.standing.question.text,
         TextColumn(head="said", right=True): lambda result: percent(
@@ -176,7 +186,7 @@ def _columns(title: str) -> dict[TextColumn, Callable[[PostMortem], object]]:
         ),
         TextColumn(head="was"): lambda result: outcome_text(result.question.record, result.question.outcome),
         TextColumn(head="Brier", right=True): lambda result: number(result.question.brier, 3),
-        TextColumn(head="why", drop=1): lambda result: result.fault,
+        **last,
     }
 
 

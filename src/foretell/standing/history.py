@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
-from foretell.number_text import percent, plural, signed
+from foretell.number_text import percent, percent_range, plural, signed
 from foretell.questions.errors import InputError
 from foretell.questions.resolution import Resolution
 from foretell.standing.confirm import last_day
@@ -50,6 +50,7 @@ class Spent:
     limit: float | None
     day_limit: float | None
     dearest_day: float
+    """The most in a day, without the first answer."""
 
     @property
     def total(self) -> float:
@@ -177,7 +178,7 @@ class QuestionHistory:
         """What the question was billed."""
         updates = [belief.billed for belief in self.record.beliefs]
         looks, proposals = self.record.looks, self.record.proposals
-        bills = [(each.at, each.billed) for each in (*looks, *self.record.beliefs, *proposals)]
+        bills = [(each.at, each.billed) for each in (*looks, *self.record.beliefs[1:], *proposals)]
         bills.sort(key=lambda bill: bill[0])
         days = [sum(billed for _, billed in day) for _, day in groupby(bills, key=lambda bill: bill[0].date())]
         watch = watch_settings(self.record)
@@ -369,7 +370,7 @@ def answer_line(history: QuestionHistory) -> str:
     target, parts = history.target, list[str]()
     if target in last.ranges:
         low, high = last.ranges[target]
-        parts.append(f"range {percent(low)} to {percent(high)}")
+        parts.append(f"range {percent_range(low, high)}")
     if history.price is not None:
         parts.append(f"market {percent(history.price[1])}")
     if history.base_rate is not None:

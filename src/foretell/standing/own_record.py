@@ -32,6 +32,8 @@ LEAST_SCORED = 2
 """Fewest questions for a score with an interval."""
 BAND = Resampling(draws=500, level=0.9)
 """How the band around the score over time is computed."""
+LEAST_POINT = 5
+"""Fewest questions at a point of the score over time, if there are more in all."""
 MOST_POINTS = 60
 """Maximum number of points of the score over time."""
 
@@ -334,7 +336,8 @@ class OwnRecord:
         """The score over time, after each day on which questions were decided."""
         if len(self.scored) < LEAST_SCORED:
             return ()
-        numbers = range(LEAST_SCORED, len(self.scored) + 1)
+        least = LEAST_POINT if len(self.scored) > LEAST_POINT else LEAST_SCORED
+        numbers = range(least, len(self.scored) + 1)
         step = -(-len(numbers) // MOST_POINTS)
         chosen = sorted({*numbers[::step], len(self.scored)})
         return tuple(_score_point(self.scored[:n]) for n in chosen)

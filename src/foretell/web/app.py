@@ -9,11 +9,11 @@ from fastapi import FastAPI
 from foretell.runs.settings import Settings
 from foretell.web import moved, static_files
 from foretell.web.middleware import RequestGuard, describe_api, handle_problems
-from foretell.web.pages import arena, ask, compare, home, question, runs, setup, tree_edits, trees
+from foretell.web.pages import arena, ask, compare, home, question, record, runs, setup, tree_edits, trees
 from foretell.web.security import AccessRules, private_text_filter
 from foretell.web.state import WebState
 
-PAGES = (static_files, home, setup, trees, tree_edits, arena, compare, ask, runs, question, moved)
+PAGES = (static_files, home, setup, trees, tree_edits, arena, compare, ask, record, runs, question, moved)
 """Modules with a router. To add a page module, list it here."""
 
 

@@ -43,6 +43,8 @@ ROUTES: Mapping[str, str] = {
     "event": "/arena/{}/event/{}",
     "entry": "/arena/{}/entry/{}",
     "compare": "/compare",
+    "record": "/record",
+    "standing": "/record/{}",
     "trees": "/trees",
     "tree": "/trees/view/{}",
     "claim": "/trees/claim/{}/{}",
@@ -65,6 +67,7 @@ ROUTES: Mapping[str, str] = {
 NAVIGATION: tuple[tuple[str, str], ...] = (
     ("home", "Home"),
     ("ask", "Ask"),
+    ("record", "Record"),
     ("runs", "Runs"),
     ("trees", "Trees"),
     ("arenas", "Arenas"),

@@ -1,4 +1,4 @@
-"""Results of the search box other than runs: questions, trees and arenas that contain the words."""
+"""Results of the search box other than runs: questions, own questions, trees and arenas that contain the words."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,13 +17,20 @@ def matches(here: WebState, words: str) -> dict[str, Sequence[Any]]:
     """Return questions by text, trees by name and claim, and arenas by name; nothing without words."""
     low = " ".join(words.split()).casefold()
     if not low:
-        return {"questions": [], "trees": [], "arenas": []}
+        return {"questions": [], "standing": [], "trees": [], "arenas": []}
     trees = list_trees(TreeListRequest(), here.settings).to_dict()["trees"]
     return {
         "questions": _questions(here, low),
+        "standing": _standing(here, low),
         "trees": [tree for tree in trees if low in f"{tree['name']} {tree.get('claim', '')}".casefold()][:MOST],
         "arenas": [row for row in arena_rows(here.store.database) if low in row.name.casefold()][:MOST],
     }
+
+
+def _standing(here: WebState, low: str) -> list[dict[str, Any]]:
+    questions = here.standing.questions()
+    found = [each for each in reversed(questions) if low in f"{each.id} {each.question.text}".casefold()]
+    return [{"id": each.id, "text": each.question.text, "state": each.state} for each in found[:MOST]]
 
 
 def _questions(here: WebState, low: str) -> list[dict[str, Any]]:

@@ -135,7 +135,7 @@ def is_chosen(path: str, only: Collection[str]) -> bool:
     extra = EXTRA_FILES.match(path)
     if path.startswith(SKIPPED_PATHS) and not extra:
         return False
-    of_something = extra or path.startswith(("/runs/", "/arena/", "/trees/"))
+    of_something = extra or path.startswith(("/runs/", "/arena/", "/trees/", "/record"))
     return not only or not of_something or any(is_about(path, chosen) for chosen in only)
 
 
@@ -250,7 +250,8 @@ def _state_of_data(state: WebState, chosen: Collection[str]) -> str:
         if path.is_file()
     ]
     runs, newest = state.store.runs(), state.store.last_event()
-    everything = (_pages_version(), sorted(chosen), runs, newest, state.outcomes.count(), arenas, trees)
+    own = [state.standing.record(question.id) for question in state.standing.questions()]
+    everything = (_pages_version(), sorted(chosen), runs, newest, state.outcomes.count(), arenas, trees, own)
     return hashlib.sha256(repr(everything).encode()).hexdigest()
 
 

@@ -27,6 +27,7 @@ from foretell.runs.settings import Settings
 from foretell.runs.store import RunRow, RunStore, matching_runs, trials_per_question
 from foretell.runs.trial_costs import TrialCosts, measured_costs
 from foretell.scoring.run_scores import RunScores, score_run
+from foretell.standing.store import StandingStore
 from foretell.web.background_runs import BackgroundRuns
 from foretell.web.boards import LeaderboardCache, ResultCache
 from foretell.web.event_watch import EventWatch
@@ -85,6 +86,7 @@ class WebState:
         self.access = access
         self.store = RunStore(settings.store)
         self.outcomes = RunOutcomes(self.store)
+        self.standing = StandingStore(self.store.database)
         self.jobs = BackgroundRuns(settings)
         self.tree_work = BackgroundTreeWork(settings)
         self.boards = LeaderboardCache(self.store, settings.home / "standings")

@@ -136,8 +136,9 @@ def _number(number: int, update: ShownUpdate, x: float, y: ChartScale, bottom: f
     if not number:
         return element("circle", title, cx=x, cy=middle, r="5", class_=f"f-paper l-{OURS} bold")
     digits = text(x, middle + 4, str(number), "xs w m f-paper")
-    circle = element("circle", title, cx=x, cy=middle, r=f"{NUMBER_RADIUS:g}", class_=f"f-{OURS}")
-    return join(line(x, middle + NUMBER_RADIUS, x, bottom, "l-axis thin dots"), circle, digits)
+    left, top, wide = x - NUMBER_RADIUS, middle - NUMBER_RADIUS, 2 * NUMBER_RADIUS
+    disc = element("rect", title, x=left, y=top, width=wide, height=wide, rx=f"{NUMBER_RADIUS:g}", class_=f"f-{OURS}")
+    return join(line(x, middle + NUMBER_RADIUS, x, bottom, "l-axis thin dots"), disc, digits)
 
 
 def _looks(shown: WatchedQuestion, x: ChartScale, y: float) -> Markup:
