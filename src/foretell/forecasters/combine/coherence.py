@@ -17,13 +17,15 @@ import numpy.typing as npt
 from foretell.forecasters.combine.claims import NEGATED, ClaimTemplate, NestedClaims, Order, Strike, orders, read_claim
 from foretell.metrics.agreement import largest_decrease
 from foretell.metrics.arrays import Floats, as_probabilities, as_vector, as_weights, group_sums, reject
-from foretell.metrics.numerics import isotonic, nonnegative_least_squares, root
+from foretell.metrics.numerics import isotonic, minimum, nonnegative_least_squares, root
 from foretell.metrics.transforms import logit, sigmoid
 from foretell.questions.question import Question, Target
 
 Distance = Literal["squared", "log"]
 DISTANCES: tuple[Distance, ...] = get_args(Distance)
 ROUNDING = 1e-12
+GRID, GRID_END = 65, 13.0
+"""Number of values, and largest log-odds, that are tried for the probability of a condition."""
 LARGEST_STEP = 1e18
 """Multiplier beyond which no probability changes any more."""
 
@@ -111,7 +113,11 @@ def at_most_one(p: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, distan
 
 
 def exclusive(
-    rule: Literal["exactly one", "at most one"], p: Floats, weight: Floats, *, distance: Distance = "squared"
+    rule: Literal["exactly one", "at most one"],
+    p: Floats,
+    weight: Floats,
+    *,
+    distance: Distance = "squared",
 ) -> Floats:
     """Return the nearest probabilities of which exactly or at most one comes true; `p` may lie outside [0, 1]."""
     if rule == "at most one" and (positive := np.maximum(0.0, p)).sum() <= 1 + ROUNDING:
@@ -120,7 +126,11 @@ def exclusive(
 
 
 def implied(
-    p: Floats, pairs: Sequence[tuple[int, int]], weight: npt.ArrayLike | None = None, *, distance: Distance = "squared"
+    p: Floats,
+    pairs: Sequence[tuple[int, int]],
+    weight: npt.ArrayLike | None = None,
+    *,
+    distance: Distance = "squared",
 ) -> Floats:
     """Return the nearest probabilities with q_i ≤ q_j for every pair (i, j), where claim i implies claim j.
 
@@ -148,7 +158,12 @@ def implied(
 
 
 def on_plane(
-    p: Floats, factor: Floats, total: float, weight: npt.ArrayLike | None = None, *, distance: Distance = "squared"
+    p: Floats,
+    factor: Floats,
+    total: float,
+    weight: npt.ArrayLike | None = None,
+    *,
+    distance: Distance = "squared",
 ) -> Floats:
     """Return the nearest probabilities with Σ factor·q = total. Raises ValueError if there are none.
 
@@ -168,12 +183,49 @@ def on_plane(
 
     if excess(0.0) == 0:
         return p
-    edge = 1.0
-    while excess(-edge) > 0 or excess(edge) < 0:
-        edge *= 2
-        if edge > LARGEST_STEP:
+    most = 1.0
+    while excess(-most) > 0 or excess(most) < 0:
+        most *= 2
+        if most > LARGEST_STEP:
             raise ValueError(f"no probabilities have a sum of {total:g}")
-    return moved(root(excess, -edge, edge, 1e-15))
+    return moved(root(excess, -most, most, 1e-15))
+
+
+def product(p: Floats, weight: npt.ArrayLike | None = None, *, distance: Distance = "squared") -> Floats:
+    """Return the nearest probabilities of A and B, A given B, and B, with the first the product of the others.
+
+    For a fixed P(A given B) the others are on a line, so one search over it finds the minimum.
+
+    >>> product(np.array([0.5, 0.5, 0.5])).round(3).tolist()
+    [0.361, 0.601, 0.601]
+    """
+    check_distance(distance)
+    weight = as_weights(weight, 3)
+    if abs(p[0] - p[1] * p[2]) <= ROUNDING:
+        return p
+
+    def at(given: float) -> Floats:
+        both, condition = on_plane(p[[0, 2]], np.array([1.0, -given]), 0.0, weight[[0, 2]], distance=distance)
+        return np.array([both, given, condition])
+
+    def cost(given: float) -> float:
+        return float(weight @ _far(at(given), p, distance))
+
+    # A grid first, because there may be two minima.
+    grid = sigmoid(np.linspace(-GRID_END, GRID_END, GRID)) if distance == "log" else np.linspace(0.0, 1.0, GRID)
+    place = int(np.argmin([cost(given) for given in grid]))
+    ends = grid[max(0, place - 1)], grid[min(GRID - 1, place + 1)]
+    return at(minimum(cost, float(ends[0]), float(ends[1]), 1e-12))
+
+
+def _far(q: Floats, p: Floats, distance: Distance) -> Floats:
+    """Return the distance of each probability."""
+    if distance == "squared":
+        return (q - p) ** 2
+    x, y = logit(q), logit(p)
+    q = sigmoid(x)
+    # KL(q‖p) of two binary forecasts.
+    return q * (x - y) + np.logaddexp(0.0, y) - np.logaddexp(0.0, x)
 
 
 def _checked(p: npt.ArrayLike, weight: npt.ArrayLike | None) -> tuple[Floats, Floats]:
@@ -268,7 +320,13 @@ def target_claim(question: Question, target: Target) -> ClaimTemplate | None:
     return replace(claim, template=f"{question.text}\0{day if strikes_only else ''}\0{claim.template}")
 
 
-def ordered(order: Order, p: Floats, weight: npt.ArrayLike | None = None, *, distance: Distance = "squared") -> Floats:
+def ordered(
+    order: Order,
+    p: Floats,
+    weight: npt.ArrayLike | None = None,
+    *,
+    distance: Distance = "squared",
+) -> Floats:
     """Return the nearest probabilities of an order; `p` is in the order of its names and may lie outside [0, 1]."""
     if isinstance(order, NestedClaims):
         return implied(p, _places(order), weight, distance=distance)

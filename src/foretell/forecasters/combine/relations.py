@@ -1,36 +1,43 @@
 """Makes probabilities consistent with several relations at once: orders, exclusive claims, conditional probabilities.
 
-One relation is a projection (`coherence`). Several that share claims are projected on in turn, with corrections, until
-all hold (Dykstra 1983; for the log distance Censor & Reich 1998), which gives the nearest probabilities. A conditional
-relation, P(A and B) = P(A given B) · P(B), is not linear: its tangent is used, and drawn again where it leads.
+One relation is a projection (`coherence`). Several that share claims are one least-distance problem with linear limits,
+solved exactly; the log distance takes a few such problems (Newton's method). A conditional relation, P(A and B) =
+P(A given B) · P(B), is not linear: among others, its tangent is used, and drawn again where it leads.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import Literal
 
 import numpy as np
 
-from foretell.forecasters.combine.claims import NestedClaims, Order
+from foretell.forecasters.combine.claims import NestedClaims, Order, OrderedClaims
 from foretell.forecasters.combine.coherence import (
     ROUNDING,
     CoherentProbabilities,
     Distance,
+    at_most_one,
     check_distance,
-    exclusive,
-    on_plane,
+    exactly_one,
     order_gap,
     ordered,
+    product,
 )
-from foretell.forecasters.combine.rows import logit, sigmoid
+from foretell.forecasters.combine.rows import EDGE, logit, sigmoid
 from foretell.metrics.arrays import Floats, as_probabilities, as_weights
 
-MOST_ROUNDS = 3000
-"""Maximum number of times that all relations are projected on."""
-MOST_TANGENTS = 60
+MOST_TANGENTS, MOST_STEPS = 100, 60
+"""Maximum numbers of tangents drawn, and of Newton steps for each."""
+SETTLED = 1e-10
+"""Largest change of a probability in the last step."""
+INNER_EDGE = 1e-4
+"""If no probabilities this far from 0 and 1 satisfy the relations, the log distance is not used."""
 SETTLED = 1e-10
 """Largest violation, and largest change in one round, of probabilities that are coherent."""
+SMALLEST_RESIDUAL = 1e-14
+"""Residual of a least-distance problem from which it has a solution."""
 COHERENT = 1e-9
 """Largest violation that counts as none, so that coherent probabilities are not changed again."""
 
@@ -129,13 +136,7 @@ def reconciled(
         if gap <= COHERENT:
             continue
         weights = as_weights([1.0 if weight is None else weight.get(name, 1.0) for name in names], len(names))
-        try:
-            found = _nearest(before, group, weights, distance)
-        except Irreconcilable:
-            if distance == "squared":
-                raise
-            found = _nearest(before, group, weights, "squared")
-        after |= found
+        after |= _nearest(before, group, weights, distance)
     moved = max((abs(after[name] - p[name]) for name in p), default=0.0)
     return CoherentProbabilities(p=after, rules=tuple(r.rule for r in relations), gap=worst, moved=moved)
 
@@ -143,83 +144,149 @@ def reconciled(
 def _nearest(p: Mapping[str, float], group: Sequence[Relation], weight: Floats, distance: Distance) -> dict[str, float]:
     """Return the nearest probabilities for relations that share claims; `weight` is in the order of `p`."""
     names, before = list(p), np.array(list(p.values()))
+    if len(group) == 1:
+        where = [names.index(name) for name in group[0].names]
+        fitted = _projection(group[0], before[where], weight[where], distance)
+        return dict(zip(group[0].names, fitted.tolist(), strict=True))
+    limits = _limits(group, names)
+    if not limits.feasible(0.0):
+        raise Irreconcilable(f"no probabilities satisfy the relations between {', '.join(names)}")
+    # The log distance never reaches 0 or 1.
+    distance = distance if limits.feasible(INNER_EDGE) else "squared"
     products = [relation for relation in group if isinstance(relation, ConditionalClaims)]
-    linear = [_projection(relation, names, weight, distance) for relation in group if relation not in products]
-    if not products and len(linear) == 1:
-        return dict(zip(names, linear[0](before).tolist(), strict=True))
-
-    def gap(q: Floats) -> float:
-        at = dict(zip(names, q.tolist(), strict=True))
-        return max(relation_gap(relation, at) for relation in group)
-
-    at = before
+    at, step, last = before, 1.0, inf
     for _ in range(MOST_TANGENTS if products else 1):
-        tangents = [_tangent(product, names, at, weight, distance) for product in products]
-        reached = _dykstra(before, [*linear, *tangents], distance)
-        still = float(np.abs(reached - at).max()) <= SETTLED
-        at = reached
-        if (still or not products) and gap(at) <= COHERENT:
-            q = np.where(np.abs(at - before) <= ROUNDING, before, at)
-            return dict(zip(names, q.tolist(), strict=True))
-    raise Irreconcilable(f"no probabilities satisfy the relations between {', '.join(names)}")
-
-
-Project = Callable[[Floats], Floats]
-
-
-def _dykstra(p: Floats, projections: Sequence[Project], distance: Distance) -> Floats:
-    """Return the nearest point in all sets. The log distance needs the same steps in log-odds."""
-    there, back = (logit, sigmoid) if distance == "log" else (np.asarray, np.asarray)
-    x = there(p)
-    corrections = [np.zeros(len(x)) for _ in projections]
-    for _ in range(MOST_ROUNDS):
-        start, largest = x, 0.0
-        for i, project in enumerate(projections):
-            wanted = x + corrections[i]
-            try:
-                x = there(project(back(wanted)))
-            except ValueError as error:
-                raise Irreconcilable(str(error)) from None
-            change = wanted - x
-            largest = max(largest, float(np.abs(change - corrections[i]).max()))
-            corrections[i] = change
-        if max(largest, float(np.abs(x - start).max())) <= SETTLED:
+        reached = _newton(before, limits.touching(products, names, at), weight, distance)
+        change = float(np.abs(reached - at).max())
+        # Shorter steps where tangents lead to and fro.
+        step, last = step if change < last else step / 2, change
+        at = at + step * (reached - at) if products else reached
+        if change <= SETTLED:
             break
-    return back(x)
+    found = dict(zip(names, np.where(np.abs(at - before) <= ROUNDING, before, at).tolist(), strict=True))
+    if max(relation_gap(relation, found) for relation in group) > COHERENT:
+        raise Irreconcilable(f"no probabilities were found for the relations between {', '.join(names)}")
+    return found
 
 
-def _projection(relation: Relation, names: Sequence[str], weight: Floats, distance: Distance) -> Project:
-    """Return the projection on one linear relation, of a vector in the order of `names`."""
-    where = np.array([names.index(name) for name in relation.names])
-    own = weight[where]
-
-    def project(q: Floats) -> Floats:
-        if isinstance(relation, ExclusiveClaims):
-            fitted = exclusive(relation.rule, q[where], own, distance=distance)
-        else:
-            assert not isinstance(relation, ConditionalClaims)
-            fitted = ordered(relation, q[where], own, distance=distance)
-        q = q.copy()
-        q[where] = fitted
-        return q
-
-    return project
+def _projection(relation: Relation, p: Floats, weight: Floats, distance: Distance) -> Floats:
+    """Return the projection on one relation; `p` is in the order of its names."""
+    if isinstance(relation, ConditionalClaims):
+        return product(p, weight, distance=distance)
+    if isinstance(relation, ExclusiveClaims):
+        return (exactly_one if relation.rule == "exactly one" else at_most_one)(p, weight, distance=distance)
+    return ordered(relation, p, weight, distance=distance)
 
 
-def _tangent(
-    product: ConditionalClaims, names: Sequence[str], at: Floats, weight: Floats, distance: Distance
-) -> Project:
-    """Return the projection on the plane that touches P(both) = P(given) · P(condition) at a point."""
-    where = np.array([names.index(name) for name in product.names])
-    _, given, condition = at[where]
-    factor = np.array([1.0, -condition, -given])
+@dataclass(frozen=True, kw_only=True)
+class _Limits:
+    """Linear limits `factors @ q <= totals`; an equation is two of them."""
 
-    def project(q: Floats) -> Floats:
-        q = q.copy()
-        q[where] = on_plane(q[where], factor, -float(given * condition), weight[where], distance=distance)
-        return q
+    factors: Floats
+    totals: Floats
 
-    return project
+    def feasible(self, edge: float) -> bool:
+        """Return whether probabilities in [edge, 1 − edge] satisfy them: a linear program."""
+        from scipy.optimize import linprog
+
+        count = self.factors.shape[1]
+        found = linprog(np.zeros(count), A_ub=self.factors, b_ub=self.totals, bounds=(edge, 1 - edge))
+        return bool(found.success)
+
+    def touching(self, products: Sequence[ConditionalClaims], names: Sequence[str], at: Floats) -> "_Limits":
+        """Return these and, for each product, the plane that touches it at a point."""
+        factors, totals = [*self.factors], [*self.totals]
+        for relation in products:
+            both, given, condition = (names.index(name) for name in relation.names)
+            plane = np.zeros(len(names))
+            plane[[both, given, condition]] = 1.0, -at[condition], -at[given]
+            total = float(-at[given] * at[condition])
+            factors += [plane, -plane]
+            totals += [total, -total]
+        return _Limits(factors=np.array(factors), totals=np.array(totals))
+
+
+def _limits(group: Sequence[Relation], names: Sequence[str]) -> _Limits:
+    """Return the limits of relations; those of products are their bounds (McCormick 1976)."""
+    rows: list[Floats] = []
+    totals: list[float] = []
+
+    def add(total: float, *terms: tuple[str, float], equal: bool = False) -> None:
+        row = np.zeros(len(names))
+        for name, factor in terms:
+            row[names.index(name)] += factor
+        rows.extend([row, -row] if equal else [row])
+        totals.extend([total, -total] if equal else [total])
+
+    for relation in group:
+        match relation:
+            case ExclusiveClaims(rule=rule):
+                add(1.0, *((name, 1.0) for name in relation.names), equal=rule == "exactly one")
+            case ConditionalClaims(both=both, given=given, condition=condition):
+                add(0.0, (both, 1.0), (given, -1.0))
+                add(0.0, (both, 1.0), (condition, -1.0))
+                add(1.0, (given, 1.0), (condition, 1.0), (both, -1.0))
+            case OrderedClaims():
+                line = sorted(zip(relation.level, relation.names, relation.flipped, strict=True))
+                for (level, low, low_flipped), (other, high, high_flipped) in pairwise(line):
+                    # A complement is 1 − q.
+                    terms = ((low, -1.0 if low_flipped else 1.0), (high, 1.0 if high_flipped else -1.0))
+                    add(float(high_flipped) - float(low_flipped), *terms, equal=level == other)
+            case _:
+                for low, high in relation.implications:
+                    add(0.0, (low, 1.0), (high, -1.0))
+    return _Limits(factors=np.array(rows), totals=np.array(totals))
+
+
+def _newton(p: Floats, limits: _Limits, weight: Floats, distance: Distance) -> Floats:
+    """Return the nearest probabilities within limits: exact for the squared distance, by Newton steps for the log one.
+
+    Every step is a least-distance problem; steps that do not come nearer are halved.
+    """
+    from scipy.special import xlogy
+
+    if distance == "squared":
+        return _least_distance(p, weight, limits, 0.0)
+    x = logit(p)
+    p = sigmoid(x)
+
+    def far(q: Floats) -> float:
+        return float(weight @ (xlogy(q, q / p) + xlogy(1 - q, (1 - q) / (1 - p))))
+
+    q = _least_distance(p, weight / (p * (1 - p)), limits, EDGE)
+    for _ in range(MOST_STEPS):
+        curve = weight / (q * (1 - q))
+        aim = _least_distance(q - weight * (logit(q) - x) / curve, curve, limits, EDGE)
+        step, there = 1.0, far(q)
+        while far(q + step * (aim - q)) > there and step > ROUNDING:
+            step /= 2
+        change = float(np.abs(step * (aim - q)).max())
+        q = q + step * (aim - q)
+        if change <= SETTLED / 10:
+            break
+    return q
+
+
+def _least_distance(target: Floats, weight: Floats, limits: _Limits, edge: float) -> Floats:
+    """Return the q in [edge, 1 − edge] within limits with the smallest Σ weight·(q − target)².
+
+    Solved as nonnegative least squares (Lawson & Hanson 1974, chapter 23).
+    """
+    from scipy.optimize import nnls
+
+    unit, one = 1 / np.sqrt(weight), np.eye(len(target))
+    factors = np.vstack([limits.factors, one, -one])
+    totals = np.concatenate([limits.totals, np.full(len(target), 1 - edge), np.full(len(target), -edge)])
+    over = factors @ target - totals
+    if over.max() <= 0:
+        return target
+    system = np.vstack([-(factors * unit).T, over])
+    last = np.eye(len(system))[-1]
+    multipliers, _ = nnls(system, last)
+    residual = system @ multipliers - last
+    if -residual[-1] <= SMALLEST_RESIDUAL:
+        raise Irreconcilable("no probabilities satisfy the relations")
+    return np.clip(target - residual[:-1] / residual[-1] * unit, edge, 1 - edge)
 
 
 def implication(*names: str) -> NestedClaims:
