@@ -197,7 +197,7 @@ def product(p: Floats, weight: npt.ArrayLike | None = None, *, distance: Distanc
     For a fixed P(A given B) the others are on a line, so one search over it finds the minimum.
 
     >>> product(np.array([0.5, 0.5, 0.5])).round(3).tolist()
-    [0.361, 0.601, 0.601]
+    [0.348, 0.59, 0.59]
     """
     check_distance(distance)
     weight = as_weights(weight, 3)

@@ -25,19 +25,21 @@ from foretell.forecasters.combine.coherence import (
     ordered,
     product,
 )
-from foretell.forecasters.combine.rows import EDGE, logit, sigmoid
+from foretell.forecasters.combine.rows import EDGE
 from foretell.metrics.arrays import Floats, as_probabilities, as_weights
+from foretell.metrics.numerics import nonnegative_least_squares
+from foretell.metrics.transforms import logit, sigmoid
 
 MOST_TANGENTS, MOST_STEPS = 100, 60
 """Maximum numbers of tangents drawn, and of Newton steps for each."""
-SETTLED = 1e-10
-"""Largest change of a probability in the last step."""
 INNER_EDGE = 1e-4
 """If no probabilities this far from 0 and 1 satisfy the relations, the log distance is not used."""
 SETTLED = 1e-10
-"""Largest violation, and largest change in one round, of probabilities that are coherent."""
+"""Largest change of a probability in the last step."""
 SMALLEST_RESIDUAL = 1e-14
 """Residual of a least-distance problem from which it has a solution."""
+SATISFIED = 1e-7
+"""Largest violation of a limit that rounding can explain."""
 COHERENT = 1e-9
 """Largest violation that counts as none, so that coherent probabilities are not changed again."""
 
@@ -186,12 +188,14 @@ class _Limits:
     totals: Floats
 
     def feasible(self, edge: float) -> bool:
-        """Return whether probabilities in [edge, 1 − edge] satisfy them: a linear program."""
-        from scipy.optimize import linprog
-
+        """Return whether some probabilities in [edge, 1 − edge] satisfy them."""
         count = self.factors.shape[1]
-        found = linprog(np.zeros(count), A_ub=self.factors, b_ub=self.totals, bounds=(edge, 1 - edge))
-        return bool(found.success)
+        try:
+            nearest = _least_distance(np.full(count, 0.5), np.ones(count), self, edge)
+        except Irreconcilable:
+            return False
+        # Without a solution, rounding errors decide where the search ends.
+        return bool((self.factors @ nearest - self.totals).max() <= SATISFIED)
 
     def touching(self, products: Sequence[ConditionalClaims], names: Sequence[str], at: Floats) -> "_Limits":
         """Return these and, for each product, the plane that touches it at a point."""
@@ -243,15 +247,13 @@ def _newton(p: Floats, limits: _Limits, weight: Floats, distance: Distance) -> F
 
     Every step is a least-distance problem; steps that do not come nearer are halved.
     """
-    from scipy.special import xlogy
-
     if distance == "squared":
         return _least_distance(p, weight, limits, 0.0)
     x = logit(p)
     p = sigmoid(x)
 
     def far(q: Floats) -> float:
-        return float(weight @ (xlogy(q, q / p) + xlogy(1 - q, (1 - q) / (1 - p))))
+        return float(weight @ (q * np.log(q / p) + (1 - q) * np.log((1 - q) / (1 - p))))
 
     q = _least_distance(p, weight / (p * (1 - p)), limits, EDGE)
     for _ in range(MOST_STEPS):
@@ -272,8 +274,6 @@ def _least_distance(target: Floats, weight: Floats, limits: _Limits, edge: float
 
     Solved as nonnegative least squares (Lawson & Hanson 1974, chapter 23).
     """
-    from scipy.optimize import nnls
-
     unit, one = 1 / np.sqrt(weight), np.eye(len(target))
     factors = np.vstack([limits.factors, one, -one])
     totals = np.concatenate([limits.totals, np.full(len(target), 1 - edge), np.full(len(target), -edge)])
@@ -282,8 +282,7 @@ def _least_distance(target: Floats, weight: Floats, limits: _Limits, edge: float
         return target
     system = np.vstack([-(factors * unit).T, over])
     last = np.eye(len(system))[-1]
-    multipliers, _ = nnls(system, last)
-    residual = system @ multipliers - last
+    residual = system @ nonnegative_least_squares(system, last) - last
     if -residual[-1] <= SMALLEST_RESIDUAL:
         raise Irreconcilable("no probabilities satisfy the relations")
     return np.clip(target - residual[:-1] / residual[-1] * unit, edge, 1 - edge)
