@@ -17,8 +17,9 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from foretell.arena.coherent_forecasts import with_coherent_forecasts
 from foretell.arena.listing import check_arena
-from foretell.arena.spec import arena_from_json
+from foretell.arena.spec import ArenaSpec, arena_from_json
 from foretell.arena.store import ArenaStore, ForecastNumbers
 from foretell.data.files import write_atomically
 from foretell.forecasters.combine.rows import Examples, TrialRows
@@ -77,8 +78,10 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
         np.divide(group_sums(entry, cost, len(names)), count, out=np.full(len(names), np.nan), where=count > 0)
         for cost in (forecasts.costs // PACKED / 1e6, forecasts.costs % PACKED / 1e3)
     )
-    current, left = _current_runs(database, arena), _last_answers(forecast_times, entry, place[forecasts.ids % PACKED])
-    return replace(
+    spec = _current_spec(database, arena)
+    current = None if spec is None else {run.id for run in spec.runs.values()}
+    left = _last_answers(forecast_times, entry, place[forecasts.ids % PACKED])
+    table = replace(
         frame,
         # If an entry's settings changed under the same name, each run is a separate entry.
         entries=tuple(
@@ -95,13 +98,14 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
         ),
         p=_matrix(frame, forecasts, entry, place, [row.settings.get("aggregate") == DEFAULT for row in entries]),
     )
+    return with_coherent_forecasts(table, database) if spec is not None and spec.coherent else table
 
 
-def _current_runs(database: Database, arena: str) -> set[str] | None:
-    """Return the ids of the runs in the arena's current spec, or None if the stored spec does not parse."""
-    rows = database.read("select spec from arena where name = ?", (arena,))
+def _current_spec(database: Database, arena: str) -> ArenaSpec | None:
+    """Return the arena's current spec, or None if the stored spec does not parse."""
+    ((spec,),) = database.read("select spec from arena where name = ?", (arena,))
     try:
-        return {run.id for (spec,) in rows for run in arena_from_json(json.loads(spec)).runs.values()}
+        return arena_from_json(json.loads(spec))
     except InputError:
         return None
 

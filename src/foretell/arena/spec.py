@@ -126,6 +126,8 @@ class ArenaSpec:
     resolve: ResolveSpec = field(default_factory=ResolveSpec)
     budget: float | None = None
     """Limit in dollars on all entries and contexts together, for the whole time; None for none."""
+    coherent: bool = False
+    """Whether the leaderboard shows forecasts of nested thresholds and deadlines of an event made coherent."""
 
     def __post_init__(self) -> None:
         if self.budget is not None and not 0 < self.budget < inf:
@@ -158,7 +160,11 @@ class ArenaSpec:
 
     def to_json(self) -> str:
         """Return the spec as canonical JSON."""
-        fields = {name: value for name, value in asdict(self).items() if name != "budget" or value is not None}
+        fields = asdict(self)
+        # Left out at their default, so that earlier texts stay the same.
+        for name, default in (("budget", None), ("coherent", False)):
+            if fields[name] == default:
+                del fields[name]
         for entry in fields["entries"].values():
             entry["forecaster"] = former_name("forecasters", entry["forecaster"])
         return json.dumps(fields, sort_keys=True, ensure_ascii=False)

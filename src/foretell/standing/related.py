@@ -17,12 +17,13 @@ from foretell.forecasters.combine.claims import (
     NEGATED,
     ClaimTemplate,
     Deadline,
+    Order,
     OrderedClaims,
     Strike,
     orders,
     read_claim,
 )
-from foretell.forecasters.combine.coherence import target_claim
+from foretell.forecasters.combine.coherence import question_orders
 from foretell.forecasters.combine.relations import (
     COHERENT,
     ConditionalClaims,
@@ -373,8 +374,17 @@ def _own_groups(standing: StandingQuestion) -> list[RelatedGroup]:
     if question.exclusivity != "independent":
         relation = ExclusiveClaims(names=tuple(names.values()), rule=question.exclusivity)
         return [RelatedGroup(kind="exclusive", relation=relation, origin="question")]
-    claims = {names[t.id]: claim for t in question.targets if (claim := target_claim(question, t)) is not None}
-    return [RelatedGroup(kind=_KINDS[order.rule], relation=order, origin="question") for order in orders(claims)]
+    return [
+        RelatedGroup(kind=_KINDS[order.rule], relation=_renamed(order, names), origin="question")
+        for order in question_orders(question)
+    ]
+
+
+def _renamed(order: Order, names: Mapping[str, str]) -> Order:
+    renamed = tuple(names[name] for name in order.names)
+    if isinstance(order, OrderedClaims):
+        return replace(order, names=renamed)
+    return replace(order, names=renamed, implications=tuple((names[a], names[b]) for a, b in order.implications))
 
 
 # Declared relations.

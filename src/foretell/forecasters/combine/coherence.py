@@ -7,7 +7,7 @@ log-odds. With either, q scores at least as well as p in the corresponding score
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -298,8 +298,7 @@ def coherent(question: Question, p: Mapping[str, float], *, distance: Distance =
         over = float(values.sum() - 1)
         gaps.append(abs(over) if holds == "exactly one" else over)
     else:
-        claims = {t.id: claim for t in question.targets if t.id in p and (claim := target_claim(question, t))}
-        recognised = orders(claims)
+        recognised = question_orders(question, p)
         rules = tuple(order.rule for order in recognised)
         for order in recognised:
             fitted = ordered(order, np.array([p[name] for name in order.names]), distance=distance)
@@ -307,6 +306,19 @@ def coherent(question: Question, p: Mapping[str, float], *, distance: Distance =
             after |= dict(zip(order.names, fitted.tolist(), strict=True))
     moved = max((abs(after[name] - p[name]) for name in p), default=0.0)
     return CoherentProbabilities(p=after, rules=rules, gap=max(gaps), moved=moved)
+
+
+def question_orders(question: Question, among: Collection[str] | None = None) -> list[Order]:
+    """Return the orders of a question's targets; none if they exclude each other.
+
+    Args:
+        question: The question.
+        among: Ids of the targets to order; None for all.
+    """
+    if question.exclusivity != "independent":
+        return []
+    targets = [target for target in question.targets if among is None or target.id in among]
+    return orders({target.id: claim for target in targets if (claim := target_claim(question, target)) is not None})
 
 
 def target_claim(question: Question, target: Target) -> ClaimTemplate | None:
