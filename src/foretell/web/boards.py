@@ -324,9 +324,10 @@ class LeaderboardCache:
             return None
 
     def state(self, arena: str) -> tuple[Any, ...]:
-        """Return a marker of the forecasts and outcomes stored so far."""
+        """Return a marker of the forecasts and outcomes stored so far, and of the settings."""
         store = ArenaStore(self._database, arena)
-        return (store.said.last(), *store.outcome_state())
+        spec = self._database.read("select spec from arena where name = ?", (arena,))
+        return (store.said.last(), *store.outcome_state(), *spec)
 
     def _once(self, arena: str, what: tuple[Any, ...], make: Callable[[], T]) -> T:
         return self.cached((arena, *what), self.state(arena), make)
