@@ -33,6 +33,7 @@ from foretell.runs.spec import (
     spec_from_mapping,
 )
 from foretell.scoring.columns import ROLES
+from foretell.standing.settings import WatchSettings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "settings.md").read_text(encoding="utf-8")
 BUILT_IN = "foretell."
@@ -123,6 +124,10 @@ def test_the_page_has_every_option_of_a_forecaster(forecaster: str) -> None:
 
 def test_the_page_has_every_key_of_a_grid() -> None:
     assert set(GRID_FIELDS) <= section("A grid")
+
+
+def test_the_page_has_every_key_of_a_watched_question() -> None:
+    assert set(WatchSettings.model_fields) <= section("A watched question")
 
 
 @pytest.mark.parametrize("platform", SETTINGS)
