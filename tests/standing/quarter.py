@@ -427,7 +427,7 @@ class Quarter:
             self.records = [store.record(standing.id) for standing in store.questions()]
             records = self.records
             lives = journal.ledger.money_of([question_account(record.standing) for record in records])
-            days = {day_account(look.at) for record in records for look in record.looks}
+            days = {day_account(self.start + n * DAY) for n in range(-60, (self.now - self.start).days + 60)}
             by_day = journal.ledger.money_of(sorted(days))
         late: list[timedelta] = []
         missed = twice = 0

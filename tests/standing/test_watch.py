@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from tests.standing.watching import CALL, CLOSES, START, Bench, Killed, question, report
 
+from foretell.models.model import BudgetExceeded
 from foretell.standing.record import QuestionRecord
-from foretell.standing.watch import Watcher, look_at, open_standing, watch
+from foretell.standing.watch import FirstAnswer, Watcher, look_at, open_standing, watch
 
 HOUR = timedelta(hours=1)
 
@@ -261,3 +262,25 @@ def test_asking_the_same_again_goes_on_with_it(tmp_path: Path) -> None:
         return [first.id, again.id, other.id]
 
     assert steps(bench, work) == ["halvik-terminal", "halvik-terminal", "halvik-terminal-named"]
+
+
+def test_a_first_answer_that_a_spent_day_refused_is_asked_for_on_the_next(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, settings={"day_budget": 1.0})
+    days: list[str] = []
+
+    async def first(standing: Any, sighting: Any, budget: Any) -> FirstAnswer:
+        days.append(budget.id[-10:])
+        if len(days) < 3:
+            raise BudgetExceeded("the budget of the day is spent")
+        return FirstAnswer(p={"yes": 0.4})
+
+    bench.first = first  # type: ignore[method-assign]
+    id = opened(bench)
+    looked(bench, id, 0)
+    looked(bench, id, 1)
+    bench.sources.documents = [report("The pier was passed, odds 2 said the inspectors.", START + 2 * HOUR)]
+    looked(bench, id, 24)
+    assert days == ["2026-03-01", "2026-03-01", "2026-03-02"]
+    record = looked(bench, id, 24)
+    assert [look.triggers for look in record.looks] == [("first",), ("document",)]
+    assert len(record.beliefs) == 2, "what appeared while it waited is not taken as known"

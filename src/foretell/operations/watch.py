@@ -30,9 +30,12 @@ from foretell.runs.runtime import refuse_unpriced
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import WATCH, RunSpec
 from foretell.runs.store import RunStore
+from foretell.standing.after_look import LookNotifier, coherent_with_related, public_proposals
 from foretell.standing.budget import question_account, unopened_budget
 from foretell.standing.look import PublicLook, Sighting
 from foretell.standing.news import content_key
+from foretell.standing.notices import check_notices
+from foretell.standing.question_checks import unresolvable_note
 from foretell.standing.record import NewEvidence, StandingBelief, StandingQuestion
 from foretell.standing.settings import read_watch_settings
 from foretell.standing.store import StandingStore
@@ -137,7 +140,7 @@ class AskByRun:
                 distribution=distribution if isinstance(distribution, Numeric) else None,
             )
         prepared = prepare_run(spec, typed_questions([question]))
-        within = unopened_budget(standing, sighting.at, self.settings)
+        within = unopened_budget(standing, self.settings, budget.id)
         done = await execute_run(prepared, replace(self.settings, budget=within), on_event=self.on_event)
         with closing(RunStore(self.settings.store)) as store, cost_in_errors(done.money):
             answer = stored_answer(store, prepared.spec, question)
@@ -250,6 +253,9 @@ class WatchOperation:
                 sources=PublicLook(settings=settings),
                 asker=AskByRun(settings=settings, on_event=self.on_event),
                 models=public_models(settings, journal),
+                propose=public_proposals(settings, journal),
+                coherent=coherent_with_related(store),
+                notify=LookNotifier(store=store, settings=settings, tell=self.tell).send,
                 tell=told,
                 warn=self.tell,
             )
@@ -270,6 +276,7 @@ class WatchOperation:
         if not request.question or request.names_watched:
             return None
         section = request.watch_section()
+        check_notices(section, settings)
         if not names_model(request):
             return typed_question(request), {WATCH: section}
         prepared = prepare_ask(request, settings)
@@ -290,12 +297,15 @@ class WatchOperation:
             standing = open_standing(store, question, settings, watcher.clock())
             what = "goes on with" if standing.id in known else "opened"
             self.tell(f"{what} {standing.id}: foretell ask {standing.id} --watch watches it again")
+            for note in unresolvable_note(standing.question):
+                self.tell(note)
             return [standing.id]
         if not request.question:
             return []
         standing = store.find(request.question)
         if section := request.watch_section():
             stated = {**standing.settings, WATCH: {**standing.settings.get(WATCH, {}), **section}}
+            check_notices(stated[WATCH], self.settings)
             store.update(replace(standing, settings=stated))
         if standing.state != "open":
             hint = f"foretell record {standing.id} --state open" if standing.state == "paused" else "ask it anew"

@@ -19,11 +19,11 @@ def question_account(standing: StandingQuestion) -> str:
     return f"watched {standing.id} since {standing.opened_at.isoformat(timespec='seconds')}"
 
 
-def unopened_budget(standing: StandingQuestion, at: datetime, settings: Settings) -> Budget:
-    """Return the budget of the looks on a day for a run, which has a ledger of its own on the same database."""
-    keys, life = watch_keys(standing.settings), question_account(standing)
-    question = Budget("question", dollars=keys.budget, within=settings.budget, id=life)
-    return Budget("look", within=question, id=f"{life} on {at.date().isoformat()}", run=life)
+def unopened_budget(standing: StandingQuestion, settings: Settings, id: str) -> Budget:
+    """Return the budget with this account for a run, which has a ledger of its own on the same database."""
+    life = question_account(standing)
+    question = Budget("question", dollars=watch_keys(standing.settings).budget, within=settings.budget, id=life)
+    return Budget("look", within=question, id=id, run=life)
 
 
 def look_budget(standing: StandingQuestion, at: datetime, settings: Settings, ledger: Ledger) -> Budget:
@@ -32,7 +32,8 @@ def look_budget(standing: StandingQuestion, at: datetime, settings: Settings, le
     It is within the budget of the question, which is within that of the settings, and at the same time within the
     budget of the day. What a question has used on earlier days does not count in the day's account.
     """
-    look, day = unopened_budget(standing, at, settings), day_account(at)
+    day = day_account(at)
+    look = unopened_budget(standing, settings, f"{question_account(standing)} on {at.date().isoformat()}")
     look.use(ledger)
     ledger.open(Account(day, "day", watch_keys(standing.settings).day_budget))
     look.open()

@@ -79,11 +79,6 @@ class LookSources(Protocol):
         ...
 
 
-def closing_time(question: Question) -> datetime | None:
-    """Return when the last target of a question is decided; None if that is not stated."""
-    return max((target.resolves_at for target in question.targets if target.resolves_at), default=question.closes_at)
-
-
 def saved_searches(standing: StandingQuestion) -> tuple[str, ...]:
     """Return the saved searches of a question: those that were set, else the significant words of its text."""
     stated = watch_keys(standing.settings).searches

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from foretell.arena.select import next_forecast_time
 from foretell.questions.clock_jump import TOLERANCE
-from foretell.standing.look import closing_time
+from foretell.standing.confirm import last_day
 from foretell.standing.record import StandingQuestion
 from foretell.standing.settings import watch_keys
 
@@ -15,7 +15,7 @@ AFTER_CLOSE = timedelta(days=1)
 
 def scheduled_times(standing: StandingQuestion) -> Iterator[datetime]:
     """Yield the scheduled looks of a question: each halfway from the one before to the close, then the close itself."""
-    closes = closing_time(standing.question)
+    closes = last_day(standing.question)
     if closes is None:
         return
     gap = timedelta(hours=watch_keys(standing.settings).minimum_gap_hours)
@@ -34,7 +34,7 @@ def is_scheduled(standing: StandingQuestion, last: datetime, now: datetime) -> b
 def interval(standing: StandingQuestion, now: datetime) -> timedelta:
     """Return the longest time to the next look."""
     every = timedelta(hours=watch_keys(standing.settings).every_hours)
-    closes = closing_time(standing.question)
+    closes = last_day(standing.question)
     return every if closes is None or now < closes else max(every, AFTER_CLOSE)
 
 

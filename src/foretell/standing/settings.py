@@ -1,6 +1,8 @@
 """Settings of a standing question: the section `watch` of a settings file."""
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -56,4 +58,10 @@ def watch_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str,
 
 def watch_keys(settings: Mapping[str, Any]) -> WatchSettings:
     """Return the keys of a standing question from its stored settings."""
-    return read_watch_settings(cast("Mapping[str, Any]", settings.get(SECTION) or {}))
+    return _keys(json.dumps(settings.get(SECTION) or {}, sort_keys=True, default=str))
+
+
+@lru_cache(maxsize=1000)
+def _keys(section: str) -> WatchSettings:
+    """Read the keys. Cached, because every look needs them several times."""
+    return read_watch_settings(cast("dict[str, Any]", json.loads(section)))

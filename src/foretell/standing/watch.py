@@ -39,7 +39,8 @@ from foretell.runs.runtime import open_runtime
 from foretell.runs.settings import Settings
 from foretell.runs.spec import RunSpec, spec_from_json
 from foretell.standing.budget import look_budget
-from foretell.standing.look import MOST_NEW, LookSources, Sighting, closing_time, new_value, price_points
+from foretell.standing.confirm import confirm_by_itself, last_day
+from foretell.standing.look import MOST_NEW, LookSources, Sighting, new_value, price_points
 from foretell.standing.news import address_key, unseen, waiting_news
 from foretell.standing.record import (
     Look,
@@ -134,7 +135,7 @@ class AskFirst(Protocol):
 OpenModels = Callable[[StandingQuestion, datetime, Budget], AbstractAsyncContextManager[Context]]
 Propose = Callable[[QuestionRecord, datetime, Budget], Awaitable[OutcomeProposal | None]]
 """Proposes the outcome of a question that has closed; None if there is nothing new to propose."""
-MakeCoherent = Callable[[StandingQuestion, Mapping[str, float]], Awaitable[Mapping[str, float]]]
+MakeCoherent = Callable[[StandingQuestion, StandingBelief], Awaitable[Mapping[str, float]]]
 """Returns the probabilities made to agree with related questions; empty if nothing changes."""
 Notify = Callable[[LookReport], Awaitable[None]]
 """Sends notices about a look. It may be called again for the same look, and sends none twice."""
@@ -240,7 +241,7 @@ def open_standing(
 
 def _asks_the_same(one: Question, other: Question) -> bool:
     def asked(question: Question) -> tuple[Any, ...]:
-        return question.text, question.criteria, [target.id for target in question.targets], closing_time(question)
+        return question.text, question.criteria, [target.id for target in question.targets], last_day(question)
 
     return asked(one) == asked(other)
 
@@ -317,9 +318,8 @@ class _QuestionLook:
             stored = await watcher.journal.once_json(key, "look", lambda: _at_once(plain_data(sighting)))
             sighting = checked_fields(stored, Sighting)
             news, marks = self._news(sighting, seen)
-        budget = await watcher.journal.database.aside(
-            look_budget, self.standing, sighting.at, watcher.settings, watcher.journal.ledger
-        )
+        pays = self.prior is None or bool(news or waiting) or self._has_closed(sighting.at)
+        budget = await self._budget(now) if pays else Budget("look")
         triggers = self._triggers(sighting, news)
         if self.prior is None:
             look, belief = await self._first(sighting, news, budget)
@@ -332,21 +332,36 @@ class _QuestionLook:
         watcher.tell(report)
         if watcher.notify is not None:
             await watcher.notify(report)
-        if watcher.propose is not None and self._has_closed(sighting.at):
-            proposal = await watcher.propose(await self._fresh_record(), sighting.at, budget)
-            if proposal is not None:
-                await store.db.aside(store.add_proposal, id, proposal)
+        if self._has_closed(sighting.at):
+            await self._propose(sighting.at, budget)
         return look
+
+    async def _propose(self, at: datetime, budget: Budget) -> None:
+        """Propose the outcome; the next look tries again if that fails."""
+        watcher, store, id = self.watcher, self.watcher.store, self.standing.id
+        if watcher.propose is None:
+            return
+        record = await store.db.aside(store.record, id)
+        try:
+            proposal = await watcher.propose(record, at, budget)
+        except (ModelError, SourceError, CannotForecast, TimeoutError, InputError) as error:
+            watcher.warn(f"no outcome of {id} could be proposed: {for_log(str(error) or type(error).__name__)}")
+            return
+        if proposal is not None:
+            await store.db.aside(store.add_proposal, id, proposal)
+            watcher.warn(for_log(f"{id}, outcome: {proposal.status}. {proposal.why}"))
+        await store.db.aside(confirm_by_itself, store, id, at)
+
+    async def _budget(self, now: datetime) -> Budget:
+        """Return the budget of the day on which the look is taken, whenever its evidence was first seen."""
+        journal, settings = self.watcher.journal, self.watcher.settings
+        return await journal.database.aside(look_budget, self.standing, now, settings, journal.ledger)
 
     async def _stored(
         self, look: Look, belief: StandingBelief | None, planned: datetime, marks: Sequence[NewEvidence]
     ) -> bool:
         store = self.watcher.store
         return await store.db.aside(store.add_look, self.standing.id, look, planned, belief=belief, seen=marks)
-
-    async def _fresh_record(self) -> QuestionRecord:
-        store = self.watcher.store
-        return await store.db.aside(store.record, self.standing.id)
 
     async def _notify_again(self) -> None:
         """Send the notices of the last belief if the process was killed before it could."""
@@ -358,7 +373,7 @@ class _QuestionLook:
         await notify(LookReport(standing=self.standing, look=last, belief=belief, previous=previous, next_look=None))
 
     def _has_closed(self, at: datetime) -> bool:
-        closes = closing_time(self.standing.question)
+        closes = last_day(self.standing.question)
         return closes is not None and at >= closes
 
     # What is new.
@@ -434,12 +449,12 @@ class _QuestionLook:
             rationale=answer.rationale,
             prices=sighting.prices,
             base_rates=answer.base_rates,
-            coherent=await self._coherent(answer.p),
             run=answer.run,
             billed=answer.billed,
             own=answer.own,
             distribution=answer.distribution,
         )
+        belief = replace(belief, coherent=await self._coherent(belief))
         look = self._look(sighting, ("first",), _Outcome(why="It was asked for the first time.", news=tuple(news)))
         return replace(look, billed=answer.billed), belief
 
@@ -472,7 +487,7 @@ class _QuestionLook:
         billed = round(budget.billed.dollars + budget.unknown.dollars + budget.reused.dollars, 9)
         belief = self._belief(prior, sighting, triggers, outcome, billed)
         if belief is not None:
-            belief = replace(belief, coherent=await self._coherent(belief.p))
+            belief = replace(belief, coherent=await self._coherent(belief))
             if outcome.revised is None:
                 outcome = replace(outcome, why=f"{_price_change(prior, sighting)} {outcome.why}".strip())
         return self._look(sighting, triggers, outcome, billed), belief
@@ -582,9 +597,9 @@ class _QuestionLook:
                 return dict(p) if {trigger, "clock"} & set(triggers) else {}
         return {}
 
-    async def _coherent(self, p: Mapping[str, float]) -> Mapping[str, float]:
+    async def _coherent(self, belief: StandingBelief) -> Mapping[str, float]:
         coherent = self.watcher.coherent
-        return {} if coherent is None else await coherent(self.standing, p)
+        return {} if coherent is None else await coherent(self.standing, belief)
 
 
 async def _at_once(value: Any) -> Any:
