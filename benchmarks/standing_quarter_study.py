@@ -42,11 +42,11 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=90)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=float, default=0.002, help="chance of a kill at each point")
-    parser.add_argument("--day-budget", type=float, default=None, help="dollars (default: 0.02 per open question)")
+    parser.add_argument("--day-budget", type=float, default=None, help="dollars (default: 0.004 per question)")
     given = parser.parse_args()
     events = watched_events(given.questions, given.seed, given.days)
     jumps = tuple((share * given.days * DAY, lasts, by) for share, lasts, by in JUMPS)
-    day_budget = given.day_budget or 0.006 * given.questions
+    day_budget = given.day_budget or 0.004 * given.questions
     with TemporaryDirectory() as folder:
         quarter = Quarter(
             home=Path(folder),
@@ -62,7 +62,9 @@ def main() -> None:
         result = quarter.results()
     print(f"{result.records} questions over {given.days} days, {result.looks:,} looks, {result.beliefs:,} beliefs")
     print(f"{result.killed} kills, {len(jumps)} jumps of the clock, {result.calls:,} model calls")
-    print(f"reports with a figure: {result.informative:,}; missed {result.missed}; counted twice {result.twice}")
+    print(f"reports with a figure: {result.informative:,}; missed {len(result.missed)}; counted twice {result.twice}")
+    for missed in result.missed:
+        print(f"  missed {missed}")
     print(f"longest time from a report to its look: {result.latest / HOUR:.1f} h (gap {GAP_HOURS:g} h)")
     money = f"${result.billed:.2f} billed, ${result.unknown:.2f} unknown (replies lost in kills)"
     print(f"{money}; looks state ${result.stated:.2f}")

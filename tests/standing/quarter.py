@@ -430,7 +430,8 @@ class Quarter:
             days = {day_account(self.start + n * DAY) for n in range(-60, (self.now - self.start).days + 60)}
             by_day = journal.ledger.money_of(sorted(days))
         late: list[timedelta] = []
-        missed = twice = 0
+        missed: list[str] = []
+        twice = 0
         for record in records:
             event = self.by_id[record.standing.question.id]
             counted = [item.url for belief in record.beliefs for item in belief.evidence]
@@ -447,15 +448,15 @@ class Quarter:
                     if address_of(item) in seen:
                         late.append(seen[address_of(item)] - item.published)
                     else:
-                        missed += 1
+                        missed.append(f"{record.standing.id}, {item.published:%Y-%m-%d %H:%M}: {item.text}")
         return QuarterResult(
             records=len(records),
             looks=sum(len(record.looks) for record in records),
             beliefs=sum(len(record.beliefs) for record in records),
-            missed=missed,
+            missed=tuple(missed),
             twice=twice,
             latest=max(late, default=timedelta()),
-            informative=len(late) + missed,
+            informative=len(late) + len(missed),
             killed=self.killed,
             calls=len(self.reader.slots) + len(self.small.slots),
             billed=sum(money.billed for money in lives.values()),
@@ -485,7 +486,8 @@ class QuarterResult:
     beliefs: int
     informative: int
     """Reports with a figure that appeared while a question was open."""
-    missed: int
+    missed: tuple[str, ...]
+    """Those that no look took up."""
     twice: int
     latest: timedelta
     """The longest time from a report to the look that took it up."""
@@ -518,10 +520,9 @@ def asked_daily(
     at, path, dollars = event.opens, list[tuple[datetime, float]](), 0.0
     while at < event.ends:
         shown = SHOWN if at == event.opens else reports  # The first answer is that of the others.
-        replies = [
-            reply_to(request) for request in ask_requests(event.question, event.published(at)[-shown:], at, model)
-        ]
-        reply, dollars = replies[-1], dollars + sum(map(dollars_of, replies))
+        # All replies are the same, because a simulated model reads the same reports the same way.
+        reply = reply_to(ask_requests(event.question, event.published(at)[-shown:], at, model)[-1])
+        dollars += ASK_CALLS * dollars_of(reply)
         price = event.price(at)
         own = {"yes": float(json.loads(reply.text)["p"])}
         p = CLAMPS["once"].bounded(with_prices(own, {} if price is None else {"yes": price}), "independent")
@@ -536,6 +537,9 @@ def daily_at_cost(
     """Return the daily asker that reads the most reports for at most this money; it asks less often if it must."""
     for every in range(1, 15):
         for reports in range(SHOWN, 0, -1):
+            # A fifth of the questions shows what is far too dear.
+            if sum(asked_daily(event, every, reports, model)[1] for event in events[::5]) * 5 > 1.5 * dollars:
+                continue
             asked = {event.question.id: asked_daily(event, every, reports, model) for event in events}
             spent = sum(cost for _, cost in asked.values())
             if spent <= dollars:

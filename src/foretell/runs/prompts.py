@@ -13,6 +13,8 @@ from typing import Any
 from foretell.data.http import AsyncHttpClient
 from foretell.forecasters.combine.panel import ReasonsPanel
 from foretell.forecasters.forecaster import Context, EventLog, Models, attempt, make_forecaster
+from foretell.forecasters.news.judge import NewsText, judge_news
+from foretell.forecasters.news.revise import PriorForecast, revise_forecast
 from foretell.forecasters.prompt.builder import ContextBuildSettings
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, StoredContexts, known_at
 from foretell.forecasters.prompt.summaries import Summariser
@@ -133,6 +135,9 @@ def _asks(spec: RunSpec, question: Question) -> Iterator[tuple[str, Ask]]:
         for what in CONTEXT_STEPS:
             yield f"summariser, {what}", lambda context, what=what: ask_for_context(question, context, what)
     yield from _tool_asks(spec, question)
+    if spec.questions.typed and spec.mode == "live":  # Only such a question can be watched.
+        yield "filter, news of a watched question", lambda context: ask_bearing(question, context)
+        yield "agent, update of a watched question", lambda context: ask_revision(question, context)
     if has_panel(spec):
         yield "judge", lambda context: ask_panel(question, context)
 
@@ -221,6 +226,25 @@ async def ask_summariser(question: Question, context: Context) -> None:
     tools = FilteredTools.around([finder, reader], rules, _KeepExample(), sources=store)
     await tools.use(finder.spec.name, {"query": "works"})
     await tools.use(reader.spec.name, {"ids": ["search_1_result_1"], "question": "When do the works end?"})
+
+
+async def ask_bearing(question: Question, context: Context) -> None:
+    """Ask whether a text bears on a question that is watched."""
+    with suppress(ModelError):
+        await judge_news(question, [_news_text(context)], context, slot="news")
+
+
+async def ask_revision(question: Question, context: Context) -> None:
+    """Ask what a text changes about the last forecast of a question that is watched."""
+    even = dict.fromkeys((t.id for t in question.targets), even_chance(question.exclusivity, len(question.targets)))
+    numeric = None if thresholds_of(question) is None else _example_distribution(question)
+    prior = PriorForecast(p=even, at=context.as_of.at, reason="Works are on schedule.", distribution=numeric)
+    with suppress(ModelError):
+        await revise_forecast(question, prior, [_news_text(context)], context, slot="belief")
+
+
+def _news_text(context: Context) -> NewsText:
+    return NewsText(text=f"{FOUND.title}\n{FOUND.text}", url="https://example.org/works", published=context.as_of.at)
 
 
 class _Finder:
