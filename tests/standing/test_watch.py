@@ -284,3 +284,21 @@ def test_a_first_answer_that_a_spent_day_refused_is_asked_for_on_the_next(tmp_pa
     record = looked(bench, id, 24)
     assert [look.triggers for look in record.looks] == [("first",), ("document",)]
     assert len(record.beliefs) == 2, "what appeared while it waited is not taken as known"
+
+
+def test_news_beyond_what_is_judged_together_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foretell.standing.watch.MOST_JUDGED", 3)
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    looked(bench, id, 0)
+    bench.sources.documents = [
+        report(
+            f"Pier {n} of the harbour was passed on day {n}, odds 1.{n} they say.", START + n * HOUR, f"https://a.b/{n}"
+        )
+        for n in range(1, 6)
+    ]
+    looked(bench, id, 6)
+    bench.sources.documents = []  # The search does not find them again.
+    record = looked(bench, id, 12)
+    assert [len(look.news) for look in record.looks] == [0, 3, 2]
+    assert len({item.key for belief in record.beliefs for item in belief.evidence}) == 5

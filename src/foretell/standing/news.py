@@ -121,4 +121,5 @@ def waiting_news(looks: Sequence[Look], beliefs: Sequence[StandingBelief]) -> li
                 waiting.pop(evidence.key, None)
             else:
                 waiting[evidence.key] = evidence
+        waiting |= {evidence.key: evidence for evidence in look.waits}
     return list(waiting.values())

@@ -65,7 +65,9 @@ class Look:
     value_day: str = ""
     """The day of that value."""
     news: tuple[NewEvidence, ...] = ()
-    """What had not been seen before."""
+    """What had not been seen before, and what earlier looks could not judge."""
+    waits: tuple[NewEvidence, ...] = ()
+    """What was new but too much to judge together; the next look takes it up."""
     bears: bool | None = None
     """Whether the news bears on the question; None if there was none to judge."""
     why: str = ""

@@ -277,6 +277,7 @@ class _Outcome:
     why: str
     bears: bool | None = None
     news: tuple[NewEvidence, ...] = ()
+    waits: tuple[NewEvidence, ...] = ()
     evidence: tuple[NewEvidence, ...] = ()
     revised: RevisedForecast | None = None
 
@@ -326,6 +327,7 @@ class _QuestionLook:
         else:
             look, belief = await self._later(self.prior, sighting, triggers, news, waiting, budget)
         planned = next_look(self.standing, sighting.at)
+        marks = [*marks, *look.waits]
         if not await self._stored(look, belief, planned, marks):
             return look  # By a process that took over, with the same contents.
         report = LookReport(standing=self.standing, look=look, belief=belief, previous=self.prior, next_look=planned)
@@ -395,7 +397,7 @@ class _QuestionLook:
 
     def _news(self, sighting: Sighting, seen: Collection[str]) -> tuple[list[NewEvidence], list[NewEvidence]]:
         """Return what is new, and what is only to be marked as seen."""
-        earlier = [item for look in self.record.looks for item in look.news]
+        earlier = [item for look in self.record.looks for item in (*look.news, *look.waits)]
         earlier += [item for belief in self.record.beliefs for item in belief.evidence]
         news, marks = unseen(sighting.documents, seen, earlier)
         old = [item for item in news if self._is_old(item, sighting.at)]
@@ -468,6 +470,7 @@ class _QuestionLook:
             value=sighting.value,
             value_day=sighting.value_day,
             news=outcome.news,
+            waits=outcome.waits,
             bears=outcome.bears,
             why=f"{outcome.why}{problems}",
             billed=billed,
@@ -514,7 +517,8 @@ class _QuestionLook:
             return replace(left, why=" ".join(filter(None, [*values, unread])) or "Nothing new was found.")
         try:
             async with self.watcher.models(self.standing, sighting.at, budget) as context:
-                return await self._by_models(prior, sighting, asked, context)
+                outcome = await self._by_models(prior, sighting, asked, context)
+                return replace(outcome, waits=tuple(item for item in news if item not in asked))
         except (BudgetExceeded, ModelError, CannotForecast, TimeoutError, SourceError) as error:
             problem = str(error) or type(error).__name__
             when = "tomorrow" if "budget of the day" in problem else "at the next look"
