@@ -14,13 +14,15 @@ RUN: Any = setting(None, "Name or id of a stored run.", min_length=1, max_length
 class ListRequest(OperationRequest):
     """What is stored on this machine."""
 
-    kind: Literal["runs", "trees", "grids", "arenas"] = setting("runs", "What to list.")
+    kind: Literal["runs", "questions", "trees", "grids", "arenas"] = setting(
+        "runs", "What to list; questions are those that are watched."
+    )
     find: str = setting("", "Only what contains this text.", max_length=200)
     limit: int = setting(50, "Maximum number.", ge=1, le=500)
 
 
 class ShowToolRequest(OperationRequest):
-    """A run, one of its questions, or a tree."""
+    """A run, one of its questions, a tree, or a question that is watched."""
 
     ONLY_WITH: ClassVar[Mapping[str, str]] = {"run": "question limit replay", "tree": "inputs bias_sd"}
     run: str | None = RUN
@@ -30,6 +32,7 @@ class ShowToolRequest(OperationRequest):
     tree: TreeChoice | None = setting(None, "Name of a tree: its claims, and a report on it.")
     inputs: bool = setting(False, "Also how much the answer depends on each input.")
     bias_sd: float = setting(0.0, "Standard deviation of errors that repeat in every trial of a leaf.", ge=0, le=0.5)
+    watched: str | None = setting(None, "Id of a question that is watched, or `all` for your record.", max_length=300)
 
 
 class RunToolRequest(OperationRequest):

@@ -304,13 +304,15 @@ def _set(request: OperationRequest, *names: str) -> dict[str, Any]:
 
 
 async def list_stored(permissions: ServerPermissions, request: ListRequest) -> Json:
-    """Return the runs, trees, grids or arenas of this machine that contain a text, at most as many as requested."""
+    """Return the runs, watched questions, trees, grids or arenas here that contain a text, at most as many as asked."""
     if request.kind == "runs":
         fields = {"find": request.find, "limit": request.limit}
         return await _answer(permissions, "runs list", fields, _unchecked)
     if request.kind == "arenas":
         with closing(RunStore(permissions.settings.store)) as store:
             rows: list[Any] = [vars(row) for row in arena_rows(store.database)]
+    elif request.kind == "questions":
+        rows = (await _answer(permissions, "record", {}, _unchecked))["questions"]
     elif request.kind == "trees":
         rows = (await _answer(permissions, "tree list", {}, _unchecked))["trees"]
     else:
@@ -321,17 +323,22 @@ async def list_stored(permissions: ServerPermissions, request: ListRequest) -> J
 
 async def show_stored(permissions: ServerPermissions, request: ShowToolRequest) -> Json:
     """Return a stored run, one of its questions, or a tree with a report on it."""
-    if (request.run is None) == (request.tree is None):
-        raise InputError("name a run or a tree", column="run")
+    if sum(choice is not None for choice in (request.run, request.tree, request.watched)) != 1:
+        raise InputError("name a run or a tree, or a watched question", column="run")
+    if request.watched is not None:
+        named = {} if request.watched == "all" else {"id": request.watched}
+        return await _answer(permissions, "record", named, _unchecked)
     if request.tree is not None:
-        show_request = permissions.check_tree(TreeShowRequest.read(_set(request, "run")))
+        show_request = permissions.check_tree(TreeShowRequest.read(_set(request, "run", "watched")))
         result = await asyncio.to_thread(OPERATIONS["tree show"].function, show_request, permissions.settings)
         return plain_data({**result.to_dict(), **({"report": result.to_markdown()} if result.ok else {})})
     if request.replay:
         if request.question is not None:
             raise InputError("only whole runs can be replayed", column="question", hint="leave it out")
         return await _answer(permissions, "replay", {"run": request.run}, ServerPermissions.check_replay)
-    return await _answer(permissions, "show", _set(request, "replay", "tree", "inputs", "bias_sd"), _unchecked)
+    return await _answer(
+        permissions, "show", _set(request, "replay", "tree", "inputs", "bias_sd", "watched"), _unchecked
+    )
 
 
 async def run_spec(permissions: ServerPermissions, request: RunToolRequest) -> Json:
@@ -394,7 +401,10 @@ TOOLS = (
     ),
     McpTool(
         name="show",
-        description="The answers of a run, with `question` every step to one answer; or the report on a tree. Free.",
+        description=(
+            "The answers of a run, with `question` every step to one answer; the report on a tree; or a watched "
+            "question with its looks, updates and outcome, or the record of all. Free."
+        ),
         request=ShowToolRequest,
         use=show_stored,
     ),
@@ -467,7 +477,9 @@ TOOLS = (
     ),
     McpTool(
         name="list",
-        description="Runs, trees, grids (experiments) or arenas on this machine, newest first, with state and score.",
+        description=(
+            "Runs, watched questions, trees, grids (experiments) or arenas on this machine, with state and score."
+        ),
         request=ListRequest,
         use=list_stored,
     ),

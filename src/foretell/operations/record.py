@@ -158,7 +158,7 @@ class RecordResult(DocumentResult):
                 for name, who in named
                 if (score := own.metric("brier_index", who)) is not None
             ]
-            lines.append(f"Brier index {estimate(index, 1)}; {', '.join(others)}")
+            lines += [f"Brier index {estimate(index, 1)}", f"  {', '.join(others)}"]
         if worth.count:
             gain = "" if worth.gain is None else f", Brier score {signed(-worth.gain.estimate, 3)} each"
             way = f"{worth.better} the right way{gain}, {dollars(worth.each)} each"

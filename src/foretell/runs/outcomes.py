@@ -56,6 +56,10 @@ class RunOutcomes:
         self._db.write_many(_KEEP, rows)
         return len(rows)
 
+    def withdraw(self, run: str, question: str) -> int:
+        """Remove the outcomes of a run's question, which turned out to be unknown; return how many there were."""
+        return self._db.write("delete from run_outcome where run = ? and question = ?", (run, question))
+
     def of(self, run: str, question: str | None = None) -> list[Resolution]:
         """Return the known outcomes of a run's questions, or of one of them."""
         query = f"select {ROW_READERS['run_outcome'][0]} from run_outcome where run = ?"

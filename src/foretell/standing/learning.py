@@ -32,9 +32,11 @@ class LearntWeight:
     start: float
     now: float
     n: int
-    """Number of outcomes that it rests on."""
+    """Number of outcomes that are known."""
     needed: int
-    """Number of outcomes from which it is fitted."""
+    """About how many are needed before it is changed."""
+    enough: bool
+    """Whether there are enough that it was tested on outcomes that were unknown when it was fitted."""
     why: str = ""
     """The evidence for the change, in a sentence."""
 
@@ -45,18 +47,22 @@ class LearntWeight:
 
 
 def keep_outcomes(store: RunStore, record: QuestionRecord) -> int:
-    """Store the confirmed outcome of a question with the runs of its forecasts; return how many targets are new.
+    """Store the confirmed outcome of a question with the runs of its forecasts; return how many targets changed.
 
-    The outcome is dated by when it was known, not by when it was confirmed. Runs that were deleted are left out.
+    The outcome is dated by when it was known, not by when it was confirmed. If it was withdrawn, it is removed.
     """
-    outcome = confirmed_outcome(record)
-    if not outcome:
+    outcome, outcomes, new = confirmed_outcome(record), RunOutcomes(store), 0
+    if not record.outcomes:
         return 0
-    known_at, outcomes, new = known_since(record), RunOutcomes(store), 0
+    known_at = known_since(record)
+    targets = {target.id for target in record.standing.question.targets}
     for run in dict.fromkeys(belief.run for belief in record.beliefs if belief.run):
-        questions = [each for each in store.questions(run) if {target.id for target in each.targets} == set(outcome)]
+        questions = [each for each in store.questions(run) if {target.id for target in each.targets} == targets]
         if len(questions) != 1:
             continue  # Not a run of this question alone.
+        if not outcome:
+            new += outcomes.withdraw(run, questions[0].id)
+            continue
         resolutions = [
             Resolution(
                 question_id=questions[0].id,
@@ -92,7 +98,7 @@ def learnt_weights(store: RunStore, records: Iterable[QuestionRecord], now: date
     weights = [
         LearntWeight(
             name=name, start=start.start, now=trust.trust, n=sum((kind == "market") == market for kind in kinds),
-            needed=FEWEST, why=str(proof) if proof.n else "",
+            needed=2 * FEWEST, enough=proof.n > 0, why=str(proof) if proof.n else "",
         )
         for name, start, trust, proof, market in (
             ("Own view against the price", MARKETS, fitted.market, fitted.proofs[0], True),
@@ -106,7 +112,9 @@ def learnt_weights(store: RunStore, records: Iterable[QuestionRecord], now: date
             learnt, kind = started
             now_used = trees.weight(kind, learnt, now.date())
             count = sum(example.known_on < now.date() for example in trees.examples)
-            weights.append(LearntWeight(name="Weight of the tree", start=learnt, now=now_used, n=count, needed=1))
+            weights.append(
+                LearntWeight(name="Weight of the tree", start=learnt, now=now_used, n=count, needed=1, enough=True)
+            )
     return tuple(weights)
 
 

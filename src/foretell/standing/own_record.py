@@ -5,6 +5,7 @@ resolver proposed the outcome or, if something came true, when a quoted source r
 market price is that of the last look before the same time, so that neither side knows more than the other.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,6 +27,7 @@ from foretell.scoring.verdict import Verdict
 from foretell.standing.confirm import AS_PROPOSED, last_day
 from foretell.standing.record import OutcomeProposal, QuestionRecord, StandingBelief
 
+_ID = re.compile(r"[\w.-]+")
 OWN, FIRST_ANSWER = "own forecast", "first answer"
 """Names of the last and of the first forecast for a question."""
 LEAST_SCORED = 2
@@ -432,10 +434,10 @@ def _own_cluster(question: ScoredQuestion) -> str:
 
 
 def related_ids(record: QuestionRecord) -> tuple[str, ...]:
-    """Return the ids of the questions that a question's settings declare as related."""
+    """Return the words of the relations that a question's settings declare, among which are ids of other questions."""
     declared = watch_settings(record).get("related") or ()
-    ids = declared.split(",") if isinstance(declared, str) else declared
-    return tuple(str(id).strip() for id in ids if str(id).strip())
+    texts = [declared] if isinstance(declared, str) else declared
+    return tuple(dict.fromkeys(word for text in texts for word in _ID.findall(str(text))))
 
 
 def watch_settings(record: QuestionRecord) -> Mapping[str, Any]:

@@ -77,13 +77,13 @@ def score_text(question: ScoredQuestion) -> str:
 def learnt_text(weight: LearntWeight) -> str:
     """Return what outcomes changed about a weight.
 
-    >>> learnt_text(LearntWeight(name="w", start=0.2, now=0.26, n=40, needed=30))
+    >>> learnt_text(LearntWeight(name="w", start=0.2, now=0.26, n=80, needed=60, enough=True))
     '0.20 → 0.26'
-    >>> learnt_text(LearntWeight(name="w", start=0.2, now=0.2, n=4, needed=30))
-    '0.20, not enough yet: 4 of 30'
+    >>> learnt_text(LearntWeight(name="w", start=0.2, now=0.2, n=4, needed=60, enough=False))
+    '0.20, not enough outcomes yet: 4 of about 60'
     """
-    if weight.n < weight.needed:
-        return f"{number(weight.start, 2)}, not enough yet: {weight.n} of {weight.needed}"
+    if not weight.enough:
+        return f"{number(weight.start, 2)}, not enough outcomes yet: {weight.n} of about {weight.needed}"
     return (
         f"{number(weight.start, 2)} → {number(weight.now, 2)}"
         if weight.changed

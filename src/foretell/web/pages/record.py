@@ -33,8 +33,8 @@ from foretell.web.security import TokenRequired, access_of, form_of, has_token, 
 from foretell.web.state import CurrentState, WebState
 
 router = APIRouter()
-MOST_EXAMINED, MOST_BEST, MOST_QUIET = 6, 4, 6
-"""Maximum number of worst and best questions, and of looks without a change, that are shown unfolded."""
+MOST_EXAMINED, MOST_BEST, MOST_QUIET, MOST_NOTICES = 6, 4, 6, 5
+"""Maximum number of worst and best questions, of looks without a change and of notices that are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +228,7 @@ def _history_page(request: Request, here: WebState, id: str, *, problem: str = "
         question=standing.question,
         updates=updates,
         answers=_answers(history),
+        notices=_notices(history),
         chart=history_chart(history) if history.last is not None else None,
         quiet=history.quiet_looks,
         most_quiet=MOST_QUIET,
@@ -236,6 +237,16 @@ def _history_page(request: Request, here: WebState, id: str, *, problem: str = "
         looked=visitor_of(request).may_write and standing.state == "open",
         permalink=str(request.base_url).rstrip("/") + link_to("standing", id),
     )
+
+
+def _notices(history: QuestionHistory) -> list[tuple[datetime | None, str]]:
+    """Return the newest notices: when the look was that they report, and what became of them."""
+    looks = {look.number: look.at for look in history.record.looks}
+    rows = [
+        (looks.get(int(str(notice.get("look") or 0))), [notice.get(name) for name in ("channel", "state", "problem")])
+        for notice in history.notices
+    ]
+    return [(at, ", ".join(str(word) for word in words if word)) for at, words in reversed(rows[-MOST_NOTICES:])]
 
 
 def _answers(history: QuestionHistory) -> dict[str, str]:
