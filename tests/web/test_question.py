@@ -223,3 +223,15 @@ def test_fallback_answer_is_marked(client: TestClient, store: RunStore, token: s
     assert "Unknown" in page
     assert 'title="the wire broke">fallback' in page
     assert "2 fallback" in client.get("/runs").text
+
+
+def test_an_unfinished_question_of_a_run_with_several_has_a_page(client: TestClient, store: RunStore, token: str):
+    builder = StoredRunBuilder(questions=2, trials=2)
+    run = builder.begin(store)
+    builder.tell(store, next(iter(trials_of(run, builder.asked(), 2))).key)
+    for _ in range(2):  # As a stranger, then as the owner.
+        for question in builder.asked():
+            shown = client.get(f"/runs/{run}/questions/{question.id.replace('/', '%2F')}")
+            assert shown.status_code == 200
+            assert "Where each trial stopped" in shown.text
+        client.get("/login", params={"token": token})

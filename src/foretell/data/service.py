@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.payload import Payload
 from foretell.plugins import describe, load, variables_in_words
 from foretell.questions.errors import InputError
 
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 Params = Mapping[str, str] | Iterable[tuple[str, str]]
 """Query parameters of a request; pairs if a name is repeated."""
 
@@ -35,6 +37,34 @@ class ServiceConfig:
     """File of the local corpus."""
     series: Path | None = None
     """A CSV file with the user's own series, or a folder of such files."""
+
+
+PRACTICE_SITES = {"metaculus": ("metaculus.com",), "prophet_arena": ("prophetarena.co",)}
+"""Service → hosts of its web site, if practice has pages for its questions."""
+MADE_UP_SITES = {"kalshi": ("kalshi.com",), "manifold": ("manifold.markets",), "polymarket": ("polymarket.com",)}
+"""The same for services whose questions have no page in practice."""
+
+
+def practice_page(url: str, addresses: Mapping[str, str]) -> str:
+    """Return where the page of a question is: on the practice server, if that stands in for the service of the address.
+
+    Returned is "" for a made-up question that has no page; addresses of real services stay as they are.
+
+    >>> practice_page("https://www.metaculus.com/questions/9001/", {"metaculus": "http://127.0.0.1:8123"})
+    'http://127.0.0.1:8123/questions/9001/'
+    >>> practice_page("https://kalshi.com/markets/kxrate", {"kalshi": "http://127.0.0.1:8124"})
+    ''
+    >>> practice_page("https://www.metaculus.com/questions/9001/", {"metaculus": "https://proxy.example/api"})
+    'https://www.metaculus.com/questions/9001/'
+    """
+    parts = urlsplit(url)
+    host = (parts.hostname or "").removeprefix("www.")
+    for service, hosts in (PRACTICE_SITES | MADE_UP_SITES).items():
+        stand_in = urlsplit(addresses.get(service, ""))
+        if host in hosts and stand_in.hostname in LOOPBACK:
+            own = parts._replace(scheme=stand_in.scheme, netloc=stand_in.netloc)
+            return own.geturl() if service in PRACTICE_SITES else ""
+    return url
 
 
 class JsonService:

@@ -4,9 +4,10 @@ import asyncio
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from html import escape
 from http import HTTPStatus
 from typing import Any, Self, cast
 from urllib.parse import parse_qsl, unquote
@@ -65,6 +66,17 @@ def json_response(data: Any, status: int = 200, headers: Mapping[str, str] | Non
 def html_response(text: str, status: int = 200) -> ServerResponse:
     """Create an HTML response."""
     return ServerResponse(status=status, body=text.encode(), headers={"Content-Type": "text/html; charset=utf-8"})
+
+
+def sent_page(title: str, text: str, sent: Sequence[tuple[str, str]]) -> ServerResponse:
+    """Return the page of a made-up question with everything that was sent for it, each with its kind."""
+    items = "".join(f"<h2>{escape(kind)}</h2><pre>{escape(what)}</pre>" for kind, what in sent)
+    nothing = "<p>Nothing was sent for it yet.</p>"
+    style = "body{font:16px/1.5 sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}pre{white-space:pre-wrap}"
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
+    note = "<p>A made-up question of the local sandbox: nobody else sees what is sent here.</p>"
+    body = f"{note}<h1>{escape(title)}</h1><p>{escape(text)}</p>{items or nothing}"
+    return html_response(f'<!DOCTYPE html><html lang="en">{head}<style>{style}</style><body>{body}</body></html>')
 
 
 class PracticeServer:

@@ -11,6 +11,7 @@ from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilt
 from foretell.data.markets.metaculus import MetaculusClient, MetaculusEvents, questions_of
 from foretell.data.markets.prophet_arena import ProphetArenaWeekly, ProphetArenaWindows
 from foretell.data.payload import Payload
+from foretell.data.service import practice_page
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Forecast
 from foretell.runs.question_sets import MAX_QUESTIONS
@@ -94,12 +95,12 @@ class MetaculusTournament(TournamentPlatform):
 
     def address(self, question: str) -> str:
         """Return the address of a post."""
-        return post_address(question)
+        return practice_page(post_address(question), {"metaculus": self.client.host})
 
     def comment_address(self, question: str, reply: dict[str, Any]) -> str:
         """Return the address of the comment on that page."""
         number = reply.get("comment")
-        return f"{post_address(question)}#comment-{number}" if number else ""
+        return f"{self.address(question)}#comment-{number}" if number else ""
 
 
 def _part(part: OpenMetaculusQuestion) -> ListedPart:
@@ -192,7 +193,8 @@ class ArenaTrack(TournamentPlatform):
 
     def address(self, question: str) -> str:
         """Return the address of an event."""
-        return f"https://www.prophetarena.co/events/{split_id(question)[1]}"
+        url = f"https://www.prophetarena.co/events/{split_id(question)[1]}"
+        return practice_page(url, {"prophet_arena": self._client.host})
 
 
 def _of_round(

@@ -14,6 +14,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, HTTPException, Request
 
 from foretell.data.connections import OpenConnections
+from foretell.data.service import practice_page
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.operations.doctor import DoctorResult, doctor
@@ -128,6 +129,13 @@ class WebState:
         """Return a result, cached until anything is written to the store; not cached if machines share the database."""
         mark = self.store.database.change_mark()
         return make() if mark is None else self.cached(("unchanged", *what), mark, make)
+
+    def page_of(self, url: str) -> str:
+        """Return the address at which a question of a market can be read.
+
+        The questions of practice are made up: their page is on the practice site if it has one.
+        """
+        return practice_page(url, self.settings.addresses)
 
     def run_list(self, filters: RunsRequest, *, offset: int = 0, limit: int = RUNS_PER_PAGE) -> RunList:
         """Return part of the list of runs; not cached if one is running, because its process may end without notice."""

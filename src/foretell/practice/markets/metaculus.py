@@ -3,14 +3,24 @@
 Formats, rules and refusals follow the site's own source code of 2026-08-20.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, cast
 
-from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
+from foretell.practice.server import (
+    Middleware,
+    PracticeServer,
+    PracticeService,
+    ServerRequest,
+    ServerResponse,
+    StatusAndBody,
+    json_response,
+    sent_page,
+)
 
 SHOWN_IN_LISTS = 3
 
@@ -297,6 +307,31 @@ class PracticeMetaculus(PracticeService):
         self.catalogue = catalogue or MetaculusCatalogue()
         self.token = token
         self.inbox = inbox
+
+    def server(self, middleware: Middleware | None = None) -> PracticeServer:
+        """Create the server, which also has a page for every question, with what was sent for it."""
+        server = super().server(middleware)
+        server.route("GET", "/questions/*", self.page)
+        return server
+
+    def page(self, request: ServerRequest) -> ServerResponse:
+        """Return the page of a post, as a browser opens it: no token is needed."""
+        number = request.path.strip("/").split("/")[-1]
+        post = next((post for post in self.catalogue.posts if str(post["id"]) == number), None)
+        if post is None:
+            return json_response({"detail": "Not found."}, 404)
+        own = {question["id"] for question in questions_of(deepcopy(dict(post)))}
+        inbox = self.inbox or MetaculusInbox(now=lambda: datetime.now(UTC))
+        sent = [
+            ("Forecast", json.dumps({name: value for name, value in forecast.items() if value is not None}))
+            for forecast in inbox.forecasts
+            if forecast["question"] in own
+        ]
+        for comment in inbox.comments:
+            if str(comment["on_post"]) == number:
+                sent.append(("Private comment" if comment["is_private"] else "Comment", comment["text"]))
+        text = str((post.get("question") or {}).get("resolution_criteria") or "")
+        return sent_page(str(post.get("title", number)), text, sent)
 
     def get(self, request: ServerRequest) -> StatusAndBody:
         """Return the status and body of the answer."""

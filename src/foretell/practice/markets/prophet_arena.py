@@ -21,6 +21,7 @@ from foretell.practice.server import (
     ServerResponse,
     StatusAndBody,
     json_response,
+    sent_page,
 )
 
 RECEIPT = "pa-receipt-1."
@@ -77,8 +78,19 @@ class PracticeProphetArena(PracticeService):
             slug, _, version = request.path.strip("/").split("/")[-4:-1]
             if (rows := self.datasets.get(f"{slug}@{version}")) is not None:
                 return _packed(rows)
+        if "text/html" in request.headers.get("accept", "") and request.path.startswith("/events/"):
+            return self._page(request.path.strip("/").split("/")[-1])
         status, body = self.get(request)
         return json_response(body, status)
+
+    def _page(self, slug: str) -> ServerResponse:
+        """Return the page of an event, as a browser opens it: no key is needed."""
+        body = self._events([slug], {})
+        if body is None:
+            return json_response({"error": "not found"}, 404)
+        sent = [("Forecast", json.dumps(sent, ensure_ascii=False)) for sent in self.forecasts if sent["event"] == slug]
+        event = cast("Mapping[str, Any]", body)
+        return sent_page(str(event.get("title", slug)), str(event.get("rules", "")), sent)
 
     def get(self, request: ServerRequest) -> StatusAndBody:
         """Return the status and body of the answer."""

@@ -193,6 +193,7 @@ def show_event(request: Request, here: CurrentState, arena: Arena, event: Event)
         ruler=_answer_ruler,
         winner=next((target for target, outcome in event.outcomes.items() if outcome == "yes"), None),
         runs=runs,
+        page_of=here.page_of,
         latest=latest,
         moved=moved,
         seen_at=context[0] if context else None,

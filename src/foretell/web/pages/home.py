@@ -31,6 +31,8 @@ from foretell.report.charts.svg import Chart
 from foretell.report.leaderboard import board_study
 from foretell.request import environment_values
 from foretell.scoring.arena_view import scores_over_time
+from foretell.tournaments.ledger import LEDGER_FILE
+from foretell.tournaments.sent import SentAnswer, sent_answers
 from foretell.web.boards import ArenaFilters
 from foretell.web.pages.ask import ask_form, model_keys
 from foretell.web.pages.question import read_question
@@ -124,10 +126,25 @@ def show_home(request: Request, here: CurrentState, view: Annotated[dict[str, An
     """Show the home page, with thumbnails of what can be opened; strangers do not see what is set up."""
     if not has_token(request, access_of(request)):
         view = {**view, "setup": [], "providers": []}
+        sent: dict[str, list[SentAnswer]] = {}
+    else:
+        sent = {"": _sent(here, here.settings.home), "practice": _sent(here, here.settings.practice_home)}
     kinds = tuple((card["kind"], card["text"]) for card in view["highlights"])
     pictures = here.while_unchanged(("pictures", kinds), lambda: [_picture(here, card) for card in view["highlights"]])
     asks = visitor_of(request).may_write and (view["providers"] or environment_values(AskRequest).get("model"))
-    return html_page(request, "home.html", view, pictures=pictures, ask=ask_form(here, {}) if asks else None)
+    ask = ask_form(here, {}) if asks else None
+    return html_page(request, "home.html", view, pictures=pictures, ask=ask, sent=sent, page_of=here.page_of)
+
+
+MOST_SENT = 12
+"""Maximum number of forecasts listed as sent."""
+
+
+def _sent(here: WebState, home: Path) -> list[SentAnswer]:
+    """Return what was sent to tournaments from a home, read again when its ledger has grown."""
+    path = home / LEDGER_FILE
+    state = (path.stat().st_mtime_ns, path.stat().st_size) if path.is_file() else ()
+    return here.cached(("sent", home), state, lambda: sent_answers(home, MOST_SENT))
 
 
 def _picture(here: WebState, card: Mapping[str, Any]) -> Chart | None:

@@ -58,6 +58,7 @@ def read_question(
         "background": background,
         "last": last,
         "pending": pending,
+        "money": None,
     }
     asked = store.question(TrialKey(run=row.id, question=view["question"]["id"], due=view["question"]["due"], trial=0))
     if asked is not None and asked.source == ASKED:
@@ -94,6 +95,7 @@ def show_question(
             lambda: question_charts(view),
         ),
         shared=shared,
+        page_of=here.page_of,
         finding=finding_of(view),
         reasoning=reasoning_sentence(view),
         tree_names=[
