@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 from tests.forecasters.tree.stated import NEEDED, needed, tree_by_cases
 
 from fakes.models import BackgroundModels
+from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.sensitivity import tornado
 from foretell.forecasters.tree.case_links import SplitLink
@@ -608,3 +609,29 @@ def test_layout_does_not_shift_when_the_script_loads_late(trees: Path, site: Any
     expect(page.locator("#tools")).to_be_visible()
     page.wait_for_timeout(300)
     assert page.evaluate(SHIFTS) < 0.05
+
+
+def test_the_tree_shows_ranges_and_the_arithmetic_of_each_claim(settings: Settings, site: Any, page: Any):
+    link = LinearLink(weights={"P1": 0.6, "P2": 0.2}, intercept=0.1)
+    leaves = {
+        id: Proposition(id=id, claim=f"Claim {id}.", p=p, grounding=Grounding(grounder="g", trials=trials))
+        for id, p, trials in (("P1", 0.5, (0.4, 0.5, 0.6)), ("P2", 0.3, (0.2, 0.4)))
+    }
+    top = Proposition(id="P0", claim="The whole.", children=("P1", "P2"), link=link)
+    tree = evaluated(Tree(root="P0", nodes={"P0": top, **leaves}))
+    write_tree(settings.home / "trees" / "ranged.json", tree)
+    bar = error_bar(tree)
+    assert bar is not None
+    page.goto(f"{site.url}/trees/view/ranged")
+    page.locator("#tools").wait_for()
+    root, leaf = page.locator('[data-claim="P0"]'), page.locator('[data-claim="P1"]')
+    ends = [float(root.locator(".pbar .spread").first.get_attribute(name)[:-1]) / 100 for name in ("x1", "x2")]
+    assert ends == pytest.approx([bar.low, bar.high])
+    expect(leaf.locator(".range")).to_have_text("40–60")
+    expect(root.locator(".sum")).to_have_text(re.compile(r"0\.1 \+ 0\.6 × 0\.5.*\+ 0\.2 × 0\.3.* = 0\.46"))
+    expect(root.locator(".sum")).to_be_visible()
+    _set(page, "P1", 0.9)  # The numbers above no longer apply.
+    expect(root.locator(".sum")).to_be_hidden()
+    expect(root.locator(".pbar .spread").first).to_be_hidden()
+    page.locator("#reset").click()
+    expect(root.locator(".sum")).to_be_visible()

@@ -12,7 +12,7 @@ from tests.forecasters.tree.random_trees import claim, tree_of
 from tests.forecasters.tree.scripted_tree import playing
 
 from foretell import grow_tree, update_tree
-from foretell.forecasters.tree.arithmetic.error_bar import error_bar, leaf_spread, next_trials
+from foretell.forecasters.tree.arithmetic.error_bar import error_bar, error_bars, leaf_spread, next_trials
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.links import LinearLink
 from foretell.forecasters.tree.proposition import Grounding, Tree, leaves
@@ -54,6 +54,15 @@ def test_the_error_bar_of_a_linear_tree_equals_a_manual_computation():
     assert error_bar(tree(trials={id: (0.5,) for id in TRIALS})) is None
     assert error_bar(tree(trials={id: (0.5, 0.5) for id in TRIALS})) is None, "identical trials give no error bar"
     assert "for P3, examined once, the spread of the others is used" in str(bar)
+
+
+def test_every_claim_with_others_below_it_has_an_error_bar_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    whole = tree()
+    bars = error_bars(whole)
+    assert bars[whole.root] == error_bar(whole)
+    assert bars.keys() == {id for id, node in whole.nodes.items() if node.children}
+    monkeypatch.setattr("foretell.forecasters.tree.arithmetic.error_bar.MOST_BARS", 0)
+    assert error_bars(whole).keys() == {whole.root}, "a large tree has only that of its root"
 
 
 def test_judged_correlations_widen_or_narrow_the_error_bar():

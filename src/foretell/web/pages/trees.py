@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
-from foretell.forecasters.tree.arithmetic.error_bar import error_bar
+from foretell.forecasters.tree.arithmetic.error_bar import error_bar, error_bars
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
 from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
 from foretell.forecasters.tree.arithmetic.sensitivity import (
@@ -317,6 +317,7 @@ def _cards(tree: Tree, circuit: Circuit) -> list[dict[str, Any]]:
     path: list[str] = []
     moves: dict[str, dict[str, float]] = {}
     after: dict[str, dict[str, str]] = {}
+    bars = error_bars(tree)
     for line in outline(tree):
         del path[line.depth :]
         parent = path[-1] if path else None
@@ -325,7 +326,14 @@ def _cards(tree: Tree, circuit: Circuit) -> list[dict[str, Any]]:
             after[parent] = chances_in_chain(tree, parent)
         slope = moves[parent].get(line.node.id) if parent is not None else None
         then = after[parent].get(line.node.id, "") if parent is not None else ""
-        cards.append(_card(line, parent, circuit, slope, then))
+        bar = bars.get(line.node.id)
+        more = {
+            "then": then,
+            "ends": None if bar is None else (bar.low, bar.high),
+            # The rule with the numbers below it filled in.
+            "numbers": "" if line.again else link_in_numbers(tree, line.node),
+        }
+        cards.append(_card(line, parent, circuit, slope) | more)
         path.append(line.node.id)
         # The assumption of a formula is a number that can be changed, so it has a card.
         assumption = f"{line.node.id}:PA"
@@ -335,10 +343,8 @@ def _cards(tree: Tree, circuit: Circuit) -> list[dict[str, Any]]:
     return cards
 
 
-def _card(
-    line: OutlineLine, parent: str | None, circuit: Circuit, slope: float | None = None, then: str = ""
-) -> dict[str, Any]:
-    """Return a card; `then` is its chance after the earlier children of its parent, in words."""
+def _card(line: OutlineLine, parent: str | None, circuit: Circuit, slope: float | None = None) -> dict[str, Any]:
+    """Return a card; `then` is its chance after the earlier children of its parent, `ends` those of its error bar."""
     node, grounding = line.node, line.node.grounding or Grounding()
     report = node.report or grounding.report
     # Inputs can be moved freely; other claims can be fixed at a value.
@@ -354,7 +360,9 @@ def _card(
         "kind": "" if node.link is None or node.pinned is not None else node.link.heading,
         "how": link_in_words(node) if node.children else "",
         "slope": slope,
-        "then": then,
+        "then": "",
+        "ends": None,
+        "numbers": "",
         "marks": claim_marks(node),
         "state": _state(node),
         "trials": grounding.trials,

@@ -59,14 +59,29 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
-def error_bar(tree: Tree, *, level: float = LEVEL, systematic_error: float = 0.0) -> ErrorBar | None:
-    """Compute the error bar of the root; None if no leaf has several trials, or all trials agree.
+MOST_BARS = 60
+"""Maximum number of claims with an error bar of their own; in larger trees only the root has one."""
+
+
+def error_bars(tree: Tree) -> dict[str, ErrorBar]:
+    """Compute the error bar of every claim that has others below it and one; empty for a large tree."""
+    claims = [id for id, node in tree.nodes.items() if node.children and node.pinned is None]
+    if len(claims) > MOST_BARS:
+        claims = [tree.root]
+    return {id: bar for id in claims if (bar := error_bar(tree, claim=id)) is not None}
+
+
+def error_bar(
+    tree: Tree, *, claim: str | None = None, level: float = LEVEL, systematic_error: float = 0.0
+) -> ErrorBar | None:
+    """Compute the error bar of a claim, or of the root; None if no leaf has several trials, or all trials agree.
 
     `systematic_error` is the standard deviation of errors that a grounder repeats in every trial. Trials cannot reveal
     it; it can only be estimated from resolved claims.
     """
     circuit, values = circuit_and_values(tree)
-    slope = slopes(circuit.ops, values, circuit.claims[tree.root])
+    place = circuit.claims[claim or tree.root]
+    slope = slopes(circuit.ops, values, place)
     trials = {id: ps for id, ps in leaf_trials(tree).items() if id in circuit.input_places}
     if all(len(ps) < 2 for ps in trials.values()):
         return None
@@ -84,7 +99,7 @@ def error_bar(tree: Tree, *, level: float = LEVEL, systematic_error: float = 0.0
     variance = max(spread.variance + judged, 0.0)
     if variance <= 1e-18:
         return None  # Identical trials do not show how large the error is.
-    p = values[circuit.claims[tree.root]]
+    p = values[place]
     low, high = bar_ends(p, sqrt(variance), spread.freedom, level)
     return ErrorBar(
         p=p,
