@@ -235,3 +235,19 @@ def test_an_unfinished_question_of_a_run_with_several_has_a_page(client: TestCli
             assert shown.status_code == 200
             assert "Where each trial stopped" in shown.text
         client.get("/login", params={"token": token})
+
+
+def test_steps_of_a_question_in_progress_are_listed_newest_first(client: TestClient, store: RunStore):
+    builder = StoredRunBuilder(questions=1, trials=2)
+    run = builder.begin(store)
+    builder.tell(store, next(iter(trials_of(run, builder.asked(), 2))).key)
+    address = f"/runs/{run}/questions/{builder.asked()[0].id.replace('/', '%2F')}"
+    steps = client.get(f"/api{address}").json()["live"]["steps"]
+    assert [step["id"] for step in steps] == sorted((step["id"] for step in steps), reverse=True)
+    assert {"tool", "belief"} <= {step["kind"] for step in steps}
+    assert {step["trial"] for step in steps} == {0}
+    shown = client.get(address).text
+    listed = shown[shown.index('<ol class="steps">') :].partition("</ol>")[0]
+    assert listed.count("<li") == len(steps)
+    assert "harbour bridge council vote" in listed
+    assert "estimate revised" in listed

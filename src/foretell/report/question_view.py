@@ -509,7 +509,23 @@ def live_view(
         "p": Aggregate(rule=rule).apply(estimates) if comparable else None,
         "trials": current,
         "evidence": _evidence_so_far(trials, events, moved),
+        "steps": _steps_so_far(trials),
     }
+
+
+MOST_STEPS = 16
+"""Maximum number of steps listed while a question is in progress."""
+
+
+def _steps_so_far(trials: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what the trials did, newest first, in the order in which it was stored."""
+    steps = [
+        {**event, "trial": trial["number"]}
+        for trial in trials
+        for event in trial["trace"]["happenings"]
+        if event["kind"] not in ("model", "prompt")
+    ]
+    return sorted(steps, key=lambda step: -step["id"])[:MOST_STEPS]
 
 
 def _evidence_so_far(
