@@ -12,10 +12,15 @@ from test_docs import PAGES, ROOT, examples
 pytest.importorskip("pyright", reason="the type checker")
 
 CORRECT = """
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 import foretell
-from foretell import Agent, Forecast, Question, Target
-from foretell.types import AgentOptions, AskResult, Backtest, Context, RunPlan, Scoreboard
+from foretell import Agent, AsOf, Forecast, Question, Target
+from foretell.types import (
+    AgentOptions, AskResult, Backtest, Context, RunPlan, RunResult, Scoreboard, SearchHit, SourceItem, Tool,
+    ToolMaterial, ToolSpec, TreeResult,
+)
 
 def guess(question: Question) -> float:
     return 0.5
@@ -30,10 +35,39 @@ class Half:
 async def model(prompt: str) -> dict[str, object]:
     return {"probability": 0.4}
 
+def rainy_days(town: str, as_of: AsOf, days: int = 30) -> list[SourceItem]:
+    return [SourceItem(title=town, text=f"12 of {days} days", published=as_of.at)]
+
+async def wind(town: str) -> str:
+    return "calm"
+
+class Almanac:
+    spec = ToolSpec(name="almanac", description="Look it up.", parameters={"type": "object", "properties": {}})
+
+    async def use(self, arguments: Mapping[str, object], as_of: AsOf) -> ToolMaterial:
+        return ToolMaterial(heading="Almanac:", items=())
+
+almanac: Tool = Almanac()
+
+async def find(query: str, as_of: AsOf) -> list[SearchHit]:
+    return [SearchHit(url="https://a.example", title=query, snippet="", published=as_of.at)]
+
+class Library:
+    filters_dates = True
+
+    def search(self, query: str, as_of: AsOf, limit: int) -> list[dict[str, str]]:
+        return [{"url": "https://a.example", "title": query}]
+
 snow = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10", targets=[Target(id="yes")])
 answer: AskResult = foretell.ask("Will it rain?", closes=date(2027, 1, 1), range=(0, 100), model=model)
 plan: RunPlan = foretell.ask("Will it rain?", plan=True)
 agent = Agent(model=model, search=("brave",), options=AgentOptions(steps=3), models={"filter": "openai:NAME"})
+handy = Agent(model, tools=[rainy_days, wind, almanac], search=["brave", find, Library()], name="handy")
+other: Agent = replace(handy, trials=3)
+found: AskResult = foretell.ask("Will it rain?", model=model, search=[find, Library()])
+ran: RunResult = foretell.run({"questions": "demo"}, agent=agent)
+grown: TreeResult = foretell.grow_tree("It rains.", agent=handy, grounder="agent")
+both: Backtest = foretell.backtest([agent, "knn", guess], "demo", limit=10)
 board: Scoreboard = foretell.score([], by="source", metrics=("peer",))
 sure = Forecast(question_id="snow", forecaster="me", as_of=snow.as_of, p={"yes": 0.5})
 done: Backtest = foretell.backtest([guess, looks, Half(), "knn"], [snow], progress=lambda done, of: None)
@@ -79,6 +113,16 @@ Question(id="snow", source="own", text="Will it snow?", due=3)
 Target(id="yes", resolves="2026-01-10")
 Agent()
 Agent(model="openai:NAME", options={"steps": 3})
+Agent("openai:NAME", "brave")
+Agent("openai:NAME", tools=rainy_days)
+Agent("openai:NAME", tools=["rainy_days"])
+Agent("openai:NAME", tool=[rainy_days])
+Agent("openai:NAME", search=[3])
+Agent("openai:NAME", models={"filters": "openai:NAME"})
+foretell.run({"questions": "demo"}, agent="openai:NAME")
+foretell.grow_tree("It rains.", agent=model)
+foretell.backtest(agent, "demo", limit="10")
+foretell.ask("Will it rain?", search=find)
 Forecast(question_id="snow", forecaster="me", p=0.5)
 foretell.delete_runs("a", yes="sure")
 foretell.enter_tournament()

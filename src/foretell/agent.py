@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from foretell.models.model import Model, ReasoningEffort, Reply
@@ -30,7 +30,7 @@ SETTINGS: Mapping[str, str] = {
 """Fields that requests have too, and the settings of a run that they set."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False)
 class Agent:
     """A model with tools, search engines and settings that answers questions.
 
@@ -41,14 +41,15 @@ class Agent:
     >>> from foretell.types import AgentOptions
     >>> def careful(prompt: str) -> dict[str, Any]:
     ...     return {"probability": 0.3, "reason": "It rains on one day in three."}
-    >>> agent = Agent(model=careful, options=AgentOptions(steps=4), trials=3)
+    >>> agent = Agent(careful, options=AgentOptions(steps=4), trials=3)
     >>> agent
-    Agent(model=careful, options=AgentOptions(steps=4), trials=3)
+    Agent(careful, options=AgentOptions(steps=4), trials=3)
 
     `dataclasses.replace(agent, trials=1)` is the same agent with another setting.
     """
 
     model: AnyModel
+    _: KW_ONLY
     tools: Sequence[AnyTool] = ()
     """Functions that the model may call, described by their docstrings and annotations. A parameter `as_of` gets the
     date of the forecast. They return text, data, or in a backtest `foretell.types.SourceItem` with a date."""
@@ -114,7 +115,7 @@ class Agent:
         for each in fields(self):
             value = getattr(self, each.name)
             if value not in (None, "", (), [], {}):
-                shown.append(f"{each.name}={_written(value)}")
+                shown.append(_written(value) if each.name == "model" else f"{each.name}={_written(value)}")
         return f"Agent({', '.join(shown)})"
 
 

@@ -1,5 +1,6 @@
 """Functions and objects as tools and search engines of an agent, and an agent as a forecaster."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,12 +14,13 @@ import pytest
 
 import foretell
 from foretell import Agent, AsOf, Question, Target
+from foretell.models.model import ToolCall
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import UNFILTERED_SUFFIX
 from foretell.questions.trace import LeakBlocked, ToolUsed
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
-from foretell.types import AgentOptions, Request, SearchHit, SourceItem, ToolFailed, ToolMaterial, ToolSpec
+from foretell.types import AgentOptions, Reply, Request, SearchHit, SourceItem, ToolFailed, ToolMaterial, ToolSpec
 
 DUE = "2021-11-01"
 QUESTIONS = [
@@ -211,10 +213,30 @@ def test_an_agent_answers_a_named_set_whose_outcomes_score_it(settings: Settings
     asked = Agent(model=guess, options=AgentOptions(variant="zero-shot"))
     benchmark = foretell.open_benchmark("demo")
     plain = [question for question in benchmark.questions.questions if len(question.targets) == 1]
-    few = replace(benchmark, questions=benchmark.questions.only(plain[:3]))
-    result = foretell.backtest([asked, "knn"], few, settings=settings)
-    assert len(result.forecasts) == 2 * len(plain[:3]) > 0
+    few = replace(benchmark, questions=benchmark.questions.only(plain))
+    result = foretell.backtest([asked, "knn"], few, limit=1, settings=settings)
+    assert len(result.forecasts) == 2
+    shown = foretell.show(result.runs["guess"], settings=settings)
+    assert shown.run.id == result.runs["guess"]
+    assert f"guess: run {result.runs['guess']}" in str(result)
     assert {score.forecaster for score in foretell.score(result).scores} >= {"guess", "knn"}
+
+
+def test_an_agent_answers_the_first_questions_of_a_named_set(settings: Settings) -> None:
+    class Even:
+        """A model that gives every target the same probability."""
+
+        async def complete(self, request: Request) -> Reply:
+            keys = request.tools[-1].parameters["properties"]["p"].get("properties", {})
+            p = dict.fromkeys(keys, 0.5) if keys else 0.5
+            return Reply(calls=(ToolCall(id="1", name="submit", arguments=json.dumps({"p": p, "reason": "Even."})),))
+
+    asked = Agent(Even(), options=AgentOptions(variant="zero-shot"), trials=2)
+    result = foretell.backtest([asked, "knn"], "demo", limit=2, settings=settings)
+    assert [len(result.questions), len(result.answers), result.failures] == [2, 4, ()]
+    assert {score.forecaster for score in foretell.score(result).scores} >= {"Even", "knn"}
+    with pytest.raises(InputError, match="limit"):
+        foretell.backtest(asked, "demo", limit=0, settings=settings)
 
 
 def test_a_question_without_an_answer_is_a_failure_with_its_reason(settings: Settings) -> None:
@@ -297,7 +319,7 @@ def test_two_forecasters_of_one_name_are_refused(settings: Settings) -> None:
 def test_an_agent_is_written_as_it_was_made() -> None:
     made = Agent(model=look_outside, tools=[rain_history], options=AgentOptions(steps=4), models={"filter": "openai:x"})
     assert repr(made) == (
-        "Agent(model=look_outside, tools=[rain_history], models={'filter': 'openai:x'}, options=AgentOptions(steps=4))"
+        "Agent(look_outside, tools=[rain_history], models={'filter': 'openai:x'}, options=AgentOptions(steps=4))"
     )
 
 

@@ -1,6 +1,7 @@
 """The result of a backtest: every answer and every failure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -26,6 +27,8 @@ class Backtest(Tabular):
     """Questions that were not asked, because their own text was written after their due date."""
     resolutions: tuple[Resolution, ...] = ()
     """The known outcomes, if the questions come from a named set."""
+    runs: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Agent → the id of the run that stores its steps, for `foretell.show`."""
 
     @property
     def forecasts(self) -> tuple[Forecast, ...]:
@@ -62,12 +65,13 @@ class Backtest(Tabular):
         return str(self)
 
     def __str__(self) -> str:
-        """The numbers of questions, forecasts and failures, and the most frequent reasons for failures."""
+        """The numbers of questions, forecasts and failures, the runs, and the most frequent reasons for failures."""
         lines = [f"{len(self.questions)} questions, {len(self.forecasts)} forecasts, {len(self.failures)} failures"]
         reasons: dict[str, list[str]] = {}
         for failure in self.failures:
             reasons.setdefault(f"{failure.forecaster}: {failure.error}", []).append(failure.question_id)
         frequent = sorted(reasons.items(), key=lambda reason: -len(reason[1]))[:SHOWN_REASONS]
+        lines += [f"{agent}: run {run}" for agent, run in self.runs.items()]
         return "\n".join([*lines, *(f"{reason} ({_some(questions)})" for reason, questions in frequent)])
 
 

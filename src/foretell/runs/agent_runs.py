@@ -8,9 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from foretell.agent import Agent
-from foretell.data.datasets.question_set import LeakyQuestions
 from foretell.data.files import write_atomically
-from foretell.forecasters.base_rates.past import Past
 from foretell.questions.backtest import BacktestAnswer
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
@@ -18,7 +16,7 @@ from foretell.questions.forecast import UNFILTERED_SUFFIX, Failure
 from foretell.questions.question import Question
 from foretell.runs.combine import combined_answers, combining_of_run
 from foretell.runs.executor import RunProgress
-from foretell.runs.question_sets import Benchmark
+from foretell.runs.question_sets import AskedQuestions
 from foretell.runs.runner import PreparedRun, execute_run, find_run_of, prepare_run
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_mapping, with_settings
@@ -75,40 +73,29 @@ class AgentRun:
         return self.name + (UNFILTERED_SUFFIX if forecaster.endswith(UNFILTERED_SUFFIX) else "")
 
 
-def prepare_agent(  # noqa: PLR0913 - the parts of a backtest
-    agent: Agent,
-    questions: Sequence[Question],
-    settings: Settings,
-    *,
-    dataset: str | None,
-    benchmark: Benchmark | None,
-    past: Past | None,
-    leaky_questions: LeakyQuestions,
-) -> AgentRun:
+def prepare_agent(agent: Agent, asked: AskedQuestions, settings: Settings) -> AgentRun:
     """Return the run of an agent, checked before anything is sent.
 
-    Args:
-        agent: The agent.
-        questions: What it is asked.
-        settings: Settings of this machine, which name its home.
-        dataset: The name of the question set; questions without one are stored in the home.
-        benchmark: Where past questions and series come from, if not from the named set.
-        past: Past questions to learn from instead.
-        leaky_questions: What to do with questions whose own text is newer than their date.
+    Questions without the name of a set are stored in the home of the settings.
     """
     chosen = agent.settings
     if wrong := [name for name in chosen if name == "mode" or name.partition(".")[0] == "questions"]:
         hint = "the backtest chooses questions and mode"
         raise InputError("does not apply to an agent in a backtest", column=wrong[0], hint=hint)
-    asked: dict[str, Any] = {"dataset": dataset or _stored(questions, settings), "leaky_questions": leaky_questions}
-    spec = spec_from_mapping(with_settings({"questions": asked, "mode": "backtest"}, chosen))
+    named = asked.dataset is not None
+    questions: dict[str, Any] = {
+        "dataset": asked.dataset if named else _stored(asked.questions, settings),
+        "leaky_questions": asked.wanted.leaky_questions,
+        **({"limit": asked.wanted.limit} if named and asked.wanted.limit is not None else {}),
+    }
+    spec = spec_from_mapping(with_settings({"questions": questions, "mode": "backtest"}, chosen))
     check_start(spec, settings, plan=False)
     prepared = prepare_run(spec)
     with closing(RunStore(settings.store)) as store:
         prepared = find_run_of(store, prepared)
-    if benchmark is not None:
-        prepared = replace(prepared, benchmark=benchmark)
-    return AgentRun(name=agent.label, prepared=replace(prepared, stored_past=past), settings=settings)
+    if asked.benchmark is not None:
+        prepared = replace(prepared, benchmark=asked.benchmark)
+    return AgentRun(name=agent.label, prepared=replace(prepared, stored_past=asked.past), settings=settings)
 
 
 def _stored(questions: Sequence[Question], settings: Settings) -> str:

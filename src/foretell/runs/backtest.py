@@ -23,7 +23,7 @@ from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.request import errors_name_fields
 from foretell.runs.event_loop import run_sync
-from foretell.runs.question_sets import Benchmark, open_benchmark
+from foretell.runs.question_sets import AskedQuestions, Benchmark, open_benchmark
 from foretell.runs.services import SeriesOnDemand
 from foretell.runs.settings import Settings, load_settings
 from foretell.tools.post_cutoff_text import split_leaky
@@ -67,6 +67,7 @@ def backtest(  # noqa: PLR0913 - one parameter per setting
     series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None = None,
     past: Past | None = None,
     progress: BacktestProgress | None = None,
+    limit: int | None = None,
     leaky_questions: LeakyQuestions = "exclude",
     settings: Settings | None = None,
 ) -> Backtest:
@@ -84,6 +85,7 @@ def backtest(  # noqa: PLR0913 - one parameter per setting
         series: Where forecasters read time series. A context manager is opened for the run and closed afterwards.
         past: Earlier questions with outcomes to learn from. Each question sees only what was known before its date.
         progress: Called with the number of answers so far and in total.
+        limit: Ask only this many questions, the first ones.
         leaky_questions: What to do with a question whose own text was written after its due date: leave it out
             ("exclude"), keep it, or redact the later passages.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
@@ -93,7 +95,7 @@ def backtest(  # noqa: PLR0913 - one parameter per setting
     >>> backtest(lambda question: 0.3, [snow]).forecasts[0].p
     {'yes': 0.3}
     """
-    return run_sync(_backtest(_plan(forecasters, questions, series, past, leaky_questions, settings), progress))
+    return run_sync(_backtest(_plan(forecasters, questions, series, past, limit, leaky_questions, settings), progress))
 
 
 @suggesting
@@ -104,11 +106,12 @@ async def abacktest(  # noqa: PLR0913 - one parameter per setting
     series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None = None,
     past: Past | None = None,
     progress: BacktestProgress | None = None,
+    limit: int | None = None,
     leaky_questions: LeakyQuestions = "exclude",
     settings: Settings | None = None,
 ) -> Backtest:
     """Run every forecaster on every question, like `backtest`, without blocking the event loop."""
-    plan = await asyncio.to_thread(_plan, forecasters, questions, series, past, leaky_questions, settings)
+    plan = await asyncio.to_thread(_plan, forecasters, questions, series, past, limit, leaky_questions, settings)
     return await _backtest(plan, progress)
 
 
@@ -127,24 +130,28 @@ class _Plan:
     past: Past
 
 
-def _plan(
+def _plan(  # noqa: PLR0913 - the parameters of a backtest
     forecasters: AnyForecaster | Sequence[AnyForecaster],
     questions: AnyQuestions,
     series: SeriesSource | AbstractAsyncContextManager[SeriesSource] | None,
     past: Past | None,
+    limit: int | None,
     leaky_questions: LeakyQuestions,
     settings: Settings | None,
 ) -> _Plan:
     several = forecasters if isinstance(forecasters, Sequence) and not isinstance(forecasters, str) else [forecasters]
     given = [item if isinstance(item, Agent) else as_forecaster(item) for item in several]
     settings = settings or load_settings()
+    if limit is not None and limit < 1:
+        raise InputError(f"{limit} is not a number of questions", column="limit")
+    wanted = SetFilter(limit=limit, leaky_questions=leaky_questions)
     named = str(questions) if isinstance(questions, str | Path) else None
     own_past = past
     resolutions: tuple[Resolution, ...] = ()
     contexts = None
     if isinstance(questions, str | Path):
         with errors_name_fields():
-            questions = open_benchmark(str(questions), wanted=SetFilter(leaky_questions=leaky_questions))
+            questions = open_benchmark(str(questions), wanted=wanted)
     if isinstance(questions, Benchmark):
         chosen_questions, excluded = questions.questions.questions, questions.questions.excluded
         resolutions, past = questions.questions.resolutions, past or questions.past
@@ -157,16 +164,19 @@ def _plan(
             raise InputError(f"{wrong[0]!r} is not a Question", hint=hint)
         chosen_questions, excluded = split_leaky(questions, leaky_questions)
     benchmark = questions if isinstance(questions, Benchmark) and named is None else None
+    chosen_questions = tuple(chosen_questions)[:limit]
     _check_names([item.label if isinstance(item, Agent) else item.name for item in given])
-    agents = {
-        place: _agent_run(item, chosen_questions, settings, named, benchmark, own_past, leaky_questions)
-        for place, item in enumerate(given)
-        if isinstance(item, Agent)
-    }
+    asked = AskedQuestions(
+        questions=chosen_questions,
+        dataset=named,
+        wanted=wanted,
+        benchmark=benchmark,
+        past=own_past,
+    )
     return _Plan(
         forecasters={place: item for place, item in enumerate(given) if not isinstance(item, Agent)},
-        agents=agents,
-        questions=tuple(chosen_questions),
+        agents=_agent_runs(given, settings, asked),
+        questions=chosen_questions,
         excluded=tuple(excluded),
         resolutions=resolutions,
         contexts=contexts,
@@ -175,20 +185,16 @@ def _plan(
     )
 
 
-def _agent_run(  # noqa: PLR0913 - the parts of a backtest
-    agent: Agent,
-    questions: Sequence[Question],
-    settings: Settings,
-    dataset: str | None,
-    benchmark: Benchmark | None,
-    past: Past | None,
-    leaky_questions: LeakyQuestions,
-) -> AgentRun:
+def _agent_runs(
+    forecasters: Sequence[Forecaster | Agent], settings: Settings, asked: AskedQuestions
+) -> Mapping[int, AgentRun]:
+    """Return the prepared runs of the agents by place in the list."""
+    agents = {place: item for place, item in enumerate(forecasters) if isinstance(item, Agent)}
+    if not agents:
+        return {}
     from foretell.runs.agent_runs import prepare_agent  # Loads models and tools, which other forecasters do not need.
 
-    return prepare_agent(
-        agent, questions, settings, dataset=dataset, benchmark=benchmark, past=past, leaky_questions=leaky_questions
-    )
+    return {place: prepare_agent(agent, asked, settings) for place, agent in agents.items()}
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -217,8 +223,13 @@ async def _backtest(plan: _Plan, progress: BacktestProgress | None) -> Backtest:
     for place, agent in plan.agents.items():
         given = await agent.answers(plan.questions, watch)
         answers |= {(number, place): answer for number, answer in enumerate(given)}
-    ordered = tuple(answers[key] for key in sorted(answers))
-    return Backtest(questions=plan.questions, answers=ordered, excluded=plan.excluded, resolutions=plan.resolutions)
+    return Backtest(
+        questions=plan.questions,
+        answers=tuple(answers[key] for key in sorted(answers)),
+        excluded=plan.excluded,
+        resolutions=plan.resolutions,
+        runs={agent.name: agent.prepared.spec.id for agent in plan.agents.values()},
+    )
 
 
 async def _answer(forecaster: Forecaster, question: Question, context: Context) -> BacktestAnswer:

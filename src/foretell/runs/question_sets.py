@@ -82,6 +82,21 @@ class Benchmark(Dataset):
         return past_of(self.history.questions, self.history.resolutions)
 
 
+@dataclass(frozen=True, kw_only=True)
+class AskedQuestions:
+    """The questions of a backtest, and where they come from."""
+
+    questions: tuple[Question, ...]
+    dataset: str | None
+    """The name of their set or file; None for a list."""
+    wanted: SetFilter
+    """Which part of the set was chosen."""
+    benchmark: Benchmark | None
+    """Past questions and series that belong to them, if they have no name."""
+    past: "Past | None"
+    """Past questions to learn from instead."""
+
+
 def open_benchmark(  # noqa: PLR0913 - ways to choose questions
     name: str,
     *,
