@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from foretell.models.model import Model, ReasoningEffort, Reply
 from foretell.models.names import ModelRole
-from foretell.questions.errors import InputError
 
 if TYPE_CHECKING:
     from foretell.data.search.own_engine import AnySearch
@@ -20,14 +19,6 @@ ModelFunction = Callable[[Any], ModelAnswer] | Callable[[Any], Awaitable[ModelAn
 """A function of the prompt, the messages or the whole `Request`, as its first parameter says. It may be `async`."""
 AnyModel = str | ModelFunction | Model
 """A model as "provider:name", a function, or an object with `async complete(request) -> Reply`."""
-SETTINGS: Mapping[str, str] = {
-    "model": "models.agent",
-    "search": "search",
-    "effort": "sampling.effort",
-    "trials": "trials",
-    "budget": "budget.run",
-}
-"""Fields that requests have too, and the settings of a run that they set."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,6 +28,22 @@ class Agent:
     Give it to `ask`, `run`, `grow_tree` or `enter_tournament` as `agent`, or to `backtest` as a forecaster. What is
     given to the function itself takes precedence. Tools and search engines work behind the leakage filter: in a
     backtest, the agent sees only what was published before the date of the question.
+
+    Args:
+        model: The model, as "provider:name", or a function or object that answers prompts.
+        tools: Functions that the model may call, described by their docstrings and annotations. A parameter `as_of`
+            gets the date of the forecast. They return text, data or, in a backtest, `foretell.types.SourceItem` with a
+            date. An object with `spec` and `async use(arguments, as_of)` is a tool too.
+        search: Search engines: names, functions of a query and a date, or objects with a method `search`.
+        models: Other models by role, such as {"filter": "openai:NAME"}; a role without one uses `model`.
+        options: How the agent works: its number of steps, its variant, the bounds of its answer. Without them, a
+            question is also broken down into smaller ones where that helps.
+        effort: How much models should think.
+        temperature: The sampling temperature; by default that of the provider.
+        trials: How many independent trials to run and combine.
+        budget: Hard limit in dollars of a question that is asked, or of a whole run or backtest.
+        name: The name in the results of a backtest; by default that of the model.
+        set: Other settings of the run by name.
 
     >>> from foretell.types import AgentOptions
     >>> def careful(prompt: str) -> dict[str, Any]:
@@ -51,26 +58,15 @@ class Agent:
     model: AnyModel
     _: KW_ONLY
     tools: Sequence[AnyTool] = ()
-    """Functions that the model may call, described by their docstrings and annotations. A parameter `as_of` gets the
-    date of the forecast. They return text, data, or in a backtest `foretell.types.SourceItem` with a date."""
     search: Sequence[AnySearch] = ()
-    """Search engines: names, functions of a query and a date, or objects with `search(query, as_of, limit)`."""
     models: Mapping[ModelRole, AnyModel] = field(default_factory=dict[ModelRole, AnyModel])
-    """Other models by role, such as {"filter": "openai:NAME"}; a role without one uses `model`."""
     options: AgentOptions | None = None
-    """How the agent works: its number of steps, its variant, the bounds of its answer. Without them, a question is also
-    broken down into smaller ones where that helps."""
     effort: ReasoningEffort | None = None
-    """How much models should think."""
     temperature: float | None = None
     trials: int | None = None
-    """How many independent trials to run and combine."""
     budget: float | None = None
-    """Hard limit in dollars of a question that is asked, or of a whole run or backtest."""
     name: str = ""
-    """The name in the results of a backtest; by default that of the model."""
     set: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Other settings of the run by name."""
 
     @property
     def label(self) -> str:
@@ -95,20 +91,6 @@ class Agent:
             chosen["forecaster"] = "agent"
             chosen |= {f"options.{name}": value for name, value in _changed(self.options).items()}
         return {**chosen, **self.set}
-
-    def completing(self, given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a call with what they leave out. `known` has the fields of its request."""
-        if self.options is not None and "grounder" in known:
-            hint = "leave out `options`, and choose how leaves are estimated by `grounder` and `set`"
-            raise InputError("the options of an agent do not apply to a tree", column="agent", hint=hint)
-        changes, own = self.settings, dict[str, Any]()
-        for name, setting in SETTINGS.items():
-            if name in known and setting in changes:
-                value = changes.pop(setting)
-                if setting not in given.get("set", {}):
-                    own[name] = value
-        changes |= given.get("set", {})
-        return {**own, **given, **({"set": changes} if changes else {})}
 
     def __repr__(self) -> str:
         shown: list[str] = []

@@ -7,7 +7,7 @@ loop is running, as in a notebook.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
@@ -90,9 +90,36 @@ def _begun(name: str, fields: Mapping[str, Any]) -> Generator[Any]:
     known = operation.request.model_fields
     # What is not given may be set by the agent or an environment variable.
     given = {key: value for key, value in given.items() if not _is_default(value, known[key])}
-    with reading(operation.request, given if agent is None else agent.completing(given, known)) as request:
+    with reading(operation.request, given if agent is None else _completed(agent, given, known)) as request:
         watching = {} if progress is None else {"watch": progress}
         yield operation.function(request, settings, **watching)
+
+
+def _completed(agent: Agent, given: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
+    """Return the parameters of a call with what they leave out. `known` has the fields of its request."""
+    from foretell.questions.errors import InputError
+
+    if agent.options is not None and "grounder" in known:
+        hint = "leave out `options`, and choose how leaves are estimated by `grounder` and `set`"
+        raise InputError("the options of an agent do not apply to a tree", column="agent", hint=hint)
+    changes, own = agent.settings, dict[str, Any]()
+    for name, setting in AGENT_SETTINGS.items():
+        if name in known and setting in changes:
+            value = changes.pop(setting)
+            if setting not in given.get("set", {}):
+                own[name] = value
+    changes |= given.get("set", {})
+    return {**own, **given, **({"set": changes} if changes else {})}
+
+
+AGENT_SETTINGS: Mapping[str, str] = {
+    "model": "models.agent",
+    "search": "search",
+    "effort": "sampling.effort",
+    "trials": "trials",
+    "budget": "budget.run",
+}
+"""Fields that an agent and requests have, and the settings of a run that they set."""
 
 
 def _check_agent(agent: Any) -> None:

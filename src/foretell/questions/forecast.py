@@ -436,7 +436,12 @@ def _sigmoid(x: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """One probability per target of a question, as of a cutoff."""
+    """One probability per target of a question, as of a cutoff.
+
+    >>> from foretell.questions.as_of import AsOf
+    >>> Forecast(question_id="snow", forecaster="me", as_of=AsOf.day("2026-01-10"), p={"yes": 0.4}).p["yes"]
+    0.4
+    """
 
     question_id: str
     forecaster: str

@@ -224,7 +224,11 @@ QuestionKind = Literal["market", "dataset"]
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """One binary outcome, at a date."""
+    """One binary outcome, at a date.
+
+    >>> Target(id="red", label="The Reds win", resolves_at="2026-11-03").resolves_at.date().isoformat()
+    '2026-11-03'
+    """
 
     id: str
     label: str = ""

@@ -8,7 +8,11 @@ from foretell.questions.as_of import Moment, UtcDatetime, instant
 
 @dataclass(frozen=True, kw_only=True)
 class Resolution:
-    """The outcome of one target. `outcome=None` means known to be unresolved, which is never scored."""
+    """The outcome of one target. `outcome=None` means known to be unresolved, which is never scored.
+
+    >>> Resolution(question_id="snow", target_id="yes", outcome=1).outcome
+    1
+    """
 
     question_id: str
     target_id: str
