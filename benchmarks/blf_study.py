@@ -42,9 +42,9 @@ from foretell.questions.resolution import Resolution
 from foretell.report.numbers import CellValue
 from foretell.report.study import StudyTable, column, table
 from foretell.report.study_result import StudyResult
-from foretell.runs.outcomes import past_of
+from foretell.runs.past import past_of
+from foretell.scoring.baselines import OVERALL
 from foretell.scoring.join import read_examples
-from foretell.scoring.table import OVERALL
 from foretell.scoring.table_input import open_table
 from foretell.studies.configurations import build_method, divergence_chart, fit_under_protocol
 from foretell.studies.scores import Scores, brier_of, groups_of, index_of, paired_verdict

@@ -33,7 +33,7 @@ from foretell.metrics.transforms import sigmoid
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import LastValue, Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
-from foretell.runs.outcomes import past_of
+from foretell.runs.past import past_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("FORETELL_DATA") or ROOT.parent / "shared" / "data") / "tables"

@@ -19,8 +19,8 @@ import numpy as np
 from foretell.forecasters.combine.claims import Order
 from foretell.forecasters.combine.coherence import Distance, question_orders
 from foretell.forecasters.combine.relations import connected, reconciled, relation_gap
-from foretell.forecasters.combine.rows import logit
 from foretell.metrics import Resampling, compare_paired
+from foretell.metrics.transforms import logit
 from foretell.questions.question import Question, Target
 from foretell.scoring.verdict import Verdict
 from foretell.standing.record import StandingQuestion

@@ -22,9 +22,9 @@ from foretell.operations.compare import CompareResult, compare
 from foretell.operations.requests.scoring import CompareRequest, ScoreRequest
 from foretell.operations.score import ScoreResult, score
 from foretell.scoring.arena_leaderboard import ScoredArena, compare_entries
+from foretell.scoring.baselines import OVERALL
 from foretell.scoring.breakdown import verdict_matrix
 from foretell.scoring.score import ScoringOptions
-from foretell.scoring.table import OVERALL
 from foretell.scoring.verdict import Verdict
 from foretell.studies.scores import brier_of, paired_verdict
 

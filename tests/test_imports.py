@@ -18,21 +18,25 @@ from foretell.cli.main import PLACES
 from foretell.operations.table import OPERATIONS
 from test_architecture import modules
 
-ALWAYS = "cli data interface number_text operations own_objects operations.requests plugins questions report request"
+ALWAYS = (
+    "cli data interface number_text operations operations.requests own_objects patterns plugins questions report "
+    "request"
+)
 """What every command may load. A name stands for the modules directly in a package; inner packages are named apart."""
 TABLES = "data.datasets forecasters.base_rates forecasters.combine metrics scoring"
 STORE = "models models.database outgoing runs"
-STORED_RUNS = f"{TABLES} {STORE} models.providers"
+STORED_RUNS = f"{STORE} data.datasets models.providers scoring"
+SCORED_RUNS = f"{STORED_RUNS} {TABLES}"
 SERVICES = f"{STORE} data.datasets data.markets data.search data.series data.settlements tools tools.dates"
 AGENT = "forecasters forecasters.agent forecasters.base_rates forecasters.prompt forecasters.series"
 MODELS = f"{SERVICES} {AGENT} metrics models.providers"
 RUNNING = f"{MODELS} forecasters.combine"
 FORECASTING = f"{RUNNING} scoring"
 DATA = (
-    f"{STORED_RUNS} data.markets data.search data.series forecasters forecasters.prompt tools tools.dates tournaments"
+    f"{SCORED_RUNS} data.markets data.search data.series forecasters forecasters.prompt tools tools.dates tournaments"
 )
 TREE_FILES = "data.datasets forecasters.tree models models.database runs tools.notebook"
-STORED_TREES = f"{TREE_FILES} {TABLES} report.charts"
+SHOWN_TREES = f"{TREE_FILES} metrics report.charts scoring"
 GROWING = f"{RUNNING} forecasters.reason forecasters.tree tools.notebook"
 SERVERS = "models runs"
 
@@ -67,20 +71,20 @@ LOADS = {
     "runs delete": STORED_RUNS,
     "runs edit": STORED_RUNS,
     "runs list": STORED_RUNS,
-    "runs resolve": f"{SERVICES} {TABLES} forecasters.prompt",
+    "runs resolve": f"{SERVICES} forecasters.prompt scoring",
     "runs stop": STORED_RUNS,
     "score": TABLES,
     "serve": SERVERS,
-    "show": f"{STORED_RUNS} data.search forecasters.agent forecasters.tree report.charts tools",
+    "show": f"{SCORED_RUNS} forecasters.agent forecasters.tree report.charts tools",
     "study": "",
     "submit": f"{TABLES} {STORE} data.markets data.series tournaments",
     "tournament results": f"{FORECASTING} report.charts tournaments",
     "tournament run": f"{FORECASTING} forecasters.tree report.charts tournaments",
     "tree edit": GROWING,
     "tree grow": f"{GROWING} report.charts scoring",
-    "tree list": STORED_TREES,
+    "tree list": TREE_FILES,
     "tree log": TREE_FILES,
-    "tree show": STORED_TREES,
+    "tree show": SHOWN_TREES,
     "tree update": f"{GROWING} report.charts scoring",
     "tree whatif": TREE_FILES,
     "worker": SERVERS,
@@ -151,7 +155,7 @@ CALLS = {
     COMMAND.format(words=["compare", "table.csv"]): f"{TABLES} report.charts",
     COMMAND.format(words=["runs", "list"]): STORED_RUNS,
     COMMAND.format(words=["models", "list"]): STORED_RUNS,
-    COMMAND.format(words=["tree", "list"]): STORED_TREES,
+    COMMAND.format(words=["tree", "list"]): TREE_FILES,
     COMMAND.format(words=["--help"]): "",
     "import foretell; foretell.score('table.csv')": TABLES,
 }

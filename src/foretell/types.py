@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from foretell.operations.show import ShowResult
     from foretell.operations.submit import SubmissionFile, SubmitResult
     from foretell.operations.tournament_results import TournamentResults
-    from foretell.operations.tree import ShownTree, TreesResult
+    from foretell.operations.tree import ShownTree
     from foretell.operations.tree_edit import TreeEditResult
     from foretell.operations.tree_grow import TreeResult
+    from foretell.operations.tree_list import TreesResult
     from foretell.operations.tree_log import TreeLog
     from foretell.operations.what_if import ScenarioComparison
     from foretell.questions.backtest import Backtest

@@ -34,7 +34,7 @@ from foretell.report.document import write_outputs
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_table import ArenaTable
-from foretell.scoring.table import ALWAYS_HALF, MARKET_PRICE
+from foretell.scoring.baselines import ALWAYS_HALF, MARKET_PRICE
 
 SEASON = ArenaSeason(days=4, events_per_day=3, seed=3)
 ENTRIES = {ORACLE, MARKET_PRICE, ALWAYS_HALF, OUTSIDE_ENTRY, BOTH, NEWS, HASTY, BOLD}

@@ -16,8 +16,8 @@ from foretell.runs.question_sets import open_benchmark
 from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, arena_leaderboard_groups
 from foretell.scoring.arena_table import arena_table_from_prophet_arena
 from foretell.scoring.arena_view import arena_view
+from foretell.scoring.baselines import ALWAYS_HALF, MARKET_PRICE
 from foretell.scoring.long_tables import outcome_rows
-from foretell.scoring.table import ALWAYS_HALF, MARKET_PRICE
 
 pytestmark = pytest.mark.shared_data
 

@@ -15,7 +15,7 @@ from benchmarks.blf_study import AS_PUBLISHED, models_study, paper_calibrated, p
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.metrics import Resampling, two_way_anova
-from foretell.scoring.table import OVERALL
+from foretell.scoring.baselines import OVERALL
 from foretell.studies.scores import brier_of, index_of, paired_verdict
 from foretell.studies.trials import RULES, expected_brier
 from foretell.studies.variance import trial_scores, variance_components

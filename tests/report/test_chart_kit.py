@@ -27,7 +27,7 @@ from foretell.report.charts.svg import (
 )
 from foretell.report.charts.timelines import DatedLines, MarketHistory, dated_plot, history_plot
 from foretell.report.theme import PALETTE, SERIES
-from foretell.scoring.table import MARKET_PRICE
+from foretell.scoring.baselines import MARKET_PRICE
 
 # Machado, Oliveira and Fernandes (2009), severity 1.
 EYES = {

@@ -14,7 +14,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, SeriesRef, Snapshot, Target
 from foretell.questions.resolution import Resolution
-from foretell.runs.outcomes import past_of
+from foretell.runs.past import past_of
 from foretell.scoring.long_tables import failure_rows, forecast_rows, outcome_rows, write_backtest
 
 PRICED = Question(

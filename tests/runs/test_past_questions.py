@@ -7,7 +7,7 @@ import pytest
 from foretell.forecasters.base_rates.past import Past, PastQuestions
 from foretell.questions.question import LastValue, Question, Snapshot, Target
 from foretell.questions.resolution import Resolution
-from foretell.runs.outcomes import keep_past, past_of, stored_past
+from foretell.runs.past import keep_past, past_of, stored_past
 from foretell.runs.store import RunStore
 
 DUE = "2025-10-26"

@@ -16,8 +16,8 @@ from foretell.scoring.arena_leaderboard import (
     with_arena_baselines,
 )
 from foretell.scoring.arena_table import arena_as_table
+from foretell.scoring.baselines import MARKET_PRICE
 from foretell.scoring.score import ScoringOptions, score_table
-from foretell.scoring.table import MARKET_PRICE
 
 RESAMPLING = Resampling(draws=400)
 OPTIONS = ScoringOptions(

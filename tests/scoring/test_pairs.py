@@ -7,7 +7,7 @@ from tests.scoring.made_standings import arena
 from foretell.metrics import Resampling, compare_paired
 from foretell.scoring.arena_leaderboard import ScoredArena, divergence, entry_verdicts, verdicts_against
 from foretell.scoring.arena_view import lead_time_curve
-from foretell.scoring.table import MARKET_PRICE
+from foretell.scoring.baselines import MARKET_PRICE
 
 
 def event_scores(standings, p, common):

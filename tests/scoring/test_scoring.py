@@ -7,10 +7,11 @@ import pytest
 import foretell
 from foretell.metrics import Resampling
 from foretell.questions.errors import InputError
+from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 from foretell.scoring.join import read_table
 from foretell.scoring.score import ScoringOptions, score_table
 from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE, base_rate
+from foretell.scoring.table import base_rate
 
 FAST = Resampling(draws=300)
 

@@ -10,7 +10,7 @@ from foretell.questions.errors import InputError
 from foretell.report.arena_report import arena_finding, arena_headline, arena_report
 from foretell.scoring.arena_leaderboard import ScoredArena
 from foretell.scoring.arena_view import arena_view, event_gaps, first_view, scores_over_time
-from foretell.scoring.table import MARKET_PRICE
+from foretell.scoring.baselines import MARKET_PRICE
 
 
 def test_the_terminal_shows_entries_and_baselines():

@@ -8,7 +8,7 @@ from foretell import score
 from foretell.metrics import METRICS
 from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, past_rate, with_arena_baselines
 from foretell.scoring.arena_table import ArenaTable
-from foretell.scoring.table import BASELINES, MARKET_PRICE
+from foretell.scoring.baselines import BASELINES, MARKET_PRICE
 
 
 def test_base_rate_matches_a_hand_computation():

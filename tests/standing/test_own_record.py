@@ -11,7 +11,7 @@ from tests.standing.made_record import DAY, MadeQuestion, fill, made_questions
 
 from foretell.metrics import brier, brier_index
 from foretell.runs.store import RunStore
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
+from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 from foretell.standing.confirm import confirm
 from foretell.standing.own_record import (
     FIRST_ANSWER,

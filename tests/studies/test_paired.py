@@ -8,7 +8,7 @@ from tests.studies.made_trials import made
 
 from foretell.forecasters.combine.rows import UNKNOWN_DAY, Examples
 from foretell.metrics import Resampling
-from foretell.scoring.table import OVERALL
+from foretell.scoring.baselines import OVERALL
 from foretell.scoring.verdict import Verdict
 from foretell.studies.scores import (
     brier_of,

@@ -32,10 +32,10 @@ from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
+from foretell.scoring.baselines import BASE_RATE
 from foretell.scoring.breakdown import verdict_matrix
 from foretell.scoring.join import read_table
 from foretell.scoring.score import ScoringOptions
-from foretell.scoring.table import BASE_RATE
 from foretell.scoring.verdict import Verdict
 from foretell.studies.inputs import load_study
 from foretell.studies.scores import CHANGE

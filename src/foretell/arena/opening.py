@@ -23,7 +23,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.question import Question
 from foretell.runs.contexts import named_view, view_column
 from foretell.runs.executor import AnswerTrial
-from foretell.runs.outcomes import past_of, rates_of
+from foretell.runs.past import past_of, rates_of
 from foretell.runs.runner import WatchProgress, asks_models, check_options, check_run, open_answers
 from foretell.runs.runtime import Runtime, open_runtime, refuse_unpriced, run_budget
 from foretell.runs.services import open_markets, open_services

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 
-from foretell.data.search.engine import Dating
-
+Dating = Literal["published", "crawled", "relative", "none"]
+"""Origin of a date: stated by the page, seen by a crawler, given as an age ("2 months ago"), or none."""
 EARLIEST = date(2000, 1, 1)
 """Start of ranges for engines that need both ends."""
 

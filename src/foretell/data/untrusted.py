@@ -9,27 +9,28 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from foretell.patterns import pattern
 from foretell.questions.question import Question
 
-UNSAFE = re.compile(
+UNSAFE = pattern(
     # C0 and C1 controls (a terminal obeys some of them), invisible and text-direction marks, and what XML forbids.
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _SIGNS = r"=@|%\-+＝＠｜％＋－−﹢﹣﹦﹫"
-FORMULA = re.compile(rf"[\t\r\n]|\s*(?![-+][\d.]+(?:e[+-]?\d+)?\Z)[{_SIGNS}]", re.IGNORECASE)
+FORMULA = pattern(rf"[\t\r\n]|\s*(?![-+][\d.]+(?:e[+-]?\d+)?\Z)[{_SIGNS}]", re.IGNORECASE)
 """How a cell begins that a spreadsheet would evaluate as a formula, also after whitespace or with full-width signs; a
 plain number does not match."""
-DISARMED = re.compile(rf"'+(?:[\t\r\n]|\s*[{_SIGNS}])")
+DISARMED = pattern(rf"'+(?:[\t\r\n]|\s*[{_SIGNS}])")
 
-INVISIBLE = re.compile(
+INVISIBLE = pattern(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
 )
 """Characters that people cannot see but models read: they can hide words, or split words that are searched for."""
 _OPEN, _CLOSE = "[\\[［【〔⟦「『｢{｛<＜⟨〈《«‹]", "[\\]］】〕⟧」』｣}｝>＞⟩〉》»›]"
 _GAP = r"[\s_\-.·:#]{0,3}"
-IMITATED = re.compile(
+IMITATED = pattern(
     # All begin with a bracket: with a set of characters in front, the search can skip from bracket to bracket.
     rf"[(（{_OPEN[1:]}(?:(?<![(（])(?="
     # An id such as [search_1_result_2] in any brackets and with any separators, or with words behind the id.
@@ -46,8 +47,8 @@ IMITATED = re.compile(
     re.IGNORECASE,
 )
 """How our own source ids, marks and notes between steps begin."""
-_NUMBERED = re.compile(rf"{_OPEN}(?=\s{{0,3}}\d{{1,2}}\s{{0,3}}{_CLOSE})")
-HEADING = re.compile(
+_NUMBERED = pattern(rf"{_OPEN}(?=\s{{0,3}}\d{{1,2}}\s{{0,3}}{_CLOSE})")
+HEADING = pattern(
     r"^([ \t]{0,3})#(?=[ \t]*(?:question|resolution criteria|background|facts|what to answer|where to begin|how it is"
     r" decided|now|moment|outcomes|sources|market|page|what is asked)[ \t:]*$)",
     re.IGNORECASE | re.MULTILINE,
@@ -57,7 +58,7 @@ HEADING = re.compile(
 
 _OPENING = "[({<（［｛＜｟｢⁅❨❪❬❮❰❲❴⟦⟨⟪⟬⟮⦃⦅⦇⦉⦋⦍⦏⦑⦓⦕⦗〈《「『【〔〖〘〚﹙﹛﹝«‹"
 _CLOSING = "])}>）］｝＞｠｣⁆❩❫❭❯❱❳❵⟧⟩⟫⟭⟯⦄⦆⦈⦊⦌⦎⦐⦒⦔⦖⦘〉》」』】〕〗〙〛﹚﹜﹞»›"
-_BRACKETED = re.compile(rf"[{re.escape(_OPENING)}](?=[^{re.escape(_CLOSING)}]{{3,60}}[{re.escape(_CLOSING)}])")
+_BRACKETED = pattern(rf"[{re.escape(_OPENING)}](?=[^{re.escape(_CLOSING)}]{{3,60}}[{re.escape(_CLOSING)}])")
 _LONGEST_BRACKETED = 62
 # Russian and Greek letters that look like Latin ones, and all kinds of brackets.
 _LOOKALIKES = (
@@ -195,7 +196,7 @@ def rows_as_csv(
     return text.getvalue()
 
 
-RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
+RESERVED = pattern(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
 """File names that Windows reserves, with any extension."""
 LONGEST_FILE_NAME = 60
 """Maximum characters of one part, so that several parts and an extension fit any file system."""

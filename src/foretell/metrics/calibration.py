@@ -77,7 +77,7 @@ def _penalised_logistic(design: Floats, outcome: Floats, penalty: float = 1e-6) 
         fitted = sigmoid(design @ beta)
         gradient = design.T @ (fitted - outcome) + penalty * (beta - target)
         hessian = design.T @ (design * (fitted * (1 - fitted))[:, None]) + penalty * np.eye(2)
-        step: Floats = np.linalg.solve(hessian, gradient)
+        step = np.asarray(np.linalg.solve(hessian, gradient), np.float64)
         while loss(beta - step) > loss(beta) + 1e-12 * abs(loss(beta)):
             step = step / 2
         beta = beta - step

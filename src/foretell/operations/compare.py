@@ -16,6 +16,7 @@ from foretell.questions.errors import InputError, known_names
 from foretell.report.comparison import comparison_study, matrix_study, print_comparison, print_matrix
 from foretell.report.result import DocumentResult, Result
 from foretell.report.study_result import StudyResult
+from foretell.scoring.baselines import BASELINES
 from foretell.scoring.join import forecasters_in
 from foretell.scoring.long_tables import named_tables
 from foretell.scoring.score import (
@@ -27,7 +28,7 @@ from foretell.scoring.score import (
     prepared,
     score_table,
 )
-from foretell.scoring.table import BASELINES, ForecastTable
+from foretell.scoring.table import ForecastTable
 from foretell.scoring.table_input import names_a_file
 from foretell.scoring.verdict import Correction, Verdict, corrected
 

@@ -65,8 +65,8 @@ from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunStore
 from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import forecast_rows, outcome_rows, write_backtest
-from foretell.scoring.run_scores import StoredScores
 from foretell.scoring.score import ScoringOptions, score_table
+from foretell.scoring.stored_scores import StoredScores
 
 MARKER = EXAMPLE_FILE
 """Only a folder with this file, or its unfinished form, is ever replaced."""

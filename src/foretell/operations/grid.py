@@ -35,7 +35,7 @@ from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunRow, RunStore, trials_per_question
 from foretell.runs.stored_runs import check_start
 from foretell.runs.trial_costs import measured_costs, prepared_trial_cost
-from foretell.scoring.run_scores import StoredScores
+from foretell.scoring.stored_scores import StoredScores
 from foretell.studies.inputs import load_study
 
 STUDY = "ablation"

@@ -19,7 +19,7 @@ from foretell.report.result import Result
 from foretell.report.terminal import TextColumn, show_text, text_table
 from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings, load_settings
 from foretell.runs.store import RunStore
-from foretell.scoring.run_scores import StoredScores
+from foretell.scoring.stored_scores import StoredScores
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -19,7 +19,7 @@ from foretell.report.result import DocumentResult, show_table
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.store import RunStore
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
+from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 from foretell.standing.confirm import confirm, look_again
 from foretell.standing.history import QuestionHistory, answer_line, outcome_text, question_history, what_moved
 from foretell.standing.learning import LearntWeight, keep_outcomes, learnt_weights

@@ -13,7 +13,7 @@ from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.resolve import market_outcomes, set_outcomes, table_outcomes
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.store import RunStore, find_run
-from foretell.scoring.run_scores import StoredScores
+from foretell.scoring.stored_scores import StoredScores
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,8 @@ from foretell.runs.spec import read_changes, read_spec, spec_from_mapping, with_
 from foretell.runs.store import RunStore, find_run
 from foretell.runs.stored_runs import begin_stored, check_start, prepare_again, resume
 from foretell.scoring.long_tables import write_backtest
-from foretell.scoring.run_scores import caveats_of_run, keep_summary
+from foretell.scoring.run_scores import caveats_of_run
+from foretell.scoring.stored_scores import keep_summary
 
 PILOT = "pilot"
 """Tag of the run that a pilot makes."""

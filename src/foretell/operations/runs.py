@@ -23,7 +23,7 @@ from foretell.runs.costs import money_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import TYPED_PREFIX, RunState
 from foretell.runs.store import DAYS_IN_BIN, RunRow, RunStore, find_run_row, trials_per_question
-from foretell.scoring.run_scores import StoredScores
+from foretell.scoring.stored_scores import StoredScores
 
 
 @dataclass(frozen=True, kw_only=True)

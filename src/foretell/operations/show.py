@@ -30,8 +30,8 @@ from foretell.runs.combine import NO_PARTS, CombinationSettings, combined_answer
 from foretell.runs.costs import money_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.store import RunRow, RunStore, find_run_row
+from foretell.scoring.baselines import BASE_RATE, MARKET_PRICE
 from foretell.scoring.run_scores import QuestionAnswer, RunScores, score_run
-from foretell.scoring.table import BASE_RATE, MARKET_PRICE
 
 MOST_REASONS = 5
 """Maximum number of kinds of failures that are listed."""

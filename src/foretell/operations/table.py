@@ -48,7 +48,7 @@ OPERATIONS = {
     "ask": Operation("asking:AskRequest", "foretell.operations.watch:ask_or_watch"),
     "record": Operation("record:RecordRequest", "foretell.operations.record:record", PAGES),
     "tree grow": Operation("trees:TreeRequest", "foretell.operations.tree_grow:grow", TREES),
-    "tree list": Operation("trees:TreeListRequest", "foretell.operations.tree:list_trees", ROWS),
+    "tree list": Operation("trees:TreeListRequest", "foretell.operations.tree_list:list_trees", ROWS),
     "tree show": Operation("trees:TreeShowRequest", "foretell.operations.tree:show_tree", TREES),
     "tree edit": Operation("trees:TreeEditRequest", "foretell.operations.tree_edit:edit_tree"),
     "tree update": Operation("trees:TreeUpdateRequest", "foretell.operations.tree_update:update"),

@@ -1,6 +1,6 @@
-"""Trees of claims: list them, and show them with their inputs."""
+"""Show trees of claims with their inputs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -32,16 +32,16 @@ from foretell.forecasters.tree.text import TreeProblem, format_probability, rais
 from foretell.forecasters.tree.tree_file import check_file, read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import compare_scenarios
 from foretell.number_text import percent, plural
-from foretell.operations.requests.trees import TreeListRequest, TreeShowRequest
+from foretell.operations.requests.trees import TreeShowRequest
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.report.document import ReportDocument
 from foretell.report.markup import sentence
-from foretell.report.result import DocumentResult, Result, show_table
-from foretell.report.terminal import TextColumn, show_text
+from foretell.report.result import DocumentResult
+from foretell.report.terminal import show_text
 from foretell.report.tree_report import ReportFacts, picture_of, tornado_of, tree_report
-from foretell.runs.settings import Settings, load_settings
-from foretell.runs.tree_files import ListedTree, find_tree, listed_trees, open_tree, tree_folder
+from foretell.runs.settings import Settings
+from foretell.runs.tree_files import find_tree, open_tree
 from foretell.runs.tree_notebooks import NotebookState, copy_notebook, notebook_names, notebook_state
 
 INPUTS_SHOWN = 10
@@ -169,47 +169,6 @@ class TreeDocument(DocumentResult):
             raise InputError("no leaf of this tree has a notebook", path=self.path, hint=hint)
         states = [notebook_state(self.path, id, name) for id, name in names.items()]
         return [file for state in states if state.ok for file in copy_notebook(self.path.parent / state.file, path)]
-
-
-# Trees in files.
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreesResult(Result):
-    """The trees in a folder."""
-
-    lines = "trees"
-    folder: Path
-    trees: tuple[ListedTree, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the folder, and the trees with the time of their last change as text."""
-        trees = [{**asdict(tree), "changed": tree.changed.isoformat()} for tree in self.trees]
-        return {"folder": str(self.folder), "trees": trees}
-
-    def print(self, console: Console) -> None:
-        """Print a table, or how to grow a first tree."""
-        if not self.trees:
-            show_text(
-                console, f'No tree in {self.folder} yet. Grow one: foretell tree grow "CLAIM" --model provider:name\n'
-            )
-            return
-        columns: dict[TextColumn, str | Callable[[Any], object]] = {
-            TextColumn(head="tree"): lambda row: row.name,
-            TextColumn(head="p", right=True): lambda row: "" if row.problem else format_probability(row.p),
-            TextColumn(head="claims", right=True, drop=2): lambda row: row.claims or "",
-            TextColumn(head="changed", drop=1): lambda row: f"{row.changed:%Y-%m-%d}",
-            TextColumn(head="claim", shrink=30): lambda row: one_line(row.problem or row.claim),
-        }
-        show_table(console, self.trees, columns)
-
-
-@operation(TreeListRequest)
-def list_trees(request: TreeListRequest, settings: Settings | None = None) -> TreesResult:
-    """List the tree files of this machine, the last changed first, with the reason if one cannot be read."""
-    del request
-    settings = settings or load_settings()
-    return TreesResult(folder=tree_folder(settings), trees=listed_trees(settings))
 
 
 @dataclass(frozen=True, kw_only=True)

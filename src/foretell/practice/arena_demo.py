@@ -40,7 +40,7 @@ from foretell.runs.executor import AnswerTrial
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunTrial
-from foretell.scoring.table import ALWAYS_HALF, MARKET_PRICE
+from foretell.scoring.baselines import ALWAYS_HALF, MARKET_PRICE
 
 ORACLE, KNOWING = "oracle (knows the truth)", "oracle"
 """The name of the upper bound in the table, and its forecaster."""

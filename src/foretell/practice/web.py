@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import TypeAdapter
 
-from foretell.data.search.engine import Dating
+from foretell.data.dates import Dating
 from foretell.practice.server import (
     Handler,
     PracticeServer,

@@ -36,9 +36,9 @@ from foretell.scoring.arena_leaderboard import (
 )
 from foretell.scoring.arena_table import ArenaTable, arena_table_from_prophet_arena
 from foretell.scoring.arena_view import ArenaLeaderboard, Course, scores_over_time, view_of_scored
+from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 from foretell.scoring.bootstrap_options import BootstrapOptions, read_bootstrap
 from foretell.scoring.breakdown import Breakdown
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 from foretell.scoring.verdict import Finding, Verdict
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from foretell.report.provenance import Provenance
 from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyTable, column, draw_settings, table, words
 from foretell.report.study_result import StudyResult
 from foretell.report.terminal import left_out_note
+from foretell.scoring.baselines import ALWAYS_HALF, BASELINES, OVERALL
 from foretell.scoring.breakdown import (
     NOTABLE_DIFFERENCE,
     CalibrationGap,
@@ -34,7 +35,7 @@ from foretell.scoring.breakdown import (
 )
 from foretell.scoring.score import ScoringOptions
 from foretell.scoring.scoreboard import LeaderboardRow, LeaderboardSection, Scoreboard
-from foretell.scoring.table import ALWAYS_HALF, BASELINES, OVERALL, ForecastTable, with_baselines
+from foretell.scoring.table import ForecastTable, with_baselines
 from foretell.scoring.verdict import METRIC_NOUNS
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from foretell.report.charts.svg import Chart, ChartScale, figure
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, Section
-from foretell.report.leaderboard import half_text
 from foretell.report.markup import Markup, element, sentence, web_address
+from foretell.report.numbers import half_text
 from foretell.report.study import column, table
 from foretell.scoring.run_scores import THIS_RUN, QuestionAnswer, RunScores
 from foretell.scoring.verdict import Verdict

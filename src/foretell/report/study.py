@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite, nan
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from foretell.forecasters.combine.rows import Examples
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.questions.codec import plain_data
@@ -24,6 +23,9 @@ from foretell.report.numbers import CellUnit
 from foretell.report.numbers import CellValue as CellValue
 from foretell.report.provenance import Provenance, current_command
 from foretell.scoring.verdict import Verdict, corrected
+
+if TYPE_CHECKING:
+    from foretell.forecasters.combine.rows import Examples
 
 SCHEMA = "foretell/study/2"
 RowStyle = Literal["", "baseline", "reference"]
@@ -322,7 +324,7 @@ def forest_chart(
     return StudyChart(name=name, title=title, chart=chart)
 
 
-def reliability_chart(place: int, title: str, p: Floats, examples: Examples, *, name: str) -> StudyChart:
+def reliability_chart(place: int, title: str, p: Floats, examples: "Examples", *, name: str) -> StudyChart:
     """Plot the reliability of probabilities for the targets of `examples`; `place` numbers the chart."""
     chart = reliability_diagram(p, examples.outcome, examples.weight, name=name)
     return StudyChart(name=f"reliability-{place}", title=title, chart=chart)

@@ -51,7 +51,8 @@ from foretell.questions.forecast import (
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.questions.thresholds import thresholds_of
-from foretell.runs.outcomes import RunOutcomes, StoredRates
+from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.past import StoredRates
 from foretell.runs.spec import AUTO, COMBINE_HELP, DEFAULT, USUAL_FORECASTER, RunSpec, spec_from_json
 from foretell.runs.store import RunRow, RunStore
 

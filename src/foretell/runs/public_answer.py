@@ -25,7 +25,7 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, scaled
-from foretell.runs.outcomes import past_of
+from foretell.runs.past import past_of
 from foretell.runs.public_sources import LEAST, MOST, MarketMatch, PublicFindings, SeriesReading, look_around, pooled
 from foretell.runs.settings import Settings
 

@@ -77,7 +77,7 @@ class Benchmark(Dataset):
     @cached_property
     def past(self) -> "Past":
         """Past questions that forecasters may learn from. Each question sees only what was known before its date."""
-        from foretell.runs.outcomes import past_of
+        from foretell.runs.past import past_of
 
         return past_of(self.history.questions, self.history.resolutions)
 

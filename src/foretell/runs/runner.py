@@ -34,7 +34,8 @@ from foretell.runs.anchors import ESTIMATOR, estimates_without_model, needs_esti
 from foretell.runs.claims import ClaimTable
 from foretell.runs.contexts import check_views, context_rows, contexts_of, contexts_of_set, run_digest
 from foretell.runs.executor import AnswerTrial, Executor, RunProgress, WatchEvents
-from foretell.runs.outcomes import RunOutcomes, keep_past
+from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.past import keep_past
 from foretell.runs.question_sets import LEAKY_QUESTIONS_HINT, Benchmark, open_benchmark
 from foretell.runs.runtime import (
     SLOW_TIERS,

@@ -16,7 +16,8 @@ from foretell.plugins import PAIR, variables_in_words
 from foretell.questions.errors import InputError
 from foretell.runs.contexts import context_rows
 from foretell.runs.executor import AnswerTrial, RunProgress
-from foretell.runs.outcomes import RunOutcomes, keep_past, stored_past
+from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.past import keep_past, stored_past
 from foretell.runs.runner import (
     PreparedRun,
     WatchProgress,

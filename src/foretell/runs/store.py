@@ -184,6 +184,11 @@ class RunRow:
     deleted: str = ""
     """When it was moved to the bin; empty if it was not."""
 
+    @property
+    def state_of_answers(self) -> str:
+        """Its numbers of answers: what was computed from them stays valid while they are the same."""
+        return f"{self.done} {self.failed} {self.fallback}"
+
 
 class MatchingQuestion(NamedTuple):
     """A stored question that contains a text, and its run."""

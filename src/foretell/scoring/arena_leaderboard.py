@@ -18,6 +18,7 @@ from foretell.metrics.metric import GAMMAS, METRICS, Metric, return_metric
 from foretell.metrics.returns import Bettor
 from foretell.questions.errors import InputError
 from foretell.scoring.arena_table import ArenaEntry, ArenaTable
+from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 from foretell.scoring.engine import ClusterBundles, MetricDraws, ResampledSums, mean_of_draws, resample_sums
 from foretell.scoring.event_sums import (
     COLUMN_INDEX,
@@ -27,7 +28,6 @@ from foretell.scoring.event_sums import (
     event_sums,
 )
 from foretell.scoring.score import PairComparison, with_correction
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 from foretell.scoring.verdict import Verdict, corrected
 
 

@@ -32,8 +32,8 @@ from foretell.scoring.arena_leaderboard import (
     verdicts_against,
 )
 from foretell.scoring.arena_table import ArenaTable, Times
+from foretell.scoring.baselines import MARKET_PRICE
 from foretell.scoring.engine import ClusterBundles
-from foretell.scoring.table import MARKET_PRICE
 from foretell.scoring.verdict import Verdict
 
 # Brier score by lead time: entries and market on the same markets (Prophet Arena 4.2).

@@ -11,9 +11,10 @@ import numpy as np
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import reliability_bins
+from foretell.scoring.baselines import OVERALL
 from foretell.scoring.score import ScoringOptions, pair_comparer, score_table
 from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import OVERALL, ForecastTable, Labels, Targets
+from foretell.scoring.table import ForecastTable, Labels, Targets
 from foretell.scoring.verdict import Verdict, corrected
 
 # Readable groups of a column: numbers are binned, dates grouped by month and small categories pooled.

@@ -44,7 +44,8 @@ from foretell.metrics.clusters import (
 )
 from foretell.metrics.metric import Metric, SumColumns
 from foretell.questions.errors import InputError
-from foretell.scoring.table import OVERALL, ForecastTable, Labels, Targets, metric_rows
+from foretell.scoring.baselines import OVERALL
+from foretell.scoring.table import ForecastTable, Labels, Targets, metric_rows
 
 # A number with its draws and the amount of data behind it.
 

@@ -1,13 +1,11 @@
 """The scores of stored runs: their forecasts as long tables, and their answers compared with outcomes and baselines."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,12 +31,13 @@ from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO
 from foretell.runs.store import RunRow, RunStore, find_run_row
+from foretell.scoring.baselines import BASE_RATE, MARKET_PRICE
 from foretell.scoring.caveats import run_caveats
 from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import Row, RunRows, day_text, forecast_rows, outcome_rows
 from foretell.scoring.score import ScoringOptions, compare_pair, score_table
 from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import BASE_RATE, MARKET_PRICE, ForecastTable, base_rate
+from foretell.scoring.table import ForecastTable, base_rate
 from foretell.scoring.verdict import Verdict
 
 
@@ -101,6 +100,8 @@ def final_forecasts(
     return combine_trials(answers, questions, combining_of_row(store, row))
 
 
+COMBINED_VERSION = 3
+"""Version of the stored combined answers; raised if they are computed in another way."""
 COMBINED = ", combined"
 """Suffix for the row of a run's answers if they differ from its trials alone."""
 
@@ -131,17 +132,13 @@ def combined_forecasts(
     learnt = learnt_from(store, row)
     if learnt is None:
         return []
-    state = f"{_state_of_answers(row)} {learnt}"
+    state = f"{COMBINED_VERSION} {row.state_of_answers} {learnt}"
     combined = store.combined(row.id, state)
     if combined is None:
         finals = [forecast.p for forecast in final_forecasts(store, row, answers, questions)]
         combined = finals if any(a.p != p for a, p in zip(own, finals, strict=True)) else []
         store.keep_combined(row.id, state, combined)
     return [with_probabilities(*pair) for pair in zip(own, combined, strict=True)] if combined else []
-
-
-def _state_of_answers(row: RunRow) -> str:
-    return f"{SUMMARY_VERSION} {row.done} {row.failed} {row.fallback}"
 
 
 def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Question], list[Row]]:
@@ -175,8 +172,6 @@ THIS_RUN = "this run"
 THIS_RUN_COMBINED = f"{THIS_RUN}{COMBINED}"
 FEWEST_OUTCOMES = 2
 """Fewest decided questions for a score with an interval."""
-SUMMARY_VERSION = 3
-"""Version of the stored summary; raised if its content changes."""
 MOST_PARTS = 12
 """Most categories or sources that are listed."""
 
@@ -337,48 +332,10 @@ def _plain(value: Interval | Verdict | None) -> dict[str, Any] | None:
     return plain_data({**numbers, **sides, "says": value.says, "sentence": value.sentence})
 
 
-class StoredScores:
-    """Stored summaries of runs' scores, recomputed only if an answer or an outcome has come in."""
-
-    def __init__(self, store: RunStore) -> None:
-        self._store = store
-        self._outcomes = RunOutcomes(store)
-
-    def of(self, rows: Sequence[RunRow], *, combined: bool = False) -> dict[str, dict[str, Any]]:
-        """Return `RunScores.summary` by run; with `combined`, what a run's page shows in addition is stored too."""
-        counts, saved = self._outcomes.count(), self._store.summaries()
-        summaries: dict[str, dict[str, Any]] = {}
-        for row in rows:
-            decided, when = counts.get(row.id, (0, ""))
-            if not decided:
-                if combined and learnt_from(self._store, row) is not None:
-                    score_run(self._store, row)  # Stores the combined answers, which need no outcome.
-                summaries[row.id] = RunScores(run=row.id, answers=()).summary()
-                continue
-            state = f"{_state_of_answers(row)} {decided} {when} {row.spec.get('combine')}"
-            seen, text = saved.get(row.id, ("", ""))
-            summary = _parse_summary(text) if seen == state else None
-            if summary is None:
-                summary = score_run(self._store, row, combined=combined).summary()
-                self._store.keep_summary(row.id, state, json.dumps(summary))
-            summaries[row.id] = summary
-        return summaries
-
-
-def keep_summary(place: str | Path, run: str) -> None:
-    """Store the summary of a run that has ended, so that the first list or page that shows it need not compute it."""
-    # A damaged row is reported where the run is shown, and its other answers are stored already.
-    with closing(RunStore(place)) as store, suppress(InputError):
-        StoredScores(store).of([row for row in (store.run(run),) if row is not None], combined=True)
-
-
-def _parse_summary(text: str) -> dict[str, Any] | None:
-    """Parse a stored summary; None if it cannot be read and must be recomputed."""
-    try:
-        summary = json.loads(text)
-    except (ValueError, TypeError):
-        return None
-    return summary if isinstance(summary, dict) else None
+def keep_combined(store: RunStore, row: RunRow) -> None:
+    """Store the combined answers of a run, which need no outcome, if they can differ from its trials."""
+    if learnt_from(store, row) is not None:
+        score_run(store, row)
 
 
 def score_run(store: RunStore, row: RunRow, *, combined: bool = True) -> RunScores:

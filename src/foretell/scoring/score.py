@@ -27,6 +27,7 @@ from foretell.plugins import load, names
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError, known_names
 from foretell.questions.tabular import Tabular, rows_as_html
+from foretell.scoring.baselines import ALWAYS_HALF, BASELINES, OVERALL
 from foretell.scoring.engine import (
     MetricDraws,
     TargetLayer,
@@ -36,14 +37,15 @@ from foretell.scoring.engine import (
     layers_of,
     merged_notes,
 )
+from foretell.scoring.pair_comparer import PairComparer
 from foretell.scoring.scoreboard import (
     Score,
     Scoreboard,
     rows_as_text,
     verdict_row,
 )
-from foretell.scoring.table import ALWAYS_HALF, BASELINES, OVERALL, ForecastTable, with_baselines, with_computed_columns
-from foretell.scoring.verdict import Finding, PairComparer, Verdict, corrected
+from foretell.scoring.table import ForecastTable, with_baselines, with_computed_columns
+from foretell.scoring.verdict import Finding, Verdict, corrected
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from foretell.metrics.metric import METRICS, metric_text
 from foretell.number_text import bracket, number, signed
 from foretell.questions.codec import plain_data
 from foretell.questions.tabular import Tabular, cells, rows_as_html
-from foretell.scoring.table import BASELINES, OVERALL
+from foretell.scoring.baselines import BASELINES, OVERALL
 from foretell.scoring.verdict import Finding, Verdict
 
 SCHEMA = "foretell/score/3"

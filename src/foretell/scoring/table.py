@@ -17,8 +17,8 @@ from foretell.metrics.metric import LOG_FLOOR, DecisionRows, MetricRows
 from foretell.metrics.returns import FEES, Bettor
 from foretell.metrics.scores import log_score
 from foretell.questions.errors import InputError
+from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, BASELINES, MARKET_PRICE
 
-OVERALL = "overall"
 """Name of the group of all kinds together."""
 Weighing = Literal["given", "question"]
 """How rows count: by the weight of their target, or every question once, however many targets were answered."""
@@ -368,11 +368,6 @@ def _difficulties(table: ForecastTable) -> Labels:
 
 
 # Baselines that are scored with the forecasters: 0.5, the base rate and the market price.
-
-ALWAYS_HALF = "always 0.5"
-BASE_RATE = "base rate"
-MARKET_PRICE = "market price"
-BASELINES = (MARKET_PRICE, BASE_RATE, ALWAYS_HALF)
 
 
 def with_baselines(table: ForecastTable) -> ForecastTable:

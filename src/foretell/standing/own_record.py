@@ -18,11 +18,12 @@ import numpy as np
 
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums
 from foretell.questions.errors import InputError
+from foretell.scoring.baselines import BASE_RATE, MARKET_PRICE
 from foretell.scoring.join import ReadOptions, read_table
 from foretell.scoring.long_tables import Row, day_text
 from foretell.scoring.score import ScoringOptions, compare_pair, score_table
 from foretell.scoring.scoreboard import Scoreboard
-from foretell.scoring.table import BASE_RATE, MARKET_PRICE, ForecastTable
+from foretell.scoring.table import ForecastTable
 from foretell.scoring.verdict import Verdict
 from foretell.standing.confirm import AS_PROPOSED, last_day
 from foretell.standing.record import OutcomeProposal, QuestionRecord, StandingBelief

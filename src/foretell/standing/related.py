@@ -34,7 +34,7 @@ from foretell.forecasters.combine.relations import (
     implication,
     reconciled,
 )
-from foretell.forecasters.combine.rows import logit
+from foretell.metrics.transforms import logit
 from foretell.questions.errors import InputError, known_names
 from foretell.questions.question import Question
 from foretell.standing.record import StandingBelief, StandingQuestion

@@ -621,7 +621,7 @@ def _price_change(prior: StandingBelief, sighting: Sighting) -> str:
 
 def _moved_ranges(prior: StandingBelief, p: Mapping[str, float]) -> dict[str, tuple[float, float]]:
     """Return the last ranges, moved by as much as the belief: in log-odds they are as wide as before."""
-    from foretell.forecasters.combine.rows import logit, sigmoid
+    from foretell.metrics.transforms import logit, sigmoid
 
     ranges: dict[str, tuple[float, float]] = {}
     for target, ends in prior.ranges.items():

@@ -16,7 +16,7 @@ from foretell.report.charts.svg import Chart
 from foretell.report.numbers import CellValue
 from foretell.report.study import StudyChart, StudyTable, column, draw_settings, table
 from foretell.report.study_result import StudyResult
-from foretell.scoring.table import ALWAYS_HALF
+from foretell.scoring.baselines import ALWAYS_HALF
 from foretell.studies.cases import TracedTrial
 from foretell.studies.scores import step_scores
 

@@ -30,7 +30,7 @@ from foretell.report.study import (
 )
 from foretell.report.study_result import StudyResult
 from foretell.request import setting
-from foretell.scoring.table import OVERALL
+from foretell.scoring.baselines import OVERALL
 from foretell.scoring.verdict import Verdict
 from foretell.studies.configurations import (
     BASELINES,

@@ -20,7 +20,8 @@ from foretell.questions.forecast import UNFILTERED_SUFFIX
 from foretell.report.charts.groups import distance_heatmap
 from foretell.report.study import StudyChart, StudyTable, column, count, draw_settings, table
 from foretell.report.study_result import StudyResult
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE, Labels, Targets, base_rate
+from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
+from foretell.scoring.table import Labels, Targets, base_rate
 from foretell.studies.inputs import StudyData
 from foretell.studies.scores import index_of, mean_of_runs, raw_brier, weighted_means
 

@@ -16,7 +16,7 @@ from foretell.questions.errors import InputError
 from foretell.report.numbers import CellValue
 from foretell.report.study import column, count, forest_chart, table, words
 from foretell.report.study_result import StudyResult
-from foretell.scoring.table import OVERALL
+from foretell.scoring.baselines import OVERALL
 from foretell.scoring.verdict import Verdict, corrected
 from foretell.studies.configurations import UNLINKED, linked_configs, study_configs, with_scope
 from foretell.studies.inputs import StudyData

@@ -12,7 +12,7 @@ from foretell.number_text import number, plural
 from foretell.report.numbers import CellValue, value_text
 from foretell.report.study import StudyTable, column, count, forest_chart, table, words
 from foretell.report.study_result import StudyResult
-from foretell.scoring.table import MARKET_PRICE, OVERALL
+from foretell.scoring.baselines import MARKET_PRICE, OVERALL
 from foretell.scoring.verdict import corrected
 from foretell.studies.configurations import (
     MODEL_FREE,

@@ -22,8 +22,8 @@ from foretell.metrics.scores import brier_index
 from foretell.number_text import percent, signed
 from foretell.report.numbers import CellValue
 from foretell.report.study import RowStyle, StudyChart, StudyTable, column, forest_chart, table, words
+from foretell.scoring.baselines import OVERALL
 from foretell.scoring.breakdown import Breakdown
-from foretell.scoring.table import OVERALL
 from foretell.scoring.verdict import Verdict
 
 KINDS = ("market", "dataset")

@@ -16,7 +16,7 @@ from foretell.report.charts.groups import score_by_group
 from foretell.report.numbers import CellValue, value_text
 from foretell.report.study import StudyChart, StudyTable, column, table
 from foretell.report.study_result import StudyResult
-from foretell.scoring.table import OVERALL
+from foretell.scoring.baselines import OVERALL
 from foretell.studies.configurations import (
     Protocol,
     build_method,

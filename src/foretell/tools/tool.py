@@ -9,7 +9,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, Literal, Protocol, cast
 
-from foretell.data.search.engine import Dating
+from foretell.data.dates import Dating
 from foretell.models.model import ToolSpec
 from foretell.plugins import names
 from foretell.questions.as_of import AsOf

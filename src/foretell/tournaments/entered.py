@@ -22,13 +22,15 @@ from foretell.data.markets.prophet_arena import PLATFORM as PROPHET_ARENA
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.data.settlements.prophet_arena import weekly_results
 from foretell.questions.errors import InputError
-from foretell.runs.outcomes import RunOutcomes, past_of, rates_of
+from foretell.runs.outcomes import RunOutcomes
+from foretell.runs.past import past_of, rates_of
 from foretell.runs.services import open_markets, service_config
 from foretell.runs.settings import Settings, clock_of
 from foretell.runs.store import RunStore
+from foretell.scoring.baselines import BASE_RATE
 from foretell.scoring.long_tables import forecast_rows, outcome_rows
-from foretell.scoring.run_scores import final_forecasts, keep_summary
-from foretell.scoring.table import BASE_RATE
+from foretell.scoring.run_scores import final_forecasts
+from foretell.scoring.stored_scores import keep_summary
 from foretell.tournaments.connection import SERVICES
 from foretell.tournaments.money import TournamentMoney
 from foretell.tournaments.state import RoundState, Row, StoredState, TournamentState

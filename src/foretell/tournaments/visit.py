@@ -26,7 +26,7 @@ from foretell.runs.runtime import prices_of
 from foretell.runs.settings import Settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunStore
-from foretell.scoring.run_scores import keep_summary
+from foretell.scoring.stored_scores import keep_summary
 from foretell.tournaments.money import PaidResult, TournamentMoney, budget_for, most_billed_now
 from foretell.tournaments.state import StoredState, tournament_folder
 

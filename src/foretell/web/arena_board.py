@@ -24,7 +24,7 @@ from foretell.report.study import StudyColumn
 from foretell.scoring.arena_leaderboard import LEAD_TIMES, MAIN_METRIC, ArenaLeaderboardRow, lead_time_of
 from foretell.scoring.arena_table import ArenaEntry
 from foretell.scoring.arena_view import ArenaLeaderboard
-from foretell.scoring.table import MARKET_PRICE
+from foretell.scoring.baselines import MARKET_PRICE
 from foretell.scoring.verdict import Verdict
 
 MAIN_CHARTS = ("over-time", "lead-time", "category", "cost")

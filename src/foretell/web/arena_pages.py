@@ -24,7 +24,7 @@ from foretell.report.run_report import describe_event
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
 from foretell.scoring.arena_view import EventGap, event_gaps
-from foretell.scoring.table import MARKET_PRICE
+from foretell.scoring.baselines import MARKET_PRICE
 from foretell.scoring.verdict import Verdict
 from foretell.web.formatting import when
 

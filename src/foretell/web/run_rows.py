@@ -8,7 +8,7 @@ from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.runs import chosen_runs, question_set, run_title
 from foretell.runs.spec import RunState
 from foretell.runs.store import RunRow, RunStore, trials_per_question
-from foretell.scoring.run_scores import StoredScores
+from foretell.scoring.stored_scores import StoredScores
 
 TITLE_LENGTH = 200
 """Maximum length of a title in characters."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from foretell.arena.listing import arena_rows
 from foretell.operations.requests.trees import TreeListRequest
-from foretell.operations.tree import list_trees
+from foretell.operations.tree_list import list_trees
 from foretell.web.run_rows import run_row_view
 from foretell.web.state import WebState
 

@@ -3,7 +3,8 @@ from datetime import date
 
 import numpy as np
 
-from foretell.forecasters.base_rates.outside_fit import LONG_RUN, STRENGTHS, asking_hash, fit_outside
+from foretell.forecasters.base_rates.outside_fit import LONG_RUN, STRENGTHS, fit_outside
+from foretell.forecasters.base_rates.outside_model import asking_hash
 from foretell.forecasters.base_rates.past import NEVER, Past, PastQuestions
 from foretell.forecasters.base_rates.text_features import text_features
 from foretell.forecasters.base_rates.wording import read

@@ -10,7 +10,7 @@ from foretell.forecasters.base_rates.outside_estimate import ReferenceClass
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.forecaster import Context
-from foretell.runs.outcomes import past_of
+from foretell.runs.past import past_of
 
 pytestmark = pytest.mark.shared_data
 

@@ -3,14 +3,12 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
+from foretell.data.dates import Dating
 from foretell.data.http import SourceError
 from foretell.data.payload import Payload, readable
 from foretell.questions.as_of import AsOf
-
-Dating = Literal["published", "crawled", "relative", "none"]
-"""Origin of a date: stated by the page, seen by a crawler, given as an age ("2 months ago"), or none."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from foretell.forecasters.base_rates.outside_fit import asking_hash
-from foretell.forecasters.base_rates.outside_model import LogOddsPart, OutsideModel, OutsideModelRecord, RateClass
+from foretell.forecasters.base_rates.outside_model import (
+    LogOddsPart,
+    OutsideModel,
+    OutsideModelRecord,
+    RateClass,
+    asking_hash,
+)
 from foretell.forecasters.base_rates.past import PastQuestions, question_text
 from foretell.forecasters.base_rates.text_features import (
     BUCKETS,

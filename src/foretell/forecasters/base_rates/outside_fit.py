@@ -1,6 +1,5 @@
 """Fits the regression of the text model: past questions are rows, priors are scales of columns."""
 
-import hashlib
 from dataclasses import dataclass
 from datetime import date
 from math import sqrt
@@ -16,6 +15,7 @@ from foretell.forecasters.base_rates.outside_model import (
     PriceCorrection,
     TextModel,
     TrainingTargets,
+    asking_hash,
     basis,
     on_grid,
     rate_table,
@@ -250,11 +250,6 @@ def fit_outside(bank: PastQuestions, as_of: AsOf, *, strength: float | None = No
     table = table_of(markets, day)
     text = fit_text(table, chosen)[0] if len(table) else prior_text()
     return _assemble(past, markets, text, day, chosen, {f"{s:g}": loss for s, loss in losses.items()})
-
-
-def asking_hash(asking: str) -> int:
-    """Return the first eight bytes of an asking's SHA-256, which identify it without revealing it."""
-    return int.from_bytes(hashlib.sha256(asking.encode()).digest()[:8], "big")
 
 
 def _tried(markets: PastQuestions, day: date) -> dict[float, float]:

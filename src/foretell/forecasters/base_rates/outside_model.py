@@ -1,5 +1,6 @@
 """The fitted values of the outside view: a drifting level, and the effects of wording and horizon."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -428,3 +429,8 @@ def from_files(numbers: bytes, report: dict[str, Any]) -> OutsideModel:
     dates = {name: date.fromisoformat(day) if (day := report["record"][name]) else None for name in days}
     record = OutsideModelRecord(**report["record"] | dates)
     return OutsideModel(text=text, rates=rates, record=record, askings=frozenset(data["askings"].tolist()))
+
+
+def asking_hash(asking: str) -> int:
+    """Return the first eight bytes of an asking's SHA-256, which identify it without revealing it."""
+    return int.from_bytes(hashlib.sha256(asking.encode()).digest()[:8], "big")

@@ -8,6 +8,8 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Literal
 
+from foretell.patterns import pattern
+
 # Dates in a question's text, the deadline they set, and the text without them.
 
 Timing = Literal["by", "at", "none"]
@@ -28,8 +30,8 @@ _D = r"(?P<d>3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?(?![\d%:]|[,.]\d)"
 _N = rf"(?P<n>\d{{1,3}}|an?|{'|'.join(_NUMBERS)})"
 _U = r"(?P<u>day|week|month|year|decade)s?\b"
 _PATTERNS = tuple(
-    re.compile(rf"(?<![\w$€£.]){pattern}", re.IGNORECASE)
-    for pattern in (
+    pattern(rf"(?<![\w$€£.]){written}", re.IGNORECASE)
+    for written in (
         r"(?P<y>20\d\d)-(?P<m>[01]\d)-(?P<d>[0-3]\d)\b",
         rf"{_D}\s+(?:of\s+)?{_M},?\s+{_Y}",
         rf"{_M}\s+{_D},?\s+{_Y}",
@@ -51,7 +53,7 @@ _PATTERNS = tuple(
 )
 """Patterns from the most to the least exact. Text matched by one is not matched by the next."""
 _PART = r"(?:(?:the\s+)?(?:end|close|start|beginning)\s+of\s+|early\s+|mid[\s-]+|late\s+)?"
-_LEAD = re.compile(
+_LEAD = pattern(
     r"\b(?P<lead>before|by|until|till|through|throughout|during|within|in|this|over|on|at|as\s+of|between|and|to|for"
     rf"|antes\s+de|hasta|en)\s+{_PART}(?:the\s+)?$",
     re.IGNORECASE,
@@ -60,8 +62,8 @@ _WITHIN = {
     *("before", "by", "until", "till", "through", "throughout", "during", "within", "in", "this", "over", "between"),
     *("and", "to", "antes", "hasta", "en"),
 }
-_STANDS = re.compile(rf"\b(?:(?:on|at|as\s+of)\s+{_PART}(?:the\s+)?|finales\s+de\s+)$", re.IGNORECASE)
-_ENDS = re.compile(r"\b(?:end|close)\s+of\s", re.IGNORECASE)
+_STANDS = pattern(rf"\b(?:(?:on|at|as\s+of)\s+{_PART}(?:the\s+)?|finales\s+de\s+)$", re.IGNORECASE)
+_ENDS = pattern(r"\b(?:end|close)\s+of\s", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +91,8 @@ def mentions(text: str, due: date) -> tuple[DateMention, ...]:
     ['2026-03-31', '2026-06-30']
     """
     dates: list[DateMention] = []
-    for pattern in _PATTERNS:
-        for match in pattern.finditer(text):
+    for written in _PATTERNS:
+        for match in written.finditer(text):
             if any(m.begin < match.end() and match.start() < m.end for m in dates):
                 continue
             parts = {name: part for name, part in match.groupdict().items() if part}
@@ -234,7 +236,7 @@ TURNS: Mapping[str, tuple[str, str]] = {
     "exists": (r"\bthere be\b|\boccur|\bhappen", "it asks whether something happens at all"),
 }
 """Phrases: the pattern of each in a text without dates, and its description for readers."""
-_COMPILED = {name: re.compile(pattern) for name, (pattern, _) in TURNS.items()}
+_COMPILED = {name: pattern(phrase) for name, (phrase, _) in TURNS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +268,7 @@ def read(text: str, due: date) -> QuestionWording:
     last = deadline(dates, due)
     plain = masked(text, dates)
     lowered = plain.lower()
-    turns = frozenset(name for name, pattern in _COMPILED.items() if pattern.search(lowered))
+    turns = frozenset(name for name, phrase in _COMPILED.items() if phrase.search(lowered))
     course: Course = "none" if last is None else last.timing
     if course == "by" and "negated" in turns:
         course = "still"

@@ -8,6 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from foretell.patterns import pattern
+
 # Deadlines in a claim's wording: "by 2026-03-01", "before March 2025", "by the end of 2030".
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -17,7 +19,7 @@ _MONTH = (
 )
 _YEAR = r"(?P<{}>(?:19|20)\d\d)(?![\d,.]*\d|\s?%|-)"
 _DAY = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
-DEADLINE = re.compile(
+DEADLINE = pattern(
     r"\b(?<!days )(?<!weeks )(?<!months )(?<!years )(?<!hours )"
     r"(?P<word>on or before|no later than|by|before)\s+(?P<end>(?:the )?(?:end|start|beginning) of )?(?:"
     r"(?P<iso>\d{4}-\d{2}-\d{2})\b"
@@ -83,7 +85,7 @@ _AFTER = (
     r"\s*(?:or|and) (?:(?P<upward>above|more|higher|greater|over)|(?P<downward>below|less|lower|fewer|under))\b"
     r"|(?P<plus>\+)"
 )
-STRIKE = re.compile(
+STRIKE = pattern(
     rf"(?:(?<!\w)|(?=[<>≤≥]))(?:{_BEFORE})\s*{_VALUE.format('a')}|(?<![\w.,$€£]){_VALUE.format('b')}(?:{_AFTER})",
     re.IGNORECASE,
 )
@@ -129,13 +131,13 @@ def read_strike(match: re.Match[str]) -> Strike:
 
 
 Slot = Strike | Deadline
-NEGATED = re.compile(
+NEGATED = pattern(
     r"\b(?:not|never|no|none|neither|nor|without|unless|except|excluding|fails?|failed|avoids?|cannot|only|exactly)\b"
     r"|n['’]t\b",
     re.IGNORECASE,
 )
 """Words that may reverse the order or remove it."""
-TEMPORARY = re.compile(
+TEMPORARY = pattern(
     r"\b(?:still|remain\w*|stay\w*|keep\w*|hold\w*|increas\w*|decreas\w*|ris(?:e|es|en|ing)|rose|fall\w*|fell|higher"
     r"|lower|compared|relative|change\w*|until|between|average|past|previous|preceding)\b",
     re.IGNORECASE,

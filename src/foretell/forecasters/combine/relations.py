@@ -25,10 +25,9 @@ from foretell.forecasters.combine.coherence import (
     ordered,
     product,
 )
-from foretell.forecasters.combine.rows import EDGE
 from foretell.metrics.arrays import Floats, as_probabilities, as_weights
 from foretell.metrics.numerics import nonnegative_least_squares
-from foretell.metrics.transforms import logit, sigmoid
+from foretell.metrics.transforms import EDGE, logit, sigmoid
 
 MOST_TANGENTS, MOST_STEPS = 100, 60
 """Maximum numbers of tangents drawn, and of Newton steps for each."""

@@ -39,8 +39,8 @@ from foretell.report.charts.svg import (
 )
 from foretell.report.markup import Markup, element, join, shorten
 from foretell.report.numbers import column_name, estimate
+from foretell.scoring.baselines import MARKET_PRICE
 from foretell.scoring.breakdown import UNKNOWN, Breakdown
-from foretell.scoring.table import MARKET_PRICE
 from foretell.scoring.verdict import Verdict
 
 MOST = 12

@@ -21,7 +21,7 @@ from foretell.questions.errors import InputError, MissingExtra
 from foretell.report.figure_page import figure_document
 from foretell.report.markup import Markup, clean, compact, element, join, shorten
 from foretell.report.theme import PALETTE, SERIES, figure_rules, figure_style
-from foretell.scoring.table import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
+from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 
 # Scales from numbers and dates to positions: linear, logarithmic and calendar scales with round ticks.
 

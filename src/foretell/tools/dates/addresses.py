@@ -5,11 +5,11 @@ from datetime import UTC, date, datetime
 from itertools import islice
 from urllib.parse import unquote
 
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.addresses import UnreadableAddress, address_of
 from foretell.tools.dates.find import find_in_folded, month_numbers
 from foretell.tools.dates.folding import fold, lower
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.periods import late_period
 from foretell.tools.dates.stamps import is_after
 from foretell.tools.dates.words import FIXTURE, PLANNED, SCHEDULED

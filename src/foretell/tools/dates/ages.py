@@ -3,9 +3,9 @@
 import re
 from functools import cache, lru_cache
 
+from foretell.patterns import pattern
 from foretell.tools.dates.find import age_patterns
 from foretell.tools.dates.folding import fold, lower
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.words import ASIAN_STAMP, SMALL, TOKEN, is_future, is_stamp
 
 _NAMED_DAYS = (

@@ -10,8 +10,8 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any, Literal
 
+from foretell.patterns import pattern
 from foretell.tools.dates.folding import fold, lower
-from foretell.tools.dates.patterns import pattern
 
 
 @cache

@@ -8,7 +8,7 @@ from functools import lru_cache
 from html import unescape
 from itertools import accumulate
 
-from foretell.tools.dates.patterns import pattern
+from foretell.patterns import pattern
 
 # Simple patterns suffice afterwards. Positions always refer to the folded text.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from foretell.tools.dates.patterns import pattern
+from foretell.patterns import pattern
 
 WORD = pattern(r"[^\s\d.,;:!?()\[\]{}<>«»„“”\"'’‘।|/…–—_=*#@%$€£&+·•،؛۔።፣፤-]+|[,;:–—(،؛፣፤]")
 """A word, or a sign that ends a clause."""

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from datetime import date
 from itertools import pairwise
 
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, Order, find_in_folded
 from foretell.tools.dates.folding import fold, lower
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.places import YEAR, DatePlace, looks_ahead
 from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after, is_far, settled_by
 from foretell.tools.dates.tenses import is_edge, is_plan

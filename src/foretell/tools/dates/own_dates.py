@@ -1,6 +1,6 @@
 """Decides whether a date is that of its text or of a part of it, by words, layout or the sentence around it."""
 
-from foretell.tools.dates.patterns import pattern
+from foretell.patterns import pattern
 from foretell.tools.dates.places import LONGEST_LEAD, WORDS, DatePlace, looks_ahead
 from foretell.tools.dates.report_heads import (
     dates_a_deed,

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from datetime import date
 from functools import cache
 
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, find_in_folded, month_names, month_numbers
 from foretell.tools.dates.folding import fold, lower, original_span
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.places import DatePlace
 from foretell.tools.dates.stamp_words import has_stamp_word_before
 from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, find_in_folded
 from foretell.tools.dates.folding import fold, lower, original_span
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.places import DatePlace
 from foretell.tools.dates.stamps import is_after, is_far
 from foretell.tools.dates.tenses import describes_past, is_plan

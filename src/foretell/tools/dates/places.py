@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
+from foretell.patterns import pattern
 from foretell.tools.dates.find import FoundDate
 from foretell.tools.dates.folding import lower, original_span
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.words import FUTURE_SIGN, PLAN_HEADING, PLANNED, SCHEDULED, TOKEN, WILL, is_future
 
 _RUN_ON = pattern(r"[.!](?<=[^\W\d]{4}.)\s+(?=[^\Wa-z]|[\"'(\[])")

@@ -7,9 +7,9 @@ not that of the verb, and whether they reveal anything is for the content filter
 from collections.abc import Sequence
 from itertools import pairwise
 
+from foretell.patterns import pattern
 from foretell.tools.dates.find import weekdays
 from foretell.tools.dates.languages import CLAUSE, Language, matches_at
-from foretell.tools.dates.patterns import pattern
 
 _OTHER_CLAUSE_WORDS = "and und et och og και и than as despite although while but als wie mais pero"
 _OTHER_CLAUSE = CLAUSE | frozenset(_OTHER_CLAUSE_WORDS.split())

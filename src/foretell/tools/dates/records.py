@@ -2,11 +2,11 @@
 
 from datetime import date
 
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, find_in_folded, month_numbers
 from foretell.tools.dates.folding import fold, lower, original_span, places_of
 from foretell.tools.dates.own_dates import NUMBER_BEFORE
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.periods import EXPECTED, RESULT, unfinished_periods
 from foretell.tools.dates.places import SPAN_HEAD, YEAR, DatePlace, looks_ahead
 from foretell.tools.dates.stamps import MOST_LATE_DATES, is_after, is_late, settled_by

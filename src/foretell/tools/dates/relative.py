@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import find_in_folded
 from foretell.tools.dates.folding import fold, lower, original_span, places_of
 from foretell.tools.dates.partial_dates import latest_months
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.places import looks_ahead
 from foretell.tools.dates.stamps import FARTHEST, is_after
 from foretell.tools.dates.tenses import is_plan, sentence_describes_past

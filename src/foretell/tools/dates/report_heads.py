@@ -1,7 +1,7 @@
 """Layouts that say when something was written: datelines, bylines, posts, captions, deeds, and results of a day."""
 
+from foretell.patterns import pattern
 from foretell.tools.dates.find import weekdays
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.places import (
     CLOCK_AFTER,
     LONGEST_HEAD_LINE,

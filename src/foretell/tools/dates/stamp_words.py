@@ -1,7 +1,7 @@
 """Words of publishing next to a date: "Updated 5 June", "5 June: published", "as of 5 June", "Aktualisiert: 05.06."."""
 
+from foretell.patterns import pattern
 from foretell.tools.dates.find import month_numbers, weekdays
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.places import CLOCK_AFTER, LONGEST_LEAD, SPAN_BEFORE, YEAR, DatePlace, looks_ahead
 from foretell.tools.dates.tenses import is_plan
 from foretell.tools.dates.words import (

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, Order, find_in_folded
 from foretell.tools.dates.folding import fold, lower
 from foretell.tools.dates.own_dates import dates_its_text
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.places import DatePlace
 from foretell.tools.dates.stamp_words import has_stamp_word_before
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
+from foretell.patterns import pattern
 from foretell.tools.dates.find import weekdays
 from foretell.tools.dates.languages import CLAUSE, WORD, Forms, Language, in_a_row, languages_of, matches_at
-from foretell.tools.dates.patterns import pattern
 from foretell.tools.dates.previews import BEFORE_DATE, NEAR_BEFORE, is_preview
 
 _AND_WORDS = "and und et y e och og en ja i a и і та ve dan și és και"

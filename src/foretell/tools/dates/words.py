@@ -8,8 +8,8 @@ whole words. They are folded and in lower case when compared.
 from functools import cache, lru_cache
 from typing import Literal
 
+from foretell.patterns import pattern
 from foretell.tools.dates.folding import fold, lower
-from foretell.tools.dates.patterns import pattern
 
 STAMPS = {
     "en": "updated update! updates! updating modified edited revised revision corrected correction "

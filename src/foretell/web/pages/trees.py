@@ -48,9 +48,10 @@ from foretell.forecasters.tree.settings import GROUNDERS, RULES
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, tree_text
 from foretell.forecasters.tree.what_if import apply_scenario, resynthesize
 from foretell.operations.requests.trees import TreeListRequest, TreeRequest, TreeShowRequest, WhatIfRequest
-from foretell.operations.tree import ShownTree, list_trees
+from foretell.operations.tree import ShownTree
 from foretell.operations.tree import show_tree as shown_tree
 from foretell.operations.tree_grow import prepare_tree
+from foretell.operations.tree_list import list_trees
 from foretell.operations.what_if import numbers_by_name, what_if
 from foretell.questions.errors import InputError
 from foretell.report.provenance import command_text, running_command

@@ -1,0 +1,88 @@
+"""Compares pairs of forecasters of a table on the targets that both answered; the answer is a `Verdict`."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from foretell.metrics.arrays import Floats, Ints
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
+from foretell.metrics.clusters import ResamplingDesign
+from foretell.metrics.comparison import compare_pairs
+from foretell.metrics.metric import Metric
+from foretell.scoring.engine import cluster_columns, kinds_of, resampling_design
+from foretell.scoring.table import ForecastTable, metric_rows
+from foretell.scoring.verdict import Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairComparer:
+    """Compares pairs of forecasters of a table by one metric.
+
+    A verdict depends on the two forecasters and the targets both answered, not on other forecasters in the table.
+    """
+
+    table: ForecastTable
+    metric: Metric
+    cluster: tuple[str, ...] = ()
+    """Columns whose values are resampled as a whole; see `ScoringOptions.cluster`."""
+    resampling: Resampling = DEFAULT_RESAMPLING
+    matters: float | None = None
+    """The smallest difference that matters; None takes the metric's own."""
+
+    def verdicts(
+        self, pairs: Sequence[tuple[str, str]], group: Mapping[str, str] | None = None, rows: Ints | None = None
+    ) -> list[Verdict]:
+        """Return the verdicts on pairs that share a target, on the targets at `rows` or on all, named `group`.
+
+        Several kinds of questions count equally, each resampled separately.
+        """
+        verdicts = dict[tuple[str, str], Verdict]()
+        for common, members in self._shared(pairs, rows):
+            names = list(dict.fromkeys(name for pair in members for name in pair))
+            columns = np.stack([self._columns(name, common) for name in names], axis=1)
+            places = {(names.index(a), names.index(b)): (a, b) for a, b in members}
+            compared = compare_pairs(
+                columns,
+                list(places),
+                self._design(common),
+                statistic=self.metric.from_sums,
+                resampling=self.resampling,
+                bounds=self.metric.bounds,
+            )
+            for place, comparison in compared.items():
+                pair = places[place]
+                if not math.isnan(comparison.diff):
+                    level = self.resampling.level
+                    verdict = Verdict.of(comparison, pair, self.metric, level=level, matters=self.matters)
+                    verdicts[pair] = replace(verdict, group=group or {})
+        return [verdicts[pair] for pair in pairs if pair in verdicts]
+
+    def _shared(
+        self, pairs: Sequence[tuple[str, str]], rows: Ints | None
+    ) -> Iterator[tuple[Ints, list[tuple[str, str]]]]:
+        """Yield pairs that share the same targets together, with these targets."""
+        shared: dict[bytes, list[tuple[str, str]]] = {}
+        # Indices of answered targets, not a row of all targets for every forecaster: most may be unanswered.
+        wanted = np.zeros(len(self.table.targets), np.bool_)
+        wanted[slice(None) if rows is None else rows] = True
+        answered = {name: self.table.answered(name) for name in dict.fromkeys(name for pair in pairs for name in pair)}
+        for first, second in pairs:
+            both = np.zeros_like(wanted)
+            both[answered[second]] = wanted[answered[second]]
+            common = answered[first][both[answered[first]]]
+            if len(common):
+                shared.setdefault(common.tobytes(), []).append((first, second))
+        for key, members in shared.items():
+            yield np.frombuffer(key, np.int64), members
+
+    def _columns(self, name: str, targets: Ints) -> Floats:
+        rows = metric_rows(self.table, targets, self.table.p_of(name)[targets], name, (self.metric.needs,))
+        return self.metric.columns(rows)
+
+    def _design(self, targets: Ints) -> ResamplingDesign:
+        known = self.table.targets
+        several = len(kinds_of(known, targets)) > 1
+        ways = cluster_columns(known, self.cluster, targets)
+        return resampling_design(ways, targets, known.groups["kind"] if several else None)
