@@ -33,7 +33,7 @@ from foretell.report.provenance import call_text, command_text, running_command
 from foretell.report.study_result import StudyResult
 from foretell.request import errors_name_fields
 from foretell.runs import event_loop
-from foretell.runs.contexts import StudyContexts, named_view, stored_contexts
+from foretell.runs.contexts import RunContexts, gathers_sources, named_view, stored_contexts
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
 from foretell.runs.grid import RunFactors, factors_of_specs, read_grid, run_name
@@ -394,7 +394,8 @@ class MachineServices:
         settings = self._settings_within(budget)
         with closing(Journal(settings.journal)) as journal:
             async with open_runtime(spec, settings, journal, **resources) as opened:
-                runtime = replace(opened, contexts=StudyContexts(contexts=contexts, runtime=opened))
+                gathers = not contexts and gathers_sources(spec)
+                runtime = replace(opened, contexts=RunContexts(runtime=opened, gathers=gathers, given=contexts))
 
                 def progress(done: int, total: int) -> None:
                     budget = runtime.budget

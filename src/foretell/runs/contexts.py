@@ -1,7 +1,7 @@
 """The contexts of a run: those of its question set, or those that its search engines gather."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, cast
@@ -99,38 +99,29 @@ def contexts_of(spec: RunSpec, store: RunStore, runtime: PlainRuntime) -> Predic
 
 @dataclass(frozen=True, kw_only=True)
 class RunContexts:
-    """Reads the contexts stored with a run; gathers and stores missing ones if the run searches for them."""
+    """The contexts that a run has; missing ones are gathered if the run searches for them."""
 
-    store: RunStore
     runtime: PlainRuntime
     gathers: bool
-
-    async def of(self, question: Question, as_of: AsOf) -> PredictionContext | None:
-        """Return the context; None if the run has none for the question. Raises `CannotForecast` if gathering fails."""
-        store, run = self.store, self.runtime.spec.id
-        body = await store.aside(store.context, run, question)
-        if body is not None:
-            return PredictionContext.from_json(body)
-        if not self.gathers:
-            return None
-        context = await gather_context(self.runtime, question, as_of)
-        await store.aside(store.keep_contexts, run, context_rows([context]))
-        return context
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudyContexts:
-    """The contexts of a run that a study does not store; missing ones are gathered if the run searches for them."""
-
-    contexts: Mapping[AskedKey, PredictionContext]
-    runtime: Runtime
+    given: Mapping[AskedKey, PredictionContext] = field(default_factory=dict[AskedKey, PredictionContext])
+    store: RunStore | None = None
+    """Where contexts are read and gathered ones are stored; None stores none, as in a study."""
 
     async def of(self, question: Question, as_of: AsOf) -> PredictionContext | None:
         """Return the context; None if there is none for the question. Raises `CannotForecast` if gathering fails."""
-        stored = self.contexts.get(asked_key(question))
-        if stored is not None or self.contexts or not gathers_sources(self.runtime.spec):
-            return stored
-        return await gather_context(self.runtime, question, as_of)
+        context = self.given.get(asked_key(question)) or await self._stored(question)
+        if context is not None or not self.gathers:
+            return context
+        context = await gather_context(self.runtime, question, as_of)
+        if self.store is not None:
+            await self.store.aside(self.store.keep_contexts, self.runtime.spec.id, context_rows([context]))
+        return context
+
+    async def _stored(self, question: Question) -> PredictionContext | None:
+        if self.store is None:
+            return None
+        body = await self.store.aside(self.store.context, self.runtime.spec.id, question)
+        return None if body is None else PredictionContext.from_json(body)
 
 
 async def gather_context(runtime: PlainRuntime, question: Question, as_of: AsOf) -> PredictionContext:
