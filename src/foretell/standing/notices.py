@@ -257,7 +257,7 @@ def read_webhook(watch: Mapping[str, Any], settings: Settings) -> Webhook:
     name = str(watch.get("webhook_secret_env") or "")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         # Not repeated, because it may be the secret itself.
-        hint = "write the name of the environment variable that holds the secret, such as FORETELL_WEBHOOK_SECRET"
+        hint = "write the name of the environment variable that holds the secret, such as WEBHOOK_SECRET"
         raise InputError("names no environment variable", column="watch.webhook_secret_env", hint=hint)
     secret = settings.keys.get(name, "")
     if not secret:
