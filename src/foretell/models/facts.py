@@ -159,8 +159,10 @@ _HOME_FILES: list[Path] = []
 
 
 def use_facts_from(*paths: Path) -> None:
-    """Search these files, if they exist, before the table shipped with the package."""
-    _HOME_FILES[:] = paths
+    """Search these files, if they exist, before the table shipped with the package; other files are read anew."""
+    if list(paths) != _HOME_FILES:
+        _HOME_FILES[:] = paths
+        forget_facts()
 
 
 def forget_facts() -> None:
