@@ -14,6 +14,8 @@ from foretell.practice.exchange.events import SimulatedEvent, SimulationSettings
 from foretell.practice.exchange.forecasters import OracleForecaster, news_reader
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.models.formats import ModelQuery
+from foretell.practice.models.scripts import arena_script
+from foretell.practice.models.server import Script
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target
 
@@ -124,3 +126,17 @@ def test_the_oracle_forecasts_the_truth_and_rejects_unknown_questions():
     assert list(p.values()) == event.p[:, 2].tolist()
     with pytest.raises(CannotForecast, match="not in the simulated world"):
         asyncio.run(_oracle(replace(question, targets=(Target(id="elsewhere"),))))
+
+
+@pytest.mark.parametrize("script", [news_reader, arena_script])
+@pytest.mark.parametrize("model", ["hasty-1", "bold-1"])
+def test_replies_do_not_depend_on_the_ports_of_local_servers(script: Script, model: str):
+    schema = {"properties": {"rationale": {}, "probabilities": {"properties": {"A": {}}}}}
+
+    def reply(port: int) -> float:
+        source = f"[1] News (2026-11-01; http://localhost:{port}/courier/7)\nThe paper says nothing."
+        text = f"It is 2026-11-02.\n- `A`: A\n- `A`: implied probability 0.4\n# Sources\n{source}"
+        query = ModelQuery(format="openai", hash="h", json={}, model=model, words=text, last=text, schema=schema)
+        return json.loads(script(query).text)["probabilities"]["A"]
+
+    assert reply(8123) == reply(40123) == reply(50321)

@@ -17,7 +17,7 @@ from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.models.formats import ModelQuery, ScriptedReply
 from foretell.practice.models.scripts import arena_script
-from foretell.practice.models.server import unit
+from foretell.practice.models.server import unit, without_ports
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 
@@ -86,10 +86,11 @@ def news_reader(query: ModelQuery) -> ScriptedReply:
     labels, prices = dict(_OUTCOME.findall(last.partition("# Sources")[0])), dict(_PRICE.findall(last))
     reports = list(_reports(last))
     p: dict[str, float] = {}
+    length = len(without_ports(last))
     for key in fields["probabilities"].get("properties", {}):
         label = labels.get(key, "")
         believed = _weighed(label, len(labels), reports, last, prices.get(key))
-        p[key] = _distorted(believed, query.model, f"{last[:200]}/{key}/{len(last)}")
+        p[key] = _distorted(believed, query.model, f"{last[:200]}/{key}/{length}")
     shown = "and the price" if prices else "without a price"
     return ScriptedReply(
         text=json.dumps({"rationale": f"{len(reports)} reports were weighed, {shown}.", "probabilities": p})

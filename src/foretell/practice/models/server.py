@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from email import message_from_bytes
 from email.policy import HTTP
@@ -81,9 +82,21 @@ def _within(schema: Mapping[str, Any], number: float) -> float:
     return low + (high - low) * number if "minimum" in schema and "maximum" in schema else min(max(number, low), high)
 
 
+_OWN_PORT = re.compile(r"//(localhost|127\.0\.0\.1):\d+")
+
+
+def without_ports(text: str) -> str:
+    """Return a text in which local servers have one port: theirs are chosen by the system, differently each time.
+
+    >>> without_ports("see http://localhost:40123/courier/7 and http://localhost:8123/")
+    'see http://localhost:00000/courier/7 and http://localhost:00000/'
+    """
+    return _OWN_PORT.sub(r"//\1:00000", text)
+
+
 def unit(text: str) -> float:
-    """Return a pseudo-random number from 0 to 1 that depends only on the text."""
-    return int(sha256(text.encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
+    """Return a pseudo-random number from 0 to 1 that depends only on the text, whatever the ports in it."""
+    return int(sha256(without_ports(text).encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
 
 
 def chance(text: str) -> float:
