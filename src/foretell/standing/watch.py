@@ -417,8 +417,10 @@ class _QuestionLook:
     def _is_old(self, item: NewEvidence, at: datetime) -> bool:
         """Whether a document was there when the question was asked for the first time."""
         began = min([self.standing.opened_at, *(look.at for look in self.record.looks)])
-        # If the clock was set back, it is not known when the question was opened.
-        return self.prior is not None and item.published is not None and item.published < began <= at
+        if self.prior is None or item.published is None or at < began:
+            return False  # If the clock was set back, it is not known when the question was opened.
+        # Many sources only state the day, so what has that day may be newer.
+        return item.published.date() < began.date()
 
     def _triggers(self, sighting: Sighting, news: Sequence[NewEvidence]) -> tuple[Trigger, ...]:
         if self.prior is None:

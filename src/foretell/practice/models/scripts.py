@@ -98,8 +98,13 @@ def agent_script(query: ModelQuery) -> ScriptedReply:
 
 
 def _verdicts(query: ModelQuery) -> ScriptedReply:
-    """Reply with the verdicts of the leakage filter, or of an auditor, which has other labels and adds quotes."""
+    """Reply with the verdicts of the leakage filter, of an auditor with its own labels and quotes, or on news."""
     reason = f"judged by its words ({_mark(query)})"
+    if '"bears"' in json.dumps(query.schema):
+        news, _ = json.JSONDecoder().raw_decode(query.last.rpartition("# Texts")[2].lstrip())
+        return ScriptedReply(
+            text=json.dumps({"verdicts": [{"id": row["id"], "bears": True, "why": reason} for row in news]})
+        )
     audits = '"clean"' in json.dumps(query.schema)
     good, leak = ("clean", "leak") if audits else ("KEEP", "DROP")
     texts, _ = json.JSONDecoder().raw_decode(query.words.rpartition("Texts:\n")[2])
