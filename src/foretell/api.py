@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from foretell.operations.resolve import ResolveResult
     from foretell.operations.run import RunResult
     from foretell.operations.runs import DeletedRuns, RunLabels, RunsResult, StoppedRun
+    from foretell.operations.sharpen import SharpenedQuestion
     from foretell.operations.show import ShowResult
     from foretell.operations.submit import SubmissionFile, SubmitResult
     from foretell.operations.tournament_results import TournamentResults
@@ -154,6 +155,7 @@ def ask(
     range: str | tuple[float, float] | tuple[float, float, str] | None = None,
     price: float | None = None,
     trials: int | None = None,
+    sharpen: Literal["propose", "accept"] | None = None,
     plan: Literal[True],
     watch: Literal[False] = False,
     once: bool = False,
@@ -181,6 +183,7 @@ def ask(
     range: str | tuple[float, float] | tuple[float, float, str] | None = None,
     price: float | None = None,
     trials: int | None = None,
+    sharpen: Literal["accept"] | None = None,
     plan: Literal[False] = False,
     watch: Literal[True],
     once: bool = False,
@@ -208,6 +211,35 @@ def ask(
     range: str | tuple[float, float] | tuple[float, float, str] | None = None,
     price: float | None = None,
     trials: int | None = None,
+    sharpen: Literal["propose"],
+    plan: Literal[False] = False,
+    watch: Literal[False] = False,
+    once: bool = False,
+    progress: Callable[[int, TraceEvent], None] | None = None,
+    settings: Settings | None = None,
+) -> SharpenedQuestion: ...
+
+
+@overload
+def ask(
+    question: str = "",
+    *,
+    agent: Agent | None = None,
+    model: AnyModel | None = None,
+    search: Sequence[AnySearch] = (),
+    effort: ReasoningEffort | None = None,
+    budget: float | None = None,
+    config: str | Path | None = None,
+    set: Mapping[str, Any] | None = None,
+    closes: str | date | None = None,
+    as_of: str | date | None = None,
+    criteria: str = "",
+    options: Sequence[str] = (),
+    exclusivity: Exclusivity = "exactly one",
+    range: str | tuple[float, float] | tuple[float, float, str] | None = None,
+    price: float | None = None,
+    trials: int | None = None,
+    sharpen: Literal["accept"] | None = None,
     plan: Literal[False] = False,
     watch: Literal[False] = False,
     once: bool = False,
@@ -235,12 +267,13 @@ def ask(  # noqa: PLR0913 - one parameter per setting
     range: str | tuple[float, float] | tuple[float, float, str] | None = None,
     price: float | None = None,
     trials: int | None = None,
+    sharpen: Literal["propose", "accept"] | None = None,
     plan: bool = False,
     watch: bool = False,
     once: bool = False,
     progress: Callable[[int, TraceEvent], None] | None = None,
     settings: Settings | None = None,
-) -> AskResult | RunPlan | WatchResult:
+) -> AskResult | RunPlan | WatchResult | SharpenedQuestion:
     """Return a probability with reasons, researched by `model`, or from public markets and series without a model.
 
     Args:
@@ -263,6 +296,8 @@ def ask(  # noqa: PLR0913 - one parameter per setting
             "0:100 dollars". The answer is a distribution.
         price: Current market price, 0 to 1.
         trials: How many independent trials to run and combine (default: 1).
+        sharpen: Let the model add what the question needs to be resolved: "propose" returns the wording, "accept"
+            asks it.
         plan: Only show what it would cost and how long it would take.
         watch: Keep the question open, and return when it is no longer open. `question` may be the id of a watched
             question; without one, all are watched.

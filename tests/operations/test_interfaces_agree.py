@@ -416,7 +416,7 @@ def test_every_operation_is_a_command_with_a_text() -> None:
 @pytest.mark.parametrize(
     ("page", "kind", "elsewhere"),
     [
-        ("/ask", AskRequest, {"config", "plan", "watch", "once"}),
+        ("/ask", AskRequest, {"config", "plan", "watch", "once"}),  # sharpen is a button
         ("/trees", TreeRequest, {"config", "plan"}),
         ("/runs", RunRequest, {"where", "again", "pilot", "plan", "prompts", "only_failed"}),
     ],

@@ -1,7 +1,9 @@
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +182,29 @@ def test_a_question_is_researched_in_the_background(keyed_app: FastAPI, token: s
         assert view["trials"][0]["trace"]["searches"]
         assert 0 < view["combination"]["p"]["yes"] < 1
     assert KEY.encode() not in b"".join(path.read_bytes() for path in keyed.home.rglob("*") if path.is_file())
+
+
+def test_a_proposed_wording_fills_the_form_and_is_remembered(keyed_app: FastAPI, token: str, keyed: Settings) -> None:
+    typed = "Will the harbour bridge be approved soon?"
+    with TestClient(keyed_app, base_url="http://127.0.0.1") as client:
+        client.get("/login", params={"token": token})
+        csrf = re.findall(r'name="csrf" value="([^"]+)"', client.get("/ask").text)[0]
+        wish = {"question": typed, "model": "openai:gpt-5-mini", "csrf": csrf}
+        page = client.post("/ask", data={**wish, "sharpen": "propose"})
+        assert (page.status_code, 'id="wording"' in page.text) == (200, True)
+        assert client.get("/api/runs").json()["total"] == 0
+        year = datetime.now(UTC).year + 1
+        wording = f"Will the harbour bridge be approved, on or before 31 December {year}?"
+        for part in (wording, f'value="{year}-12-31"', f'name="typed" value="{typed}"', "The source that decides"):
+            assert part in page.text
+        sent = {**wish, "question": wording, "closes": f"{year}-12-31", "typed": typed}
+        begun = client.post("/ask", data=sent, follow_redirects=True)
+        assert "cannot be resolved" not in begun.text
+        plain = client.post("/ask", data=wish, follow_redirects=True)
+        assert "cannot be resolved as it stands" in plain.text
+    with closing(RunStore(keyed.store)) as store:
+        backgrounds = [question.background for run in store.runs() for question in store.questions(run.id)]
+    assert any(typed in background for background in backgrounds)
 
 
 def test_failed_run_shows_its_error_on_its_page(keyed: Settings, token: str) -> None:

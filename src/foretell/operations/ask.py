@@ -11,12 +11,14 @@ from foretell.forecasters.combine.aggregate import PANEL
 from foretell.forecasters.tree.exports import tree_caveats, tree_failures
 from foretell.forecasters.tree.parts import reasoning_lines
 from foretell.forecasters.tree.proposition import Tree
+from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.number_text import percent
 from foretell.operations.requests.asking import AskRequest
+from foretell.operations.sharpen import SharpenedQuestion, accepted, sharpen_typed, sharpening_lines
 from foretell.operations.table import operation
 from foretell.operations.typed_question import LEAKY_QUESTIONS, typed_question, typed_run_spec
-from foretell.questions.codec import to_json
+from foretell.questions.codec import plain_data, to_json
 from foretell.questions.errors import NoAnswer
 from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
 from foretell.questions.question import NONE_OF_THEM, Question, Target, probability_of_none
@@ -38,7 +40,9 @@ from foretell.runs.stored_runs import check_start
 from foretell.scoring.caveats import answer_caveats
 from foretell.scoring.scoreboard import rows_as_text
 from foretell.standing.question_checks import unresolvable_note
+from foretell.standing.record import Sharpening
 from foretell.standing.settings import watch_changes
+from foretell.standing.sharpen import as_asked
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,6 +66,8 @@ class AskResult(PublicAnswer, Result):
     """How the answer follows from the trials, if a model was asked."""
     tree: Tree | None = None
     """The tree behind the answer, if one was grown for all of it."""
+    sharpening: Sharpening | None = None
+    """What was changed to make the question resolvable, if a model proposed it and it was accepted."""
 
     @property
     def exit_code(self) -> int:
@@ -140,6 +146,7 @@ class AskResult(PublicAnswer, Result):
                 }
                 for past in self.similar
             ],
+            "sharpening": plain_data(self.sharpening),
             "basis": self.basis,
             "ranges": {target: list(ends) for target, ends in self.ranges.items()},
             **(NO_PARTS if self.combined is None else self.combined.to_dict()),
@@ -220,12 +227,22 @@ def cost_text(usage: Cost, money: Money) -> str:
     return f"{usage.calls} model calls, {usage.tokens:,} tokens, {money}{unpriced}{counted}"
 
 
-def prepare_ask(request: AskRequest, settings: Settings) -> PreparedRun:
-    """Return the run that answers a question, checked before anything is stored. A plan checks no keys."""
+def prepare_ask(request: AskRequest, settings: Settings, sharpening: Sharpening | None = None) -> PreparedRun:
+    """Return the run that answers a question, checked before anything is stored. A plan checks no keys.
+
+    Args:
+        request: The question, with the wording of its sharpening if it has one.
+        settings: Those of this machine.
+        sharpening: What was changed; how the question was typed is stored with it.
+    """
     spec = typed_run_spec(request, {"combine": "default"})
     combining_by_name(spec.combine)
     check_start(spec, settings, plan=request.plan)
-    return prepare_run(spec, typed_questions([typed_question(request)]))
+    question = typed_question(request)
+    if sharpening is not None:
+        background = "\n\n".join(filter(None, (question.background, as_asked(sharpening))))
+        question = replace(question, background=background)
+    return prepare_run(spec, typed_questions([question]))
 
 
 async def answer_question(
@@ -234,7 +251,7 @@ async def answer_question(
     *,
     watch: WatchEvents | None = None,
     tell: Callable[[str], None] = lambda _: None,
-) -> AskResult | RunPlan:
+) -> AskResult | RunPlan | SharpenedQuestion:
     """Return a probability with reasons, researched by `model`, or from public markets and series without a model.
 
     Without a model it costs nothing. Keys come from the environment. Asking the same question as of the same date again
@@ -248,8 +265,38 @@ async def answer_question(
         if request.plan:
             return plan_without_model()
         answer = await answer_without_model(typed_question(request), settings, past=bool(request.as_of))
-        return AskResult(**{**vars(answer), "notes": (*answer.notes, *unresolvable_note(answer.question))})
-    prepared = prepare_ask(request, settings)
+        answer = replace(answer, notes=(*answer.notes, *unresolvable_note(answer.question)))
+        return AskResult(**vars(answer))
+    if request.sharpen is not None and not request.plan:
+        return await _sharpened_answer(request, settings, watch, tell)
+    return await _researched(request, settings, watch, tell)
+
+
+async def _sharpened_answer(
+    request: AskRequest, settings: Settings, watch: WatchEvents | None, tell: Callable[[str], None]
+) -> AskResult | SharpenedQuestion | RunPlan:
+    """Let the model propose a wording, and ask it if the user accepts it."""
+    prepare_ask(request, settings)  # What cannot be asked is refused before anything is paid.
+    with closing(Journal(settings.journal)) as journal:
+        proposal, within = await sharpen_typed(request, settings, journal)
+        if request.sharpen == "propose":
+            return proposal
+        for line in ("asked with this wording:", *sharpening_lines(proposal.sharpening)):
+            tell(line)
+        answer = await _researched(accepted(request, proposal.sharpening), within, watch, tell, proposal.sharpening)
+    if not isinstance(answer, AskResult) or answer.paid is None:
+        return answer
+    return replace(answer, paid=answer.paid + proposal.paid)
+
+
+async def _researched(
+    request: AskRequest,
+    settings: Settings,
+    watch: WatchEvents | None,
+    tell: Callable[[str], None],
+    sharpening: Sharpening | None = None,
+) -> AskResult | RunPlan:
+    prepared = prepare_ask(request, settings, sharpening)
     if request.plan:
         return plan_run(prepared, settings)
     with closing(RunStore(settings.store)) as store:
@@ -259,7 +306,7 @@ async def answer_question(
     done = await execute_run(prepared, settings, on_event=watch)
     with closing(RunStore(settings.store)) as store, cost_in_errors(done.money):
         answer = stored_answer(store, prepared.spec, prepared.questions[0])
-    return replace(answer, paid=done.money, notes=(*answer.notes, *done.unread))
+    return replace(answer, paid=done.money, notes=(*answer.notes, *done.unread), sharpening=sharpening)
 
 
 def plan_without_model() -> RunPlan:

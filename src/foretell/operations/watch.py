@@ -15,6 +15,7 @@ from foretell.models.ledger import Money
 from foretell.number_text import percent, plural
 from foretell.operations.ask import AskResult, answer_question, cost_in_errors, names_model, prepare_ask, stored_answer
 from foretell.operations.requests.asking import AskRequest
+from foretell.operations.sharpen import SharpenedQuestion, accepted, sharpen_typed, sharpening_lines
 from foretell.operations.typed_question import typed_question
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Numeric
@@ -36,7 +37,7 @@ from foretell.standing.look import PublicLook, Sighting
 from foretell.standing.news import content_key
 from foretell.standing.notices import check_notices
 from foretell.standing.question_checks import unresolvable_note
-from foretell.standing.record import NewEvidence, StandingBelief, StandingQuestion
+from foretell.standing.record import NewEvidence, Sharpening, StandingBelief, StandingQuestion
 from foretell.standing.settings import read_watch_settings
 from foretell.standing.store import StandingStore
 from foretell.standing.watch import (
@@ -204,7 +205,7 @@ async def ask_or_watch(
     watch: WatchEvents | None = None,
     tell: Callable[[str], None] = lambda _: None,
     begin: Callable[[asyncio.Event], None] = lambda _: None,
-) -> "AskResult | RunPlan | WatchResult":
+) -> "AskResult | RunPlan | WatchResult | SharpenedQuestion":
     """Answer a question, or watch questions if the request says so.
 
     Args:
@@ -214,12 +215,30 @@ async def ask_or_watch(
         tell: Called with a line for every look.
         begin: Called when watching begins, with the event that ends it after the looks that are under way.
     """
-    if not request.watch:
+    if not request.watch or request.sharpen == "propose":
         return await answer_question(request, settings, watch=watch, tell=tell)
     settings = settings or load_settings()
+    sharpening = None
+    if request.sharpen is not None:
+        request, sharpening = await _sharpened(request, settings, tell)
     stop = asyncio.Event()
     begin(stop)
-    return await WatchOperation(request=request, settings=settings, on_event=watch, tell=tell).run(stop)
+    operation = WatchOperation(request=request, settings=settings, sharpening=sharpening, on_event=watch, tell=tell)
+    return await operation.run(stop)
+
+
+async def _sharpened(
+    request: AskRequest, settings: Settings, tell: Callable[[str], None]
+) -> tuple[AskRequest, Sharpening]:
+    """Return the request with the wording that the model proposes, and what was changed."""
+    if not request.question or request.names_watched:
+        raise InputError("applies to a new question", column="--sharpen", hint="leave it out")
+    prepare_ask(request, settings)  # What cannot be asked is refused before anything is paid.
+    with closing(Journal(settings.journal)) as journal:
+        proposal, _ = await sharpen_typed(request, settings, journal)
+    for line in ("asked with this wording:", *sharpening_lines(proposal.sharpening)):
+        tell(line)
+    return accepted(request, proposal.sharpening), proposal.sharpening
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +247,8 @@ class WatchOperation:
 
     request: AskRequest
     settings: Settings
+    sharpening: Sharpening | None = None
+    """How the wording of a new question was changed."""
     on_event: WatchEvents | None
     tell: Callable[[str], None]
 
@@ -279,7 +300,7 @@ class WatchOperation:
         check_notices(section, settings)
         if not names_model(request):
             return typed_question(request), {WATCH: section}
-        prepared = prepare_ask(request, settings)
+        prepared = prepare_ask(request, settings, self.sharpening)
         check_run(prepared.spec, settings)
         keys = read_watch_settings(section)
         if keys.budget is not None or keys.day_budget is not None:
@@ -294,7 +315,7 @@ class WatchOperation:
         if opening is not None:
             question, settings = opening
             known = {standing.id for standing in store.questions()}
-            standing = open_standing(store, question, settings, watcher.clock())
+            standing = open_standing(store, question, settings, watcher.clock(), self.sharpening)
             what = "goes on with" if standing.id in known else "opened"
             self.tell(f"{what} {standing.id}: foretell ask {standing.id} --watch watches it again")
             for note in unresolvable_note(standing.question):

@@ -34,6 +34,8 @@ class Sharpening:
     no_means: str = ""
     base_rate_class: str = ""
     """The past events that its base rate is counted on."""
+    closes: UtcDatetime | None = None
+    """The deadline; None if the question's own was kept."""
     problems: tuple[str, ...] = ()
     """What is still missing, so that the question cannot be resolved as it stands."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple, cast
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -224,7 +224,7 @@ class AskRequest(ResearchRequest):
     """
 
     ONLY_WITH: ClassVar[Mapping[str, str]] = {
-        "model or config or set": "search effort trials",
+        "model or config or set": "search effort trials sharpen",
         "options": "exclusivity",
         "watch": "once",
     }
@@ -255,6 +255,11 @@ class AskRequest(ResearchRequest):
     price: float | None = setting(None, "Current market price, 0 to 1.", ge=0, le=1, title="Market price (0 to 1)")
     trials: int | None = setting(
         None, "How many independent trials to run and combine (default: 1).", ge=1, le=50, title="Independent trials"
+    )
+    sharpen: Literal["propose", "accept"] | None = setting(
+        None,
+        "Let the model add what the question needs to be resolved, such as a deadline. propose shows the wording; "
+        "accept asks it.",
     )
     plan: bool = setting(False, "Only show what it would cost and how long it would take.")
     watch: bool = setting(

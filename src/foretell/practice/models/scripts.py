@@ -92,9 +92,31 @@ def agent_script(query: ModelQuery) -> ScriptedReply:
     if query.tools:  # Other tools, such as those of a model check.
         return improvise(query)
     if query.schema is not None:
-        return _verdicts(query) if "verdicts" in query.schema.get("properties", {}) else improvise(query)
+        fields: Mapping[str, Any] = query.schema.get("properties", {})
+        if "base_rate_class" in fields:
+            return _wording(query)
+        return _verdicts(query) if "verdicts" in fields else improvise(query)
     facts = [f"- {title} says so. [{id}]" for id, title in agent_results(query.last)]
     return ScriptedReply(text="\n".join([*facts, f"- That is all. ({_mark(query)})"]))
+
+
+def _wording(query: ModelQuery) -> ScriptedReply:
+    """Reply with a wording of a question: without the words that have no measure, and with a last day."""
+    task = json.loads(query.last)
+    text = task["question"].rstrip(" ?")
+    for word in re.findall(r'"([^"]+)" is not defined', " ".join(task["missing"])):
+        text = " ".join(text.replace(word, "").split())
+    last = date.fromisoformat(task["stated deadline"] or f"{int(task['asked on'][:4]) + 1}-12-31")
+    dated = "" if task["stated deadline"] else f", on or before {last.day} {last:%B %Y}"
+    wording = {
+        "text": f"{text}{dated}?",
+        "deadline": last.isoformat(),
+        "decides": "A public announcement by those who decide it",
+        "no_means": "It was not announced by the end of that day, also if it was postponed.",
+        "edge_cases": [f"A plan does not count. ({_mark(query)})"],
+        "base_rate_class": "Announcements of this kind in the last ten years",
+    }
+    return ScriptedReply(text=json.dumps(wording))
 
 
 def _verdicts(query: ModelQuery) -> ScriptedReply:

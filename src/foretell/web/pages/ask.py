@@ -19,6 +19,7 @@ from foretell.operations.doctor import MODEL_PROVIDERS
 from foretell.operations.models import list_models
 from foretell.operations.requests.asking import AskRequest
 from foretell.operations.requests.setup import ModelsListRequest
+from foretell.operations.sharpen import SharpenedQuestion
 from foretell.operations.tree_grow import stored_tree
 from foretell.operations.typed_question import typed_run_spec
 from foretell.plugins import NO_CHOICE
@@ -31,6 +32,7 @@ from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import TrialKey
 from foretell.runs.trial_costs import TrialCosts, trial_cost
+from foretell.standing.record import Sharpening
 from foretell.web.forms import body_of, form_fields, form_values
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import FIELD, TokenRequired, form_of, require_token
@@ -50,6 +52,10 @@ ESTIMATE_FIELDS = ("model", "search", "trials", "budget", "effort")
 """Fields that determine the cost and the duration of asking."""
 OUTSIDE_FIELDS = ("question", "closes", "as_of", "options", "exclusivity", "criteria", "price")
 """Fields that the outside view needs; only these go into the address."""
+TYPED_AS = "typed"
+"""Form field with the question as it was typed, before a model proposed another wording."""
+NOT_IN_FORM = ("config", "plan", "watch", "once", "sharpen")
+"""Options without a field: a form sends its fields, plans with a button of its own, and watching is a command's."""
 MODEL_PRICE = "model_price"
 """Form field with the price of a model that foretell does not know."""
 router = APIRouter()
@@ -113,7 +119,7 @@ def read_ask(here: WebState) -> dict[str, Any]:
         "fields": here.cached(
             ("ask fields",),
             (engines, chosen),
-            lambda: form_fields(AskRequest, choices={"search": engines}, leave_out=("config", "plan", "watch", "once")),
+            lambda: form_fields(AskRequest, choices={"search": engines}, leave_out=NOT_IN_FORM),
         ),
     }
 
@@ -225,7 +231,7 @@ def _outside(values: dict[str, Any], here: WebState) -> AskResult:
     return answer_now(AskRequest.read({**values, "model": NO_CHOICE}), here.settings)
 
 
-class AskBody(body_of(AskRequest, "plan", "watch", "once")):
+class AskBody(body_of(AskRequest, "plan", "watch", "once", "sharpen")):
     """A question to research."""
 
 
@@ -236,11 +242,12 @@ def ask(here: CurrentState, _: TokenRequired, request: AskBody) -> StartedRun:
         return _research(here, AskRequest.read(request.model_dump(exclude_unset=True)))
 
 
-def _research(here: WebState, request: AskRequest, *, confirmed: bool = True) -> StartedRun:
+def _research(here: WebState, request: AskRequest, *, confirmed: bool = True, typed: str = "") -> StartedRun:
     if not names_model(request):
         hint = "GET /api/ask answers without a model"
         raise InputError("no model is named", column="model", hint=hint)
-    prepared = prepare_ask(request, here.settings)
+    sharpening = Sharpening(original=typed, text=request.question) if typed else None
+    prepared = prepare_ask(request, here.settings, sharpening)
     return start_run(here, prepared, confirmed=confirmed)
 
 
@@ -289,21 +296,38 @@ async def send_ask(request: Request, here: CurrentState, _: TokenRequired) -> Re
         address = {name: values[name] for name in OUTSIDE_FIELDS if name in values}
         lines = {name: "\n".join(value) if isinstance(value, list) else value for name, value in address.items()}
         return RedirectResponse(link_to("ask", **lines), status_code=303)
-    confirmed = bool(values.pop(UNPRICED, None))
+    confirmed, typed = bool(values.pop(UNPRICED, None)), str(values.pop(TYPED_AS, ""))
+    if values.pop("sharpen", None):
+        return await run_in_threadpool(_show_wording, request, here, values)
     return await start_from_form(
         AskRequest,
-        lambda: _research(here, AskRequest.read(NOTHING_CHOSEN | values), confirmed=confirmed),
+        lambda: _research(here, AskRequest.read(NOTHING_CHOSEN | values), confirmed=confirmed, typed=typed),
         lambda problem: _ask_page(request, here, values, problem),
     )
 
 
+def _show_wording(request: Request, here: WebState, values: dict[str, Any]) -> Response:
+    """Show the form with the wording that the model proposes, to be changed or sent."""
+    try:
+        with errors_name_fields(AskRequest, titles=True):
+            proposal = answer_now(AskRequest.read(NOTHING_CHOSEN | values | {"sharpen": "propose"}), here.settings)
+    except InputError as error:
+        return _ask_page(request, here, values, str(error))
+    return _ask_page(request, here, values | proposal.fields, "", wording=proposal)
+
+
 def _ask_page(
-    request: Request, here: WebState, values: dict[str, Any], problem: str, answer: AskResult | None = None
+    request: Request,
+    here: WebState,
+    values: dict[str, Any],
+    problem: str,
+    answer: AskResult | None = None,
+    wording: SharpenedQuestion | None = None,
 ) -> Response:
     # A form that was sent without a search engine is shown again without one.
     form = ask_form(here, {"search": [], **values} if request.method == "POST" else values)
     unpriced = bool(problem) and any(part in problem for part in ("no price is known", "needs a known price"))
-    more = {"problem": problem, "answer": answer, "unpriced": unpriced, **form}
+    more = {"problem": problem, "answer": answer, "wording": wording, "unpriced": unpriced, **form}
     return html_page(request, "ask.html", more.pop("view"), status=422 if problem else 200, **more)
 
 
