@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import pytest
 from tests.standing.watching import CALL, CLOSES, START, Bench, Killed, question, report
 
-from foretell.models.model import BudgetExceeded
-from foretell.standing.record import QuestionRecord
-from foretell.standing.watch import FirstAnswer, Watcher, look_at, open_standing, watch
+from foretell.models.model import BudgetExceeded, ModelError
+from foretell.standing.record import OutcomeProposal, QuestionRecord
+from foretell.standing.watch import FirstAnswer, LookReport, Watcher, look_at, open_standing, watch
 
 HOUR = timedelta(hours=1)
 
@@ -158,8 +159,6 @@ def test_a_spent_day_postpones_the_judgement_to_the_next(tmp_path: Path) -> None
     bench.settings["day_budget"] = 1.0
 
     async def richer(watcher: Watcher) -> None:
-        from dataclasses import replace
-
         watcher.store.update(replace(record.standing, settings=bench.watch_settings()))
 
     steps(bench, richer)
@@ -302,3 +301,53 @@ def test_news_beyond_what_is_judged_together_waits(tmp_path: Path, monkeypatch: 
     record = looked(bench, id, 12)
     assert [len(look.news) for look in record.looks] == [0, 3, 2]
     assert len({item.key for belief in record.beliefs for item in belief.evidence}) == 5
+
+
+def test_a_closed_question_gets_a_proposal_and_ends_if_that_counts(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, settings={"confirm": "proposed"})
+    id = opened(bench)
+    asked: list[int] = []
+
+    async def propose(record: QuestionRecord, now: Any, budget: Any) -> OutcomeProposal | None:
+        asked.append(len(record.looks))
+        if len(asked) == 1:
+            raise ModelError("the provider is down")
+        return OutcomeProposal(at=now, outcome={"yes": 1}, status="proposed", why="It opened.")
+
+    async def work(watcher: Watcher) -> QuestionRecord:
+        for hours in (0, 5, 24 * 40, 24 * 41, 24 * 42):
+            bench.now = START + hours * HOUR
+            await watch(replace(watcher, propose=propose), once=True)
+        return watcher.store.record(id)
+
+    record = steps(bench, work)
+    assert asked == [3, 4], "asked after the close, and again on the next day after a failure"
+    assert record.standing.state == "resolved"
+    assert [outcome.outcome for outcome in record.outcomes] == [1]
+
+
+def test_notices_of_a_killed_look_are_sent_and_beliefs_are_made_coherent(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    sent: list[int] = []
+
+    async def notify(report: LookReport) -> None:
+        if not sent:
+            sent.append(0)
+            raise Killed
+        sent.append(report.look.number)
+
+    async def coherent(standing: Any, belief: Any) -> dict[str, float]:
+        return {"yes": belief.p["yes"] / 2}
+
+    async def work(watcher: Watcher) -> QuestionRecord:
+        await watch(replace(watcher, notify=notify, coherent=coherent), once=True)
+        return watcher.store.record(id)
+
+    with pytest.raises(Killed):
+        steps(bench, work)
+    bench.now = START + 5 * HOUR
+    record = steps(bench, work)
+    assert sent == [0, 1, 2]
+    assert record.beliefs[0].coherent == {"yes": 0.2}
+    assert record.beliefs[0].p == {"yes": 0.4}
