@@ -102,7 +102,7 @@ SQL = re.compile(
     r"\b(select\b.*\bfrom [\w{(]|insert into \w|update \w+ set \w|delete from [\w{]|create (table|index) \w|pragma \w)",
     re.I | re.S,
 )
-SQL_PACKAGES = ("models", "outgoing", "data", "runs", "arena", "scoring")
+SQL_PACKAGES = ("models", "outgoing", "data", "runs", "arena", "standing", "scoring")
 """Packages with SQL: databases, and tables that are read from files."""
 
 
