@@ -140,7 +140,7 @@ def test_the_note_names_every_problem_once():
 @pytest.mark.shared_data
 def test_published_questions_rarely_get_a_note(shared_data: Path):
     questions = {
-        question.id: replace(question, source="asked", series=None)
+        question.id: replace(question, source="asked", series=None, url="")
         for path in sorted((shared_data / "forecastbench" / "question_sets").glob("*-llm.json"))
         for question in read_question_set(path).questions
     }
