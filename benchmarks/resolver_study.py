@@ -18,6 +18,7 @@ import numpy as np
 
 from foretell.data.datasets.forecastbench_tables import read_question_tables
 from foretell.data.datasets.prophet_arena import read_events_csv
+from foretell.data.datasets.question_set import ContextSource
 from foretell.data.markets.market import MarketRef
 from foretell.data.payload import Payload
 from foretell.data.series.series import Series
@@ -39,10 +40,14 @@ ROUNDS = 200
 
 
 def read_series(table: str, key: str, value: str) -> dict[str, Series]:
-    rows = duckdb.sql(
-        f"select {key} k, date::varchar d, {value} v from '{DATA}/tables/{table}.parquet' where {value} is not null "
-        "order by 1, 2"
-    ).fetchnumpy()
+    rows = (
+        duckdb.connect()
+        .execute(
+            f"select {key} k, date::varchar d, {value} v from '{DATA}/tables/{table}.parquet' where {value} is not null "
+            "order by 1, 2"
+        )
+        .fetchnumpy()
+    )
     keys, days = np.asarray(rows["k"]).astype(str), np.asarray(rows["d"]).astype(str).astype("M8[D]")
     values = np.asarray(rows["v"], dtype=np.float64)
     return {k: Series(id=k, days=days[keys == k], values=values[keys == k]) for k in np.unique(keys).tolist()}
@@ -134,7 +139,8 @@ def on_texts(rate: float) -> dict[str, Counter[str]]:
             return OutcomeDocument(url=url, title="", text=text, read_at=at, published=published)
 
         key = next(key for key in events.contexts if key[0] == asked.id)
-        previews = [document(source.url, source.summary, None) for source in events.contexts[key] if source.summary]
+        sources = [source for source in events.contexts[key] if isinstance(source, ContextSource) and source.summary]
+        previews = [document(source.url, source.summary, None) for source in sources]
         said = result_text(question, true[0], day)
         hosts = ("first.example", "second.example")
         results = [document(f"https://{host}/result", said, closes) for host in hosts]
@@ -149,7 +155,7 @@ def on_texts(rate: float) -> dict[str, Counter[str]]:
                 None if checked is None else frozenset(id for id, value in checked.items() if value),
             )
             for rule, answer in zip(RULES, proposed, strict=True):
-                word = "undecided" if answer is None else "right" if answer == {true[0]} else "wrong"
+                word = "undecided" if answer is None else "right" if answer == frozenset(true) else "wrong"
                 counts[rule][word] += 1
     return counts
 
