@@ -43,8 +43,8 @@ def read_series(table: str, key: str, value: str) -> dict[str, Series]:
     rows = (
         duckdb.connect()
         .execute(
-            f"select {key} k, date::varchar d, {value} v from '{DATA}/tables/{table}.parquet' where {value} is not null "
-            "order by 1, 2"
+            f"select {key} k, date::varchar d, {value} v from '{DATA}/tables/{table}.parquet' "
+            f"where {value} is not null order by 1, 2"
         )
         .fetchnumpy()
     )

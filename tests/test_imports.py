@@ -44,7 +44,7 @@ LOADS = {
     "arena run": f"{FORECASTING} arena tournaments",
     "arena score": f"{FORECASTING} arena tournaments",
     "arena show": f"{FORECASTING} arena tournaments",
-    "ask": f"{FORECASTING} forecasters.tree standing",
+    "ask": f"{FORECASTING} arena forecasters.news forecasters.tree standing",
     "audit": f"{FORECASTING} arena forecasters.tree report.charts studies studies.audit",
     "backtest": f"agent {SERVICES} {TABLES} forecasters forecasters.prompt models.providers",
     "calibrate apply": TABLES,

@@ -425,6 +425,11 @@ class ArenaStore:
         note = "insert into arena values (?, ?, ?) on conflict (name) do update set spec = excluded.spec"
         self.db.write(note, (self.arena, spec, now.isoformat()))
 
+    def spec(self) -> str | None:
+        """Return the arena as its file described it when it last began; None if it never has."""
+        rows = self.db.read("select spec from arena where name = ?", (self.arena,))
+        return rows[0][0] if rows else None
+
     def enter(self, name: str, run: str, spec: str, now: datetime) -> ArenaEntryRow:
         """Record an entry. Recording it again has no effect."""
         note = "insert into entry (arena, name, run, spec, since) values (?, ?, ?, ?, ?) on conflict do nothing"

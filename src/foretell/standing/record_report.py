@@ -10,7 +10,7 @@ from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.rulers import MARKET, OURS, RATE, ShownAnswer, probability_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle
 from foretell.report.charts.timelines import DatedLines, dated_plot
-from foretell.report.charts.updates import ShownLook, ShownUpdate, WatchedQuestion, updates_plot
+from foretell.report.charts.updates import ForecastHistory, ShownLook, ShownUpdate, updates_plot
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, Section
 from foretell.report.markup import web_address
@@ -160,7 +160,7 @@ def history_chart(history: QuestionHistory) -> Chart:
     looks = [ShownLook(at=look.at, text=look.why, news=bool(look.news)) for look in reversed(history.quiet_looks)]
     outcome = history.outcome.get(target)
     return updates_plot(
-        WatchedQuestion(
+        ForecastHistory(
             title=f"Forecast and price{f' of {history.label}' if history.label else ''}",
             updates=updates,
             prices=[(look.at, look.prices[target]) for look in record.looks if target in look.prices],

@@ -326,8 +326,7 @@ class LeaderboardCache:
     def state(self, arena: str) -> tuple[Any, ...]:
         """Return a marker of the forecasts and outcomes stored so far, and of the settings."""
         store = ArenaStore(self._database, arena)
-        spec = self._database.read("select spec from arena where name = ?", (arena,))
-        return (store.said.last(), *store.outcome_state(), *spec)
+        return (store.said.last(), *store.outcome_state(), store.spec())
 
     def _once(self, arena: str, what: tuple[Any, ...], make: Callable[[], T]) -> T:
         return self.cached((arena, *what), self.state(arena), make)

@@ -60,7 +60,7 @@ class ShownLook:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WatchedQuestion:
+class ForecastHistory:
     """What the chart of a watched question shows."""
 
     title: str
@@ -75,14 +75,14 @@ class WatchedQuestion:
     outcome: bool | None = None
 
 
-def updates_plot(shown: WatchedQuestion) -> Chart:
+def updates_plot(shown: ForecastHistory) -> Chart:
     """Plot forecasts as steps with their ranges, the price, and below them a mark for each look."""
     if not shown.updates:
         return empty("No forecast yet")
     return responsive(_updates(shown, WIDE, 330), _updates(shown, NARROW, 300))
 
 
-def _updates(shown: WatchedQuestion, width: float, height: float) -> Chart:
+def _updates(shown: ForecastHistory, width: float, height: float) -> Chart:
     narrow = width == NARROW
     top, bottom, lane = 34.0, height - 78.0, height - 34.0
     room = 0.0 if narrow else LABEL_ROOM
@@ -141,7 +141,7 @@ def _number(number: int, update: ShownUpdate, x: float, y: ChartScale, bottom: f
     return join(line(x, middle + NUMBER_RADIUS, x, bottom, "l-axis thin dots"), disc, digits)
 
 
-def _looks(shown: WatchedQuestion, x: ChartScale, y: float) -> Markup:
+def _looks(shown: ForecastHistory, x: ChartScale, y: float) -> Markup:
     """Draw a strip with a mark for each look: a bar that changed the forecast, a circle for other news, a tick."""
     parts = [text(4, y + 4, "looks", "s k")] if x.start > 40 else []
     for look in shown.looks:
@@ -161,7 +161,7 @@ def _looks(shown: WatchedQuestion, x: ChartScale, y: float) -> Markup:
     return join(*parts)
 
 
-def _names(shown: WatchedQuestion, prices: Points, x: ChartScale, y: ChartScale, room: float) -> Markup:
+def _names(shown: ForecastHistory, prices: Points, x: ChartScale, y: ChartScale, room: float) -> Markup:
     """Draw the names of the lines to the right of the plot."""
     ours, names = shown.updates[-1].p, list[EndLabel]()
     if prices:
@@ -174,7 +174,7 @@ def _names(shown: WatchedQuestion, prices: Points, x: ChartScale, y: ChartScale,
     return end_labels(names, x.stop + 14, room - LETTER, y.stop, y.start)
 
 
-def _rows(shown: WatchedQuestion) -> list[CsvRow]:
+def _rows(shown: ForecastHistory) -> list[CsvRow]:
     rows: list[CsvRow] = []
     for update in shown.updates:
         low, high = update.ends or (None, None)

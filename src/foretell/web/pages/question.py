@@ -61,8 +61,7 @@ def read_question(
         "money": None,
     }
     asked = store.question(TrialKey(run=row.id, question=view["question"]["id"], due=view["question"]["due"], trial=0))
-    if asked is not None and asked.source == ASKED:
-        more["unresolvable"] = problems_of(asked)
+    more["unresolvable"] = problems_of(asked) if asked is not None and asked.source == ASKED else ()
     line = run_row_view(store, row)
     if line.questions == 1:  # The money of the run is that of the question.
         more |= {
