@@ -103,9 +103,8 @@ def read_arena_table(database: Database, arena: str, *, keep: Path | None = None
 
 def _current_spec(database: Database, arena: str) -> ArenaSpec | None:
     """Return the arena's current spec, or None if the stored spec does not parse."""
-    ((spec,),) = database.read("select spec from arena where name = ?", (arena,))
     try:
-        return arena_from_json(json.loads(spec))
+        return arena_from_json(json.loads(ArenaStore(database, arena).spec() or "{}"))
     except InputError:
         return None
 
