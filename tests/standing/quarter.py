@@ -90,11 +90,11 @@ def report_of(text: str, question: str) -> float | None:
     if (decided := _DECIDED.search(text)) is not None:
         label = question.rpartition(": ")[2].rstrip("?").casefold()
         named = [name.strip().casefold() for name in decided[1].split(",")]
-        return 0.985 if label in named else 0.015
+        return 0.985 if any(name and label.endswith(name) for name in named) else 0.015
     if (chance := _CHANCE.search(text)) is not None:
         return int(chance[3]) / 100
     if (level := _LEVEL.search(text)) is not None:
-        above = re.search(r"Above (-?[\d.]+)\?", question)
+        above = re.search(r"Above (-?[\d.]+)", question)
         if above is None:
             return None
         return NormalDist().cdf((float(level[2]) - float(above[1])) / max(float(level[3]), 1e-6))
@@ -166,7 +166,10 @@ def _reply(answer: Mapping[str, Any], request: Request) -> Reply:
     text = json.dumps(answer)
     read = sum(len(message.text) for message in request.messages) + len(json.dumps(request.schema))
     # A reply costs as if it had reasoned for a while before it.
-    return Reply(text=text, tokens=TokenCount(input=read // 3, output=len(text) // 3 + 150))
+    written = len(text) // 3 + 150
+    if request.cap is not None and written > request.cap:
+        return Reply(text="", tokens=TokenCount(input=read // 3, output=request.cap), finish="length")
+    return Reply(text=text, tokens=TokenCount(input=read // 3, output=written))
 
 
 def ask_requests(question: Question, items: Sequence[NewsItem], at: datetime, model: str) -> list[Request]:
