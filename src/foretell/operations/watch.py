@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from foretell.forecasters.forecaster import CannotForecast
@@ -33,6 +34,7 @@ from foretell.runs.spec import WATCH, RunSpec
 from foretell.runs.store import RunStore
 from foretell.standing.after_look import LookNotifier, coherent_with_related, public_proposals
 from foretell.standing.budget import question_account, unopened_budget
+from foretell.standing.learning import keep_outcomes
 from foretell.standing.look import PublicLook, Sighting
 from foretell.standing.news import content_key
 from foretell.standing.notices import check_notices
@@ -276,6 +278,7 @@ class WatchOperation:
                 models=public_models(settings, journal),
                 propose=public_proposals(settings, journal),
                 coherent=coherent_with_related(store),
+                learn=partial(keep_outcomes, runs),
                 notify=LookNotifier(store=store, settings=settings, tell=self.tell).send,
                 tell=told,
                 warn=self.tell,

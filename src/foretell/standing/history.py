@@ -16,7 +16,6 @@ from foretell.standing.own_record import (
     ScoredQuestion,
     Update,
     confirmed_outcome,
-    related_ids,
     scored_question,
     updates_of,
     waits_for_answer,
@@ -24,6 +23,7 @@ from foretell.standing.own_record import (
 )
 from foretell.standing.post_mortem import PostMortem, post_mortem
 from foretell.standing.record import Look, OutcomeProposal, QuestionRecord, StandingBelief
+from foretell.standing.related import related_questions
 from foretell.standing.store import StandingStore
 
 TRIGGERS: Mapping[str, str] = {
@@ -326,11 +326,9 @@ def _if_confirmed(history: QuestionHistory, now: datetime) -> dict[str, float]:
 
 
 def _related(store: StandingStore, record: QuestionRecord) -> tuple[RelatedQuestion, ...]:
-    """Return the questions that this one names as related, or that name it, with itself among them."""
-    id, named = record.standing.id, set(related_ids(record))
-    others = [each.id for each in store.questions() if each.id != id]
-    records = [store.record(other) for other in others]
-    group = [other for other in records if other.standing.id in named or id in related_ids(other)]
+    """Return the questions that are related to this one, found or declared, also ended ones, with itself among them."""
+    related = related_questions(store.questions())[record.standing.id]
+    group = [store.record(id) for id in sorted(related)]
     if not group:
         return ()
     whole = sorted([record, *group], key=lambda each: last_day(each.standing.question) or each.standing.opened_at)

@@ -269,7 +269,7 @@ def sign(secret: str, timestamp: str, body: bytes) -> str:
     """Return the signature of a notice: HMAC-SHA256 over the timestamp, a full stop and the body.
 
     >>> sign("secret", "1784000000", b"{}")[:18]
-    'sha256=22ec8c9c4a3'
+    'sha256=46669dc4cdc'
     """
     return f"sha256={hmac.new(secret.encode(), timestamp.encode() + b'.' + body, hashlib.sha256).hexdigest()}"
 

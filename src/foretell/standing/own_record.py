@@ -5,7 +5,6 @@ resolver proposed the outcome or, if something came true, when a quoted source r
 market price is that of the last look before the same time, so that neither side knows more than the other.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,8 +26,8 @@ from foretell.scoring.table import ForecastTable
 from foretell.scoring.verdict import Verdict
 from foretell.standing.confirm import AS_PROPOSED, last_day
 from foretell.standing.record import OutcomeProposal, QuestionRecord, StandingBelief
+from foretell.standing.related import related_questions
 
-_ID = re.compile(r"[\w.-]+")
 OWN, FIRST_ANSWER = "own forecast", "first answer"
 """Names of the last and of the first forecast for a question."""
 LEAST_SCORED = 2
@@ -418,27 +417,19 @@ def _table(scored: Sequence[ScoredQuestion]) -> ForecastTable:
 
 
 def _clusters(scored: Sequence[ScoredQuestion]) -> list[str]:
-    """Return the cluster of each question: questions that are declared to be related share one."""
+    """Return the cluster of each question: related questions share one."""
     names = {question.id: question.record.standing.question.cluster for question in scored}
     names = {id: id if name == _own_cluster(q) else name for (id, name), q in zip(names.items(), scored, strict=True)}
-    for question in scored:
-        for other in related_ids(question.record):
-            if other in names:
-                keep, change = names[question.id], names[other]
-                names = {id: keep if name == change else name for id, name in names.items()}
+    for id, others in related_questions(question.record.standing for question in scored).items():
+        for other in others:
+            keep, change = names[id], names[other]
+            names = {id: keep if name == change else name for id, name in names.items()}
     return [names[question.id] for question in scored]
 
 
 def _own_cluster(question: ScoredQuestion) -> str:
     # Without a cluster, a question has its id as one; the same question may be watched twice.
     return question.record.standing.question.id
-
-
-def related_ids(record: QuestionRecord) -> tuple[str, ...]:
-    """Return the words of the relations that a question's settings declare, among which are ids of other questions."""
-    declared = watch_settings(record).get("related") or ()
-    texts = [declared] if isinstance(declared, str) else declared
-    return tuple(dict.fromkeys(word for text in texts for word in _ID.findall(str(text))))
 
 
 def watch_settings(record: QuestionRecord) -> Mapping[str, Any]:

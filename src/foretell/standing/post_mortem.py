@@ -170,12 +170,13 @@ def post_mortem(question: ScoredQuestion, usual_move: float = USUAL_MOVE) -> Pos
     return replace(ended, why=_chance(question, readings), missed=missed)
 
 
-def same_fact(quote: str, text: str) -> bool:
+def reports_quote(quote: str, text: str) -> bool:
     """Whether a text contains nearly all words of a quote.
 
-    >>> same_fact("Marl Trader was loaded at berth 3 on Monday.", "On Monday, Marl Trader was being loaded at berth 3.")
+    >>> quote = "Marl Trader was loaded at berth 3 on Monday."
+    >>> reports_quote(quote, "On Monday, Marl Trader was being loaded at berth 3.")
     True
-    >>> same_fact("Marl Trader was loaded at berth 3 on Monday.", "Marl Trader waits outside the port.")
+    >>> reports_quote(quote, "Marl Trader waits outside the port.")
     False
     """
     words = set(stems(quote))
@@ -196,7 +197,7 @@ def _found(question: ScoredQuestion, readings: Sequence[OutcomeReading]) -> tupl
     for look, evidence in sorted(found, key=lambda pair: pair[0].at):
         for reading in readings:
             same_page = bool(reading.url) and _page(reading.url) == _page(evidence.url)
-            if same_page or same_fact(reading.quote, evidence.text):
+            if same_page or reports_quote(reading.quote, evidence.text):
                 return reading, FoundFact(evidence=evidence, look=look)
     return None
 

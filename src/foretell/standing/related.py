@@ -46,6 +46,9 @@ ITSELF = "this"
 """Name of the question itself in the relations that are declared with it."""
 
 
+_ID = re.compile(r"[\w.-]+")
+
+
 @dataclass(frozen=True, kw_only=True)
 class RelatedGroup:
     """Questions related in one way. A claim is the id of a question or, if it has several targets, `id:target`."""
@@ -106,6 +109,24 @@ def related_groups(questions: Iterable[StandingQuestion]) -> list[RelatedGroup]:
     related = {id for group in groups for id in group.questions}
     own = [group for standing in live if standing.id in related for group in _own_groups(standing)]
     return [*groups, *own]
+
+
+def related_questions(questions: Iterable[StandingQuestion]) -> dict[str, set[str]]:
+    """Return the ids of the questions related to each one, found or declared, whatever became of them since.
+
+    Unlike `related_groups`, it reads only the ids in a declared relation, so that it never fails.
+    """
+    asked = sorted(questions, key=lambda q: q.id)
+    related = {standing.id: set[str]() for standing in asked}
+    found = (*_ordered_groups(asked), *_series_groups(asked), *_office_groups(asked))
+    sets = [set(group.questions) for group in found]
+    for standing in asked:
+        words = {word for text in _declared_texts(standing) for word in _ID.findall(text)}
+        sets += [words & related.keys() | {standing.id}]
+    for ids in sets:
+        for id in ids:
+            related[id] |= ids - {id}
+    return related
 
 
 def made_coherent(beliefs: Mapping[str, StandingBelief], groups: Sequence[RelatedGroup]) -> dict[str, dict[str, float]]:
@@ -403,9 +424,12 @@ def declared_groups(standing: StandingQuestion, questions: Iterable[StandingQues
         InputError: If a relation cannot be read, or names a question or target that does not exist.
     """
     known = {other.id: other for other in (*questions, standing)}
+    return [_declared(text, standing.id, known) for text in _declared_texts(standing)]
+
+
+def _declared_texts(standing: StandingQuestion) -> list[str]:
     declared = standing.settings.get("watch", {}).get("related", ())
-    texts = [declared] if isinstance(declared, str) else list(declared)
-    return [_declared(str(text), standing.id, known) for text in texts]
+    return [declared] if isinstance(declared, str) else [str(text) for text in declared]
 
 
 def _declared(text: str, itself: str, known: Mapping[str, StandingQuestion]) -> RelatedGroup:

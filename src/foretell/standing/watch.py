@@ -155,6 +155,8 @@ class Watcher:
     propose: Propose | None = None
     coherent: MakeCoherent | None = None
     notify: Notify | None = None
+    learn: Callable[[QuestionRecord], object] | None = None
+    """Called with the record of a question whose proposed outcome was confirmed by itself."""
     tell: Callable[[LookReport], None] = lambda report: None
     warn: Callable[[str], None] = log.warning
     claims: ClaimTable = field(init=False)
@@ -352,7 +354,8 @@ class _QuestionLook:
         if proposal is not None:
             await store.db.aside(store.add_proposal, id, proposal)
             watcher.warn(for_log(f"{id}, outcome: {proposal.status}. {proposal.why}"))
-        await store.db.aside(confirm_by_itself, store, id, at)
+        if await store.db.aside(confirm_by_itself, store, id, at) and watcher.learn is not None:
+            await store.db.aside(watcher.learn, await store.db.aside(store.record, id))
 
     async def _budget(self, now: datetime) -> Budget:
         """Return the budget of the day on which the look is taken, whenever its evidence was first seen."""
