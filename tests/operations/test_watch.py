@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,59 @@ def test_an_unknown_price_is_refused_if_there_is_a_budget(tmp_path: Path) -> Non
     chosen: dict[str, Any] = {"model": "compat:unheard@http://203.0.113.1/v1", "set": {"watch.day_budget": 1}}
     with pytest.raises(InputError, match="needs a known price"):
         Place(tmp_path).watch(QUESTION, **chosen)
+
+
+def test_a_look_that_fails_as_a_whole_is_told_and_tried_again(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.watch(QUESTION, model=Reader(), closes="2027-12-31", set={"options.take_apart": "never"})
+    with closing(RunStore(place.settings.store)) as runs:
+        store = StandingStore(runs.database)
+        (standing,) = store.questions()
+        store.update(replace(standing, settings={**standing.settings, "models": {"agent": "nobody:gone"}}))
+        looks = len(store.record(standing.id).looks)
+    place.publish("https://news.example/vote", FACT, "2026-11-21")
+    place.at("2026-11-21T13:00:00Z")
+    done = CliRunner().invoke(cli, ["ask", "--watch", "--once", "--json"], env=place.environment)
+    assert done.exit_code == 3
+    (failure,) = json.loads(done.stdout)["failures"]
+    assert "halvik-crossing could not be looked at" in failure
+    assert "nobody" in failure
+    with closing(RunStore(place.settings.store)) as runs:
+        store = StandingStore(runs.database)
+        assert len(store.record("halvik-crossing").looks) == looks
+        assert store.next_look("halvik-crossing") is not None
+
+
+WORDING = {
+    "text": "Will the Halvik crossing open to public traffic before 1 January 2028?",
+    "deadline": "2027-12-31",
+    "decides": "the notices of the Halvik harbour council",
+    "edge_cases": ["An opening to works traffic alone does not count."],
+    "no_means": "No such opening by the deadline.",
+    "base_rate_class": "openings of crossings that councils announced",
+}
+
+
+class SharpeningReader(Reader):
+    """Also proposes a wording."""
+
+    async def _reply(self, request: Request) -> Reply:
+        if "no_means" in (request.schema or {}).get("properties", {}):
+            return Reply(text=json.dumps(WORDING))
+        return await super()._reply(request)
+
+
+def test_a_question_is_watched_with_the_wording_that_was_accepted(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    chosen: dict[str, Any] = {"model": SharpeningReader(), "set": {"options.take_apart": "never"}}
+    typed = "Will the Halvik crossing open soon?"
+    proposed = foretell.ask(typed, sharpen="propose", settings=place.settings, **chosen)
+    assert proposed.sharpening.text == WORDING["text"]
+    place.watch(typed, sharpen="accept", **chosen)
+    with closing(RunStore(place.settings.store)) as runs:
+        (standing,) = StandingStore(runs.database).questions()
+    assert standing.question.text == WORDING["text"]
+    assert standing.sharpening is not None
+    assert standing.sharpening.original == typed
+    with pytest.raises(InputError, match="sharpen: has no effect"):
+        place.watch(standing.id, sharpen="accept")

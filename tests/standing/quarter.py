@@ -43,10 +43,12 @@ from foretell.scoring.verdict import Verdict
 from foretell.standing.budget import day_account, question_account
 from foretell.standing.look import PastPrice, Sighting
 from foretell.standing.news import content_key
+from foretell.standing.opening import open_standing
 from foretell.standing.record import Look, NewEvidence, QuestionRecord, StandingQuestion
 from foretell.standing.store import StandingStore
 from foretell.standing.update import with_prices
-from foretell.standing.watch import FirstAnswer, Watcher, open_standing, watch
+from foretell.standing.watch import watch
+from foretell.standing.watcher import FirstAnswer, Watcher
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 TICK = 4 * HOUR

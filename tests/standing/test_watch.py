@@ -11,8 +11,11 @@ import pytest
 from tests.standing.watching import CALL, CLOSES, START, Bench, Killed, question, report
 
 from foretell.models.model import BudgetExceeded, ModelError
+from foretell.standing.opening import open_standing
+from foretell.standing.question_look import look_at
 from foretell.standing.record import OutcomeProposal, QuestionRecord
-from foretell.standing.watch import FirstAnswer, LookReport, Watcher, look_at, open_standing, watch
+from foretell.standing.watch import watch
+from foretell.standing.watcher import FirstAnswer, LookReport, Watcher
 
 HOUR = timedelta(hours=1)
 
@@ -286,7 +289,7 @@ def test_a_first_answer_that_a_spent_day_refused_is_asked_for_on_the_next(tmp_pa
 
 
 def test_news_beyond_what_is_judged_together_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foretell.standing.watch.MOST_JUDGED", 3)
+    monkeypatch.setattr("foretell.standing.question_look.MOST_JUDGED", 3)
     bench = Bench(tmp_path)
     id = opened(bench)
     looked(bench, id, 0)

@@ -26,7 +26,7 @@ from foretell.standing.look import PastPrice, Sighting
 from foretell.standing.news import content_key
 from foretell.standing.record import Look, NewEvidence, StandingQuestion
 from foretell.standing.store import StandingStore
-from foretell.standing.watch import FirstAnswer, LookReport, Watcher
+from foretell.standing.watcher import FirstAnswer, LookReport, Watcher
 
 START = instant("2026-03-01T08:00:00Z")
 CLOSES = START + timedelta(days=40)

@@ -38,21 +38,14 @@ from foretell.standing.learning import keep_outcomes
 from foretell.standing.look import PublicLook, Sighting
 from foretell.standing.news import content_key
 from foretell.standing.notices import check_notices
+from foretell.standing.opening import open_standing
 from foretell.standing.question_checks import unresolvable_note
+from foretell.standing.question_look import look_at
 from foretell.standing.record import NewEvidence, Sharpening, StandingBelief, StandingQuestion
 from foretell.standing.settings import read_watch_settings
 from foretell.standing.store import StandingStore
-from foretell.standing.watch import (
-    POLL_SECONDS,
-    FirstAnswer,
-    LookReport,
-    Watcher,
-    look_at,
-    open_standing,
-    public_models,
-    run_settings,
-    watch,
-)
+from foretell.standing.watch import POLL_SECONDS, watch
+from foretell.standing.watcher import FirstAnswer, LookReport, Watcher, public_models, run_settings
 
 SIMULATED_POLL = 0.2
 """Seconds between checks of a clock that may jump."""
@@ -80,9 +73,16 @@ class WatchResult(Result):
     questions: tuple[WatchedQuestion, ...]
     looks: tuple[LookReport, ...] = ()
     """Those of this time."""
+    failures: tuple[str, ...] = ()
+    """Looks of this time that failed as a whole, and are tried again later."""
     paid: Money = field(default_factory=Money)
     """What the questions have cost so far."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """3 if a look failed."""
+        return 3 if self.failures else 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the questions, and the looks of this time."""
@@ -99,7 +99,8 @@ class WatchResult(Result):
             }
             for report in self.looks
         ]
-        return {"questions": self.rows(), "looks": looks, **self.paid.to_dict(), "notes": list(self.notes)}
+        ends = {"failures": list(self.failures), "notes": list(self.notes)}
+        return {"questions": self.rows(), "looks": looks, **self.paid.to_dict(), **ends}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per question."""
@@ -256,7 +257,7 @@ class WatchOperation:
 
     async def run(self, stop: asyncio.Event) -> WatchResult:
         """Open or find the questions, and watch them until they are no longer open or `stop` is set."""
-        request, settings, looks = self.request, self.settings, list[LookReport]()
+        request, settings, looks, failures = self.request, self.settings, list[LookReport](), list[str]()
         clock = clock_of(settings)
         opening = self._opening()
         with closing(RunStore(settings.store)) as runs, closing(Journal(settings.journal)) as journal:
@@ -267,6 +268,10 @@ class WatchOperation:
                 self.tell(str(report))
                 if report.belief is not None and self.on_event is not None:
                     self.on_event(0, _event(report.belief, report.look.why))
+
+            def failed(line: str) -> None:
+                failures.append(line)
+                self.tell(line)
 
             watcher = Watcher(
                 settings=settings,
@@ -282,6 +287,7 @@ class WatchOperation:
                 notify=LookNotifier(store=store, settings=settings, tell=self.tell).send,
                 tell=told,
                 warn=self.tell,
+                failed=failed,
             )
             ids = await self._ids(watcher, opening)
             if opening is not None and not (await store.db.aside(store.record, ids[0])).beliefs:
@@ -292,7 +298,7 @@ class WatchOperation:
             states = [_state(store, standing) for standing in store.questions() if not ids or standing.id in ids]
             accounts = [question_account(standing) for standing in store.questions() if not ids or standing.id in ids]
             paid = sum(journal.ledger.money_of(accounts).values(), Money())
-        return WatchResult(questions=tuple(states), looks=tuple(looks), paid=paid)
+        return WatchResult(questions=tuple(states), looks=tuple(looks), failures=tuple(failures), paid=paid)
 
     def _opening(self) -> tuple[Question, dict[str, Any]] | None:
         """Return the question to open and its settings, checked; None if the request names none."""

@@ -18,7 +18,7 @@ from foretell.standing.record import OutcomeProposal, QuestionRecord, StandingBe
 from foretell.standing.related import made_coherent, related_groups
 from foretell.standing.resolve import OutcomeSources, propose_outcome
 from foretell.standing.store import StandingStore
-from foretell.standing.watch import LookReport, MakeCoherent, Propose, run_settings
+from foretell.standing.watcher import LookReport, MakeCoherent, Propose, run_settings
 
 WAITING = ("proposed", "cancelled", "ambiguous")
 """Statuses of a proposal that waits for the user."""
