@@ -138,7 +138,7 @@ def _is_default(value: Any, field: Any) -> bool:
 
 @overload
 def ask(
-    question: str = "",
+    question: str,
     *,
     agent: Agent | None = None,
     model: AnyModel | None = None,
@@ -194,7 +194,7 @@ def ask(
 
 @overload
 def ask(
-    question: str = "",
+    question: str,
     *,
     agent: Agent | None = None,
     model: AnyModel | None = None,
@@ -222,7 +222,7 @@ def ask(
 
 @overload
 def ask(
-    question: str = "",
+    question: str,
     *,
     agent: Agent | None = None,
     model: AnyModel | None = None,

@@ -111,7 +111,7 @@ def test_without_spending_only_free_tools_are_offered(server_home: ServerHome, p
 def test_invalid_arguments_are_named_in_the_error(server_home: ServerHome):
     async def work(client: Any) -> None:
         for name, arguments, words in (
-            ("ask", {}, "question: is missing"),
+            ("ask", {}, "question: is empty"),
             ("ask", {"question": BRIDGE, "price": 1.2}, "price"),
             ("ask", {"question": BRIDGE, "colour": "red"}, "colour: there is no such argument, known: question, "),
             ("ask", {"question": BRIDGE, "closes": "soon"}, "closes"),

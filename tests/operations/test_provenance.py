@@ -120,6 +120,7 @@ PAGES: dict[str, tuple[Callable[[str], None], str]] = {
     "tree grow": (of_result(lambda: foretell.show_tree(TREE), "It rains."), ""),
     "show": (stored_run, ""),
     "audit": (of_command("--filter", "rules"), ""),
+    "record": (of_command(), ""),
     "arena score": (
         of_result(lambda: ArenaScores(report=arena_report(arena(events=40), bootstrap="draws=200")), "a.yaml"),
         "200",

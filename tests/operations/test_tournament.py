@@ -180,7 +180,7 @@ def test_every_kind_is_forecast_and_commented_once(world: World):
     assert done.page is not None
     page = done.page.read_text(encoding="utf-8")
     assert page.count("#comment-") == len(COMMENTED)
-    assert "https://www.metaculus.com/questions/105/#comment-" in page
+    assert f"{world.site.url}/questions/105/#comment-" in page, "the practice site has the page of a made-up question"
     assert "11 open" not in page
     assert "of $5.00 in all" in page
 
@@ -333,7 +333,7 @@ def test_the_sandbox_is_the_testing_area(world: World):
     assert set(lists) == {TESTING_AREA}
     summary = (world.home / "summary.md").read_text(encoding="utf-8")
     assert "1 forecast sent with their comments, 0 failed" in summary
-    assert "[comment](https://www.metaculus.com/questions/102/#comment-1000)" in summary
+    assert f"[comment]({world.site.url}/questions/102/#comment-1000)" in summary
 
 
 def test_a_damaged_state_a_wrong_token_and_a_missing_tournament_are_errors(world: World):

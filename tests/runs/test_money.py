@@ -140,7 +140,7 @@ def test_resumed_run_remembers_unknown_costs(tmp_path: Path):
     settings, words = Settings(home=tmp_path), "Will it rain?"
     options = {"as_of": "2026-01-01", "settings": settings, "budget": 2.0}
     model = Loses(10**6)
-    with pytest.raises(InputError, match="no trial gave an answer"):
+    with pytest.raises(InputError, match="the trial failed, so there is no answer"):
         ask(words, model=model, **options)
     runner = CliRunner(env={"FORETELL_HOME": str(tmp_path)})
     (row,) = json.loads(runner.invoke(cli, ["runs", "--json"]).stdout)["runs"]

@@ -354,14 +354,12 @@ def test_frames_arrow_and_parquet_with_usual_spellings_are_read(tmp_path: Path):
     })  # fmt: skip
     duckdb.sql("copy frame to '" + str(tmp_path / "r.parquet") + "'")
     sources = [frame, tmp_path / "r.parquet", frame.to_dict("records")]
-    for package, convert in (("polars", "from_pandas"), ("pyarrow", "Table.from_pandas")):
+    for package, table in (("polars", "DataFrame"), ("pyarrow", "table")):
         try:
             module = __import__(package)
         except ImportError:
             continue
-        for part in convert.split("."):
-            module = getattr(module, part)
-        sources.append(module(frame))
+        sources.append(getattr(module, table)({name: frame[name].to_list() for name in frame}))
     for source in sources:
         table = read_table(source)
         assert table.p_of("b").tolist() == [0.4, 0.9]

@@ -1,7 +1,7 @@
 """Start a run from a spec, or continue a stored one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from foretell.runs.runtime import forecaster_name
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import read_changes, read_spec, spec_from_mapping, with_settings
 from foretell.runs.store import RunStore, find_run
+from foretell.runs.stored_rows import DamagedRow
 from foretell.runs.stored_runs import begin_stored, check_start, prepare_again, resume
 from foretell.scoring.long_tables import write_backtest
 from foretell.scoring.run_scores import caveats_of_run
@@ -186,6 +187,7 @@ async def run_spec(
     for notice in (*prepared.notes, *prepared.notices):
         tell(notice)
     progress = await carry_out(prepared, settings, where=request.where, watch=watch, tell=tell)
+    caveats = await asyncio.to_thread(_caveats, settings, spec.id)
     result = RunResult(
         run=spec.id,
         questions=len(prepared.questions),
@@ -193,7 +195,7 @@ async def run_spec(
         trials=spec.trials,
         progress=progress,
         cautions=prepared.warnings,
-        notes=(*await asyncio.to_thread(_caveats, settings, spec.id), *progress.unread, *_unconfirmed_calls(settings)),
+        notes=(*_without_repeats(prepared.notes, caveats), *caveats, *progress.unread, *_unconfirmed_calls(settings)),
         write_tables=lambda folder: write_tables(prepared, settings, folder),
     )
     return result if request.pilot is None else replace(result, pilot=_judged(prepared, request, settings))
@@ -202,7 +204,15 @@ async def run_spec(
 def _caveats(settings: Settings, run: str) -> tuple[str, ...]:
     with closing(RunStore(settings.store)) as store:
         row = store.run(run)
-        return () if row is None else caveats_of_run(store, row)
+        try:
+            return () if row is None else caveats_of_run(store, row)
+        except DamagedRow as error:  # The run itself is complete.
+            return (str(error),)
+
+
+def _without_repeats(notes: Iterable[str], caveats: Sequence[str]) -> list[str]:
+    """Return the notes that no caveat begins with."""
+    return [note for note in notes if not any(caveat.startswith(note) for caveat in caveats)]
 
 
 def _judged(prepared: PreparedRun, request: RunRequest, settings: Settings) -> StudyResult:

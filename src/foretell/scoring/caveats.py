@@ -29,15 +29,14 @@ def answer_caveats(
     failed, fallback, early = _failed(trials), _fallback(trials), sum(map(_stopped, trials))
     caveats: list[str] = []
     if failed and final is None:
-        caveats.append(f"all {len(trials)} trials failed, so there is no answer: {_reasons(failed)}")
+        every = "the trial" if len(trials) == 1 else f"all {len(trials)} trials"
+        caveats.append(f"{every} failed, so there is no answer: {_reasons(failed)}")
     elif failed:
         rest = "it stands on a fallback forecast" if final and final.fallback else _others(trials)
         caveats.append(f"{len(failed)} of {plural(len(trials), 'trial')} failed, so {rest}: {_reasons(failed)}")
     if final is not None and final.fallback:
         stands_in = "the last estimate before the failure stands in for a researched one"
-        caveats.append(
-            f"this is a fallback forecast because something failed: {_reasons([final.problem])}; {stands_in}"
-        )
+        caveats.append(f"this is a fallback forecast: {_reasons([final.problem])}; {stands_in}")
     elif fallback:
         left_out = f"gave only a fallback forecast because something failed, and {_were(fallback)} left out"
         caveats.append(f"{len(fallback)} of {plural(len(trials), 'trial')} {left_out}: {_reasons(fallback)}")

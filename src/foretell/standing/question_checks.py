@@ -26,7 +26,7 @@ ASKED = "asked"
 """The source of a question that a user typed."""
 DEFINED = 60
 """Characters of criteria, without addresses and the phrase that names a market, from which they define the words."""
-UNRESOLVABLE = "The question cannot be resolved as it stands: {}. --sharpen proposes a wording."
+UNRESOLVABLE = "The question cannot be resolved as it stands: {}. The option sharpen proposes a wording."
 
 
 @dataclass(frozen=True, kw_only=True)

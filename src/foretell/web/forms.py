@@ -43,6 +43,7 @@ def form_fields(
     choices: Mapping[str, Sequence[str]] | None = None,
     proposals: Mapping[str, Sequence[str]] | None = None,
     leave_out: Sequence[str] = (),
+    required: Sequence[str] = (),
 ) -> tuple[FormField, ...]:
     """Return the form fields of a request, required ones first.
 
@@ -51,6 +52,7 @@ def form_fields(
         choices: By field, values to choose from if the type does not list them, such as the engines of this machine.
         proposals: By field, suggested texts; any other text may be typed.
         leave_out: Fields that the page asks for in another way.
+        required: Fields that this page needs, although the request does not always.
     """
     from_environment = environment_values(request)
     fields = [
@@ -59,7 +61,10 @@ def form_fields(
         if name not in (*WITHHELD, *leave_out)
     ]
     offered = {name: tuple(texts) for name, texts in (proposals or {}).items()}
-    fields = [replace(field, proposals=offered.get(field.name, ())) for field in fields]
+    fields = [
+        replace(field, proposals=offered.get(field.name, ()), required=field.required or field.name in required)
+        for field in fields
+    ]
     return tuple(sorted(fields, key=lambda field: not field.required))
 
 

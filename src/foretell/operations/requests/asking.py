@@ -231,8 +231,7 @@ class AskRequest(ResearchRequest):
     SETTING_KEYS: ClassVar[Mapping[str, str]] = {**ForecastingRequest.SETTING_KEYS, "trials": "trials"}
     question: str = setting(
         "",
-        "The question, worded so that anyone could check the answer. With --watch also the id of a watched question, "
-        "or nothing for all of them.",
+        "The question, worded so that anyone could check the answer.",
         argument=True,
         max_length=5000,
     )
@@ -265,7 +264,7 @@ class AskRequest(ResearchRequest):
     watch: bool = setting(
         False,
         "Keep the question open: look for news, prices and values, and update the answer when they bear on it, until "
-        "you interrupt it.",
+        "you interrupt it. The question may be the id of a watched one; without it, all are watched.",
     )
     once: bool = setting(False, "Look only at what is due now, for schedulers such as cron.")
 

@@ -119,7 +119,7 @@ def read_ask(here: WebState) -> dict[str, Any]:
         "fields": here.cached(
             ("ask fields",),
             (engines, chosen),
-            lambda: form_fields(AskRequest, choices={"search": engines}, leave_out=NOT_IN_FORM),
+            lambda: form_fields(AskRequest, choices={"search": engines}, leave_out=NOT_IN_FORM, required=["question"]),
         ),
     }
 
