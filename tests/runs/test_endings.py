@@ -38,7 +38,7 @@ def test_estimate_before_a_failure_is_a_fallback(tmp_path: Path):
     assert result.p == {"yes": 0.3}
     assert result.forecast.fallback
     assert result.exit_code == 3
-    assert "fallback forecast because something failed: the wire broke" in " ".join(result.notes)
+    assert "this is a fallback forecast: the wire broke" in " ".join(result.notes)
     assert result.to_dict()["ending"] == "fallback"
 
 

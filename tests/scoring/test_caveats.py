@@ -48,7 +48,7 @@ def test_an_answer_says_what_failed_and_what_stood_in():
         "1 of 2 trials gave only a fallback forecast because something failed, and was left out: no tool worked",
     )
     assert answer_caveats([broken], broken) == (
-        "this is a fallback forecast because something failed: no tool worked; the last estimate before the failure "
+        "this is a fallback forecast: no tool worked; the last estimate before the failure "
         "stands in for a researched one",
     )
     assert answer_caveats([sound, early], sound, unended=1) == (
