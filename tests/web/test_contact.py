@@ -205,8 +205,8 @@ def test_page_of_a_computer_that_slept_shows_the_present_state(page: Any, site: 
         }"""
     )
     page.clock.fast_forward("01:00:00")
-    expect(page.locator("#contact")).to_contain_text(CONTACT)
-    assert any(NO_CONTACT in text for text in page.evaluate("window.said"))
+    for words in (NO_CONTACT, CONTACT):  # On a busy machine the banner may be gone before anybody looks at it.
+        page.wait_for_function("words => window.said.some(text => text.includes(words))", arg=words)
     (trial,) = trials_of(run, builder.asked(), 1)
     builder.tell(store, trial.key)
     page.get_by_text("Finished: 1 forecast, 0 failures.").wait_for()

@@ -9,7 +9,7 @@ import logging
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Set
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -353,10 +353,15 @@ class Executor:
     async def recording(self, progress: RunProgress | None = None) -> AsyncGenerator[None]:
         """Write events to the store and report progress regularly during the block."""
 
+        ended = asyncio.Event()
+
         async def flush_regularly() -> None:
             before = ClockReading.now()
             while True:
-                await asyncio.sleep(FLUSH_SECONDS)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), FLUSH_SECONDS)
+                if ended.is_set():
+                    return
                 now = ClockReading.now()
                 if jump := before.jump_to(now):
                     clock_log.warning("%s; the run continues, and its forecasts keep their dates", jump_text(jump))
@@ -372,7 +377,8 @@ class Executor:
         try:
             yield
         finally:
-            flusher.cancel()
+            # Not cancelled: a write that goes on in a thread could end after the last one, which it would undo.
+            ended.set()
             await asyncio.gather(flusher, return_exceptions=True)
             await self._flush()
             await self._keep_pending_work()
