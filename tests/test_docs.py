@@ -1,7 +1,9 @@
 """The examples of the README and the documentation run, page by page, as a reader would type them.
 
 Blocks marked `bash` and `python` are run, in their order, in one empty folder per page, without a network and without
-keys. Blocks marked `sh` are only checked for commands and options that exist: they need a key or a network.
+keys. A block marked `text` that comes after one marked `bash` is what the commands of the page printed up to there; a
+line with a single … stands for what is left out. Blocks marked `sh` are only checked for commands and options that
+exist: they need a key or a network.
 """
 
 import os
@@ -16,12 +18,50 @@ from fakes.processes import forked_on_path
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-EXAMPLE = re.compile(r"^```(bash|python)\n(.*?)^```", re.S | re.M)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
 SECONDS = 120
+CHANGING = re.compile(
+    r"\b[0-9a-f]{10,64}\b|localhost:\d+|file://[^\s,]+|\S+/(?=practice/)|[\d,]+ tokens|\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*"
+)
+"""Ids, ports, folders, sizes of prompts and times of day, which differ from run to run."""
+TOKEN = re.compile(r"\d[\d,]*\.?\d*|\w+|[^\w\s]")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Return the language and the text of every block."""
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
 def examples(page: Path) -> list[tuple[str, str]]:
-    return EXAMPLE.findall(page.read_text(encoding="utf-8"))
+    return [(language, text) for language, text in blocks(page) if language in ("bash", "python")]
+
+
+def tokens(text: str) -> list[str]:
+    return TOKEN.findall(CHANGING.sub("changing", text))
+
+
+def same(shown: str, printed: str) -> bool:
+    """Whether two tokens are equal; the last digit of a number may depend on the processor."""
+    if shown == printed:
+        return True
+    try:
+        a, b = (float(token.replace(",", "")) for token in (shown, printed))
+    except ValueError:
+        return False
+    return "." in shown and abs(a - b) <= 1.01 * 10 ** -len(shown.partition(".")[2])
+
+
+def missing_part(shown: str, printed: str) -> str | None:
+    """Return the first part of a block, between lines with a …, that was not printed after the part before it."""
+    there, start = tokens(printed), 0
+    for part in re.split(r"^…$", shown, flags=re.M):
+        wanted = tokens(part)
+        places = range(start, len(there) - len(wanted) + 1)
+        found = (at for at in places if all(map(same, wanted, there[at : at + len(wanted)])))
+        if (at := next(found, None)) is None:
+            return part
+        start = at + len(wanted)
+    return None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -37,15 +77,21 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
     path = (str(programs), str(Path(sys.executable).parent), os.environ["PATH"])
     monkeypatch.setenv("PATH", os.pathsep.join(path))
     names: dict[str, object] = {}
+    printed, notes, before = "", "", ""
     with forked_on_path(programs):
-        for language, text in examples(page):
+        for language, text in blocks(page):
             if language == "python":
                 exec(compile(text, str(page), "exec"), names)
-            else:
+            elif language == "bash":
                 done = subprocess.run(
                     ["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True, timeout=SECONDS
                 )
                 assert done.returncode == 0, f"{text}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+                printed, notes = printed + done.stdout, notes + done.stderr
+            elif language == "text" and before == "bash":
+                missing = missing_part(text, printed + notes)
+                assert missing is None, f"not printed:\n{missing}\n{printed}\n{notes}"
+            before = language
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

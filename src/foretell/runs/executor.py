@@ -352,7 +352,6 @@ class Executor:
     @asynccontextmanager
     async def recording(self, progress: RunProgress | None = None) -> AsyncGenerator[None]:
         """Write events to the store and report progress regularly during the block."""
-
         ended = asyncio.Event()
 
         async def flush_regularly() -> None:

@@ -197,15 +197,22 @@ def _belief(query: ModelQuery, schema: Mapping[str, Any], results: SearchResults
 
 
 def _answer(query: ModelQuery, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return numbers that depend only on the request: one per option, and quantiles that increase."""
+    """Return numbers that are the same on every day: one per option, and quantiles that increase."""
     parts = schema.get("properties", {})
-    number = round(0.1 + 0.8 * int(query.hash[:8], 16) / 0xFFFFFFFF, 4)
+    question = agent_question(query)
+    asked = f"{query.model}/{question}/{conversation_seed(query)}/{replies_so_far(query)}"
+    number = _near(chance(question), asked)
     answer = {name: example(parts[name], number) for name in ANSWERS if name in parts}
     if isinstance(answer.get("p"), dict):
-        answer["p"] = {name: chance(f"{query.hash}/{name}") for name in answer["p"]}
+        answer["p"] = {name: chance(f"{asked}/{name}") for name in answer["p"]}
     if isinstance(answer.get("quantiles"), dict):
         answer["quantiles"] = _quantiles(query, parts["quantiles"]["properties"], number)
     return answer
+
+
+def _near(p: float, text: str) -> float:
+    """Return a probability that depends on the text and differs from `p` by at most 0.05."""
+    return round(min(0.95, max(0.05, p + 0.1 * (unit(text) - 0.5))), 4)
 
 
 def _quantiles(query: ModelQuery, fields: Mapping[str, Any], number: float) -> dict[str, Any]:
@@ -285,16 +292,22 @@ def _expansion(parent: str, count: int, topic: str, query: ModelQuery) -> dict[s
 def _claim(parent: str, place: int, topic: str) -> str:
     """Make up a distinct statement for every position in the tree."""
     path = [int(number) for number in parent.removeprefix("P").split(".")]
-    lot = "".join(chr(ord("a") + number % 26) for number in [*path, place])
     aspect = TREE_ASPECTS[(sum(path) * 3 + place) % len(TREE_ASPECTS)]
-    return f"{aspect} on lot {lot} of {' '.join(topic.split()[:4])} is settled by 31 December 2026."
+    part = "" if parent == "P0" else f", part {parent.removeprefix('P')}.{place + 1},"
+    return f"{aspect} for {_shortened(topic)}{part} is settled by 31 December 2026."
+
+
+def _shortened(topic: str) -> str:
+    """Return the first words of what is asked, in quotation marks."""
+    words = topic.rstrip("?.").split()
+    return f"“{' '.join(words[:7])}{' …' if len(words) > 7 else ''}”"
 
 
 # Requests of the forecaster `reason`.
 
 _EVIDENCE = re.compile(r"^- (E\d+) ", re.MULTILINE)
-MOST_CHILDREN = 6
-"""Maximum number of children that a plan may have."""
+PLANNED, MOST_CHILDREN = 4, 6
+"""Number of children in a plan, and the most that one may have."""
 
 
 def _plan(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -303,7 +316,8 @@ def _plan(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     counted = _NUMBER.search(query.model)
     topic = sections["What is asked"].removeprefix("Will ").rstrip("?.")
     evidence = _EVIDENCE.findall(sections.get("Evidence found so far", ""))
-    claims = [_claim("P0", n, topic) for n in range(min(max(int(counted[1]), 2), MOST_CHILDREN) if counted else 4)]
+    count = min(max(int(counted[1]), 2), MOST_CHILDREN) if counted else PLANNED
+    claims = [_claim("P0", n, topic) for n in range(count)]
     if _errs(query):
         claims[0] = "It happens next year."
     children = [
@@ -324,10 +338,18 @@ def _answered_leaves(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, 
     sections = _sections(query)
     evidence = _EVIDENCE.findall(sections.get("Evidence found so far", ""))[:1]
     leaves = {
-        id: _reported(query, evidence=evidence, p=1.7 if _errs(query) else chance(str(sections.get(f"Claim {id}"))))
+        id: _reported(query, evidence=evidence, p=1.7 if _errs(query) else _part_chance(query, f"Claim {id}"))
         for id in fields["leaves"]["properties"]
     }
     return {"leaves": leaves}
+
+
+def _part_chance(query: ModelQuery, name: str) -> float:
+    """Return the probability of a claim, so that all parts of a question together come near its direct estimate."""
+    sections = _sections(query)
+    claim = sections.get(name, query.last[:200])
+    whole = sections.get("What is asked") or sections.get("What it is a part of")
+    return chance(claim) if whole is None else _near(chance(whole) ** (1 / PLANNED), claim)
 
 
 def _cases(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -446,10 +468,9 @@ def _thoughts(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return as many steps as requested, or the one that several are merged into."""
     sections = _sections(query)
     wanted = _TREE_STEPS.search(sections.get("Your task", ""))
-    lot = "".join(chr(ord("a") + int(digit, 16)) for digit in query.hash[:6])
-    topic = " ".join(sections["The claim"].split()[:4])
+    topic, part = _shortened(sections["The claim"]), query.hash[:6]
     thoughts = [
-        {"claim": f"{aspect} on lot {lot} of {topic} is settled by 31 December 2026.", "why": _mark(query)}
+        {"claim": f"{aspect} for {topic}, part {part}, is settled by 31 December 2026.", "why": _mark(query)}
         for aspect in TREE_ASPECTS[: int(wanted[1]) if wanted else 1]
     ]
     if _errs(query):
@@ -504,14 +525,15 @@ def _research(query: ModelQuery) -> ScriptedReply:
     searching = any(tool.name == "web_search" for tool in query.tools)
     if query.force == "web_search" or (query.force != "conclude" and not turns and searching):
         return ScriptedReply(calls=(ScriptedCall(name="web_search", arguments={"query": claim}),))
-    return ScriptedReply(calls=(ScriptedCall(name="conclude", arguments=_conclusion(query, claim, matches)),))
+    return ScriptedReply(calls=(ScriptedCall(name="conclude", arguments=_conclusion(query, matches)),))
 
 
-def _conclusion(query: ModelQuery, claim: str, results: Sequence[str]) -> dict[str, Any]:
+def _conclusion(query: ModelQuery, results: Sequence[str]) -> dict[str, Any]:
     if _errs(query):
         return {"report": "", "key_factor": "", "sources": [], "p": 1.7}
     report = f"{len(results)} results were read{''.join(f' [{id}]' for id in results[:2])}; the rest is base rates."
-    return {"report": report, "key_factor": "Base rates.", "sources": list(results[:2]), "p": chance(claim)}
+    p = _part_chance(query, "Claim")
+    return {"report": report, "key_factor": "Base rates.", "sources": list(results[:2]), "p": p}
 
 
 # Roles in an arena: search, forecast from a context, score rationales, recall past events. Forecasts stay near the
