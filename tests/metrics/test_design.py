@@ -33,6 +33,21 @@ def test_the_warning_names_the_dominant_cluster():
     assert only.warning == "cluster monday has 40 % of the rows and dominates the result"
 
 
+def test_the_warning_does_not_name_codes():
+    [only] = ResamplingDesign(cluster=np.where(np.arange(100) < 40, 7, np.arange(100))).strata(100)
+    assert only.warning == "one cluster has 40 % of the rows and dominates the result"
+
+
+def test_days_are_crossed_in_each_stratum_in_which_clusters_share_ten_of_them():
+    cluster, kind = np.arange(40), np.repeat(["a", "b"], 20)
+    day, unknown = np.where(cluster < 20, cluster % 10, cluster % 9), np.full(40, -1)
+    both = ResamplingDesign(cluster=cluster, days={"unknown": unknown, "day": day}, stratum=kind, stream=3).strata(40)
+    assert [(part.day, part.n_clusters, len(part.drawn), part.stream) for part in both] == [
+        ("day", 10, 3, 3),
+        ("", 20, 1, 4),
+    ]
+
+
 def test_take_selects_the_same_rows_of_all_arrays():
     design = ResamplingDesign(cluster=["a", "b", "c"], stratum=["x", "y", "y"], weight=[1, 2, 3])
     part = design.take(np.array([True, False, True]))

@@ -13,7 +13,9 @@ from foretell.operations.requests.scoring import CompareRequest, ScoreRequest
 from foretell.operations.score import ScoreResult
 from foretell.operations.score import score as score_tables
 from foretell.scoring.engine import Support
+from foretell.scoring.join import read_table
 from foretell.scoring.scoreboard import Scoreboard
+from foretell.scoring.table import base_rate
 
 
 def tables(*, forecasters: int = 2, clusters: int = 40, days: int = 20, seed: int = 0) -> tuple[Any, Any]:
@@ -116,3 +118,55 @@ def test_support_of_a_sum_of_independent_parts():
     assert "a part of its own" not in both.warning, "its few clusters count in those of the sum"
     assert Support.of([part(90, 30), part(90, 30)], [1.0, 1.0]).warning is None
     assert Support.of([part(90, 30, "uneven"), part(90, 30)], [1.0, 1.0]).warning == "uneven"
+
+
+def two_kinds() -> list[dict[str, Any]]:
+    """Sixty dataset questions with three dates each, six days in all, and sixty market questions on twenty days."""
+    rng = np.random.default_rng(1)
+    asked = [
+        {"question": f"d{q}", "target": f"t{k}", "kind": "dataset", "resolved_on": f"2025-03-{1 + (q + 2 * k) % 6:02d}"}
+        for q in range(60)
+        for k in range(3)
+    ]
+    asked += [
+        {"question": f"m{q}", "target": "yes", "kind": "market", "resolved_on": f"2025-04-{1 + q % 20:02d}"}
+        for q in range(60)
+    ]
+    rows = [{**row, "outcome": int(rng.random() < 0.4), "due": "2025-02-01"} for row in asked]
+    return [{**row, "forecaster": "f", "p": round(float(rng.random()), 2)} for row in rows]
+
+
+def test_a_difference_from_one_half_has_the_interval_of_the_score():
+    # Always 0.5 has the index 50 in every resample, so score and difference are the same draws, moved by 50.
+    board = score(two_kinds(), by=("kind",), reference="f")
+    assert board.settings["cluster"] == "question or question × resolved_on, by the days that a group shares"
+    clusters = {"overall": 80, "dataset": 60, "market": 20}
+    for verdict in (verdict for verdict in board.verdicts if verdict.first == "always 0.5"):
+        kind = verdict.group["kind"]
+        own = next(row for row in board.group(kind=kind) if row.forecaster == "f").metrics["brier_index"]
+        assert (50 - own.high, 50 - own.low) == pytest.approx((verdict.low, verdict.high), abs=1e-9), kind
+        assert own.n_clusters == verdict.n_clusters == clusters.pop(kind)
+    assert not clusters
+
+
+def test_times_of_one_day_are_one_day():
+    forecasts, outcomes = tables()
+    timed = [
+        {**row, "resolved_on": f"{row['resolved_on']}T{i // 60:02d}:{i % 60:02d}:00Z"} for i, row in enumerate(outcomes)
+    ]
+    days, times = score(forecasts, outcomes), score(forecasts, timed)
+    assert times.settings["cluster"] == "question × resolved_on"
+    assert times.verdicts[0].interval == days.verdicts[0].interval
+
+
+def test_a_target_without_a_day_of_asking_has_no_known_past():
+    asked = [
+        {"question": f"q{i}", "due": "" if i == 0 else "2026-03-01", "resolved_on": "2026-02-01"} for i in range(9)
+    ]
+    rates = []
+    for own in (0, 1):
+        rows = [{**row, "forecaster": "f", "p": 0.3, "outcome": own if i == 0 else 1} for i, row in enumerate(asked)]
+        rates.append(base_rate(read_table(rows).targets).tolist())
+    assert [rate[0] for rate in rates] == [0.5, 0.5]
+    # (yes + 1) / (n + 2), with all nine outcomes known a month before.
+    assert rates[0][1:] == [pytest.approx(9 / 11)] * 8

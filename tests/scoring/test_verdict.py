@@ -52,6 +52,12 @@ def test_the_interval_determines_the_finding(diff: float, low: float, high: floa
     assert (result.needed is not None) == (says == "could be chance")
 
 
+@pytest.mark.parametrize(("matters", "decimals"), [(1.0, 1), (0.0, 1), (0.5, 2), (0.05, 3)])
+def test_decimals_show_a_tenth_of_what_matters_and_at_least_a_tenth_of_a_point(matters: float, decimals: int) -> None:
+    assert verdict(2.3, 0.6, 3.9, matters=matters).decimals == decimals
+    assert f"by {2.3:.{decimals}f} points" in verdict(2.3, 0.6, 3.9, matters=matters).sentence
+
+
 def test_low_values_can_be_better() -> None:
     result = verdict(-0.02, -0.03, -0.01, metric="brier", better="low", matters=0.005)
     assert (result.says, result.gain) == ("better", 0.02)

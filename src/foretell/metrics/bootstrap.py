@@ -255,7 +255,7 @@ class StratumStatistics:
 
     @classmethod
     def of(
-        cls, stratum: ResamplingStratum, columns: Floats, statistic: Statistic, resampling: Resampling, stream: int
+        cls, stratum: ResamplingStratum, columns: Floats, statistic: Statistic, resampling: Resampling
     ) -> "StratumStatistics":
         """Compute the statistics of the rows of a stratum, whose columns are rows × J × K."""
 
@@ -263,7 +263,7 @@ class StratumStatistics:
             # One product per statistic, because the last bits of a product depend on its width.
             sums = (partition.sums(columns[:, j]) for j in range(columns.shape[1]))
             return np.stack(
-                [resample_units(column, resampling, stream + MARGIN_STREAM * way) for column in sums], axis=1
+                [resample_units(column, resampling, stratum.stream + MARGIN_STREAM * way) for column in sums], axis=1
             )
 
         return cls(
@@ -352,8 +352,8 @@ def bootstrap_score(
     design = as_design(cluster)
     columns = design.columns(values)[:, None, :]
     parts = [
-        StratumStatistics.of(stratum, stratum.take(columns), statistic, resampling, stream)
-        for stream, stratum in enumerate(design.strata(len(values)))
+        StratumStatistics.of(stratum, stratum.take(columns), statistic, resampling)
+        for stratum in design.strata(len(values))
     ]
     return Replicates.of(parts).interval(0, resampling, bounds)
 

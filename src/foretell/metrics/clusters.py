@@ -5,7 +5,7 @@ treats them as independent rows is too short, so every interval and test of the 
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -44,9 +44,11 @@ class Clusters:
     def warning(self) -> str | None:
         """A sentence if the clusters are too few or too unequal for a trustworthy interval, else None."""
         sizes = self.sizes
-        return cluster_warning(
-            self.n, float(sizes.max()) / float(sizes.sum()), f"cluster {self.labels[int(sizes.argmax())]}"
-        )
+        return cluster_warning(self.n, float(sizes.max()) / float(sizes.sum()), self.name_of(int(sizes.argmax())))
+
+    def name_of(self, code: int) -> str:
+        """Name a cluster in a warning; a number is the code of a label, which means nothing to a reader."""
+        return "one cluster" if self.labels.dtype.kind in "iu" else f"cluster {self.labels[code]}"
 
 
 def cluster_warning(n_clusters: int, largest: float, name: str) -> str | None:
@@ -206,30 +208,36 @@ class ResamplingDesign:
     crossed: npt.ArrayLike | None = None
     """A second way of clustering, e.g. by the resolution day besides the question; the variances of both are added and
     that of their cells is subtracted (Cameron, Gelbach & Miller 2011)."""
+    days: Mapping[str, Ints] = field(default_factory=dict[str, Ints])
+    """Codes of days by name, −1 where a day is unknown. Without `crossed`, each stratum is crossed with the first of
+    them that its clusters share (see `share_days`)."""
     stratum: npt.ArrayLike | None = None
     """Kinds (market, dataset) that are resampled separately; the overall number is the mean of their statistics."""
     weight: npt.ArrayLike | None = None
     in_order: bool = False
     """Whether clusters are in time order, so that too many of them are merged with their neighbours."""
+    stream: int = 0
+    """Random stream of the first stratum. The same clusters in the same stream have the same resamples."""
 
     def take(self, rows: Bools) -> "ResamplingDesign":
         """Return the design of the rows for which the mask is true."""
         columns = {name: np.asarray(labels)[rows] for name, labels in self._columns() if labels is not None}
-        return replace(self, **columns)
+        return replace(self, **columns, days={name: codes[rows] for name, codes in self.days.items()})
 
     def strata(self, n: int) -> "list[ResamplingStratum]":
         """Return the strata of a table of n rows, in the order of their labels."""
         self.check(n)
         if self.stratum is None:
-            return [self._stratum("", np.arange(n), n)]
+            return [self._stratum("", np.arange(n), n, self.stream)]
         kinds = factorise(self.stratum, "stratum")
         return [
-            self._stratum(str(label), np.flatnonzero(kinds.codes == code), n) for code, label in enumerate(kinds.labels)
+            self._stratum(str(label), np.flatnonzero(kinds.codes == code), n, self.stream + code)
+            for code, label in enumerate(kinds.labels)
         ]
 
     def check(self, n: int) -> None:
         """Raise unless every array given has one entry for each of n rows."""
-        for name, labels in self._columns():
+        for name, labels in (*self._columns(), *self.days.items()):
             if labels is not None and np.shape(labels)[:1] != (n,):
                 raise ValueError(f"{name} has shape {np.shape(labels)}, expected ({n},)")
 
@@ -252,19 +260,34 @@ class ResamplingDesign:
         for name in ("cluster", "crossed", "stratum", "weight"):
             yield name, getattr(self, name)
 
-    def _stratum(self, label: str, rows: Ints, n: int) -> "ResamplingStratum":
+    def _stratum(self, label: str, rows: Ints, n: int, stream: int) -> "ResamplingStratum":
         labels = np.arange(n) if self.cluster is None else np.asarray(self.cluster)
-        ways = [factorise(labels[rows])]
+        first = factorise(labels[rows])
+        ways, day = [first], self._shared_day(first.codes, rows)
         if self.crossed is not None:
             ways.append(factorise(np.asarray(self.crossed)[rows], "crossed"))
+        elif day:
+            ways.append(factorise(self.days[day][rows], day))
         drawn, counts = [bundle_clusters(way.codes, in_order=self.in_order) for way in ways], [way.n for way in ways]
         if len(ways) > 1:
             cells = cross_clusters(*ways)
             drawn.append(bundle_clusters(cells.codes))
             counts.append(cells.n)
         return ResamplingStratum(
-            label=label, rows=rows, ways=tuple(ways), drawn=tuple(map(factorise, drawn)), counts=tuple(counts)
+            label=label,
+            rows=rows,
+            ways=tuple(ways),
+            drawn=tuple(map(factorise, drawn)),
+            counts=tuple(counts),
+            day=day,
+            stream=stream,
         )
+
+    def _shared_day(self, cluster: Ints, rows: Ints) -> str:
+        """The name of the days that are crossed with the clusters of some rows; empty if there are none."""
+        days = {} if self.crossed is not None else {name: codes[rows] for name, codes in self.days.items()}
+        shared = (name for name, codes in days.items() if (codes >= 0).all() and share_days(cluster, codes))
+        return next(shared, "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,6 +302,10 @@ class ResamplingStratum:
     """What is resampled: the clusters, merged if they are many; of two ways, each of them and their cells."""
     counts: tuple[int, ...]
     """Number of clusters of each partition of `drawn` before they were merged."""
+    day: str = ""
+    """The name of the days that the clusters share, if they are the second way."""
+    stream: int = 0
+    """Random stream; strata with different streams are resampled independently."""
 
     def take(self, columns: Floats) -> Floats:
         """Return the stratum's rows of a table, which is not copied if they are all of it."""
@@ -294,5 +321,5 @@ class ResamplingStratum:
         """A warning if an interval from these rows is doubtful, else None."""
         shares = [(float(way.sizes.max() / len(self.rows)), way) for way in self.ways]
         largest, way = max(shares, key=lambda pair: pair[0])
-        message = cluster_warning(self.n_clusters, largest, f"cluster {way.labels[int(way.sizes.argmax())]}")
+        message = cluster_warning(self.n_clusters, largest, way.name_of(int(way.sizes.argmax())))
         return f"{self.label}: {message}" if message and self.label else message

@@ -231,8 +231,8 @@ def compare_pairs(
         columns = table if whole else table[np.flatnonzero(common)[:, None], methods]
         places = {column: place for place, column in enumerate(methods)}
         parts = [
-            StratumStatistics.of(stratum, stratum.take(columns), statistic, resampling, stream)
-            for stream, stratum in enumerate((design if everywhere else design.take(common)).strata(len(columns)))
+            StratumStatistics.of(stratum, stratum.take(columns), statistic, resampling)
+            for stratum in (design if everywhere else design.take(common)).strata(len(columns))
         ]
         intervals = Replicates.of(parts).intervals(resampling, bounds)
         step = max(1, BLOCK // (8 * resampling.draws))
@@ -262,8 +262,8 @@ def compare_means(
     for start in range(0, columns.shape[1], size):
         block = columns[:, start : start + size]
         parts = [
-            StratumStatistics.of(stratum, stratum.take(block), means, resampling, stream)
-            for stream, stratum in enumerate(as_design(cluster).strata(len(block)))
+            StratumStatistics.of(stratum, stratum.take(block), means, resampling)
+            for stratum in as_design(cluster).strata(len(block))
         ]
         draws, pairs = Replicates.of(parts), block.shape[1]
         for k in range(pairs):

@@ -40,7 +40,6 @@ from foretell.metrics.clusters import (
     effective_clusters,
     factorise,
     merged_note,
-    share_days,
 )
 from foretell.metrics.metric import Metric, SumColumns
 from foretell.questions.errors import InputError
@@ -282,8 +281,6 @@ class TargetBlock:
     """The columns that the clusters come from."""
     questions: int
     """Number of askings (question and round)."""
-    stream: int
-    """Random stream; blocks with different streams are resampled independently."""
 
     @cached_property
     def support(self) -> Support:
@@ -314,12 +311,13 @@ class TargetLayer:
 
     @cached_property
     def _units(self) -> list[Ints]:
-        """The unit of each target, for each way of resampling."""
-        units = [np.empty(len(self.targets), np.int64) for _ in self.blocks[0].stratum.drawn]
+        """The unit of each target, for each way of resampling; the number of units if its block has fewer ways."""
+        most = max(len(block.stratum.drawn) for block in self.blocks)
+        units = [np.full(len(self.targets), self.starts[-1], np.int64) for _ in range(most)]
         starts = iter(self.starts)
         for block in self.blocks:
             place = np.searchsorted(self.targets, block.rows)
-            for unit, part in zip(units, block.stratum.drawn, strict=True):
+            for unit, part in zip(units, block.stratum.drawn, strict=False):
                 unit[place] = part.codes + next(starts)
         return units
 
@@ -329,7 +327,7 @@ class TargetLayer:
         sums = np.zeros((n, columns.shape[1]))
         for unit in self._units:
             for k, column in enumerate(columns.T):
-                sums[:, k] += np.bincount(unit, column, minlength=n)
+                sums[:, k] += np.bincount(unit, column, minlength=n + 1)[:n]
         return sums
 
     def resample(self, sums: Floats, resampling: Resampling) -> Iterator[tuple[TargetBlock, Floats, list[Floats]]]:
@@ -337,7 +335,7 @@ class TargetLayer:
         units = iter(np.split(sums, self.starts[1:-1]))
         for block in self.blocks:
             parts = [next(units) for _ in block.stratum.drawn]
-            streams = (block.stream + MARGIN_STREAM * way for way in range(len(parts)))
+            streams = (block.stratum.stream + MARGIN_STREAM * way for way in range(len(parts)))
             drawn = [resample_units(part, resampling, stream) for part, stream in zip(parts, streams, strict=True)]
             yield block, parts[0].sum(axis=0), drawn
 
@@ -350,11 +348,10 @@ def layers_of(
     With `rows`, of these targets only; which kinds there are is decided by all.
     """
     rows = np.arange(len(targets)) if rows is None else rows
-    ways = cluster_columns(targets, cluster, rows)
-    kinds = TargetLayer(targets=rows, blocks=tuple(_kinds(targets, ways, rows)))
+    kinds = TargetLayer(targets=rows, blocks=tuple(_kinds(targets, cluster, rows)))
     if not by or (tuple(by) == ("kind",) and len(kinds_of(targets)) > 1):  # Kinds would be listed twice.
         return [kinds]
-    return [kinds, TargetLayer(targets=rows, blocks=tuple(_parts(targets, by, ways, rows)))]
+    return [kinds, TargetLayer(targets=rows, blocks=tuple(_parts(targets, by, cluster, rows)))]
 
 
 def kinds_of(targets: Targets, rows: Ints | None = None) -> list[str]:
@@ -364,18 +361,18 @@ def kinds_of(targets: Targets, rows: Ints | None = None) -> list[str]:
     return sorted(kind.names[code] for code in codes) if kind else []
 
 
-def _kinds(targets: Targets, ways: Mapping[str, Labels], rows: Ints) -> Iterator[TargetBlock]:
+def _kinds(targets: Targets, cluster: tuple[str, ...], rows: Ints) -> Iterator[TargetBlock]:
     names = kinds_of(targets)
     if len(names) < 2:
-        yield _block(targets, {"kind": OVERALL}, rows, ways, 0)
+        yield _block(targets, {"kind": OVERALL}, rows, cluster, 0)
         return
     for stream, name in enumerate(names):
         mine = rows[targets.groups["kind"].mask(name)[rows]]
         if len(mine):
-            yield _block(targets, {"kind": name}, mine, ways, stream)
+            yield _block(targets, {"kind": name}, mine, cluster, stream)
 
 
-def _parts(targets: Targets, by: tuple[str, ...], ways: Mapping[str, Labels], rows: Ints) -> Iterator[TargetBlock]:
+def _parts(targets: Targets, by: tuple[str, ...], cluster: tuple[str, ...], rows: Ints) -> Iterator[TargetBlock]:
     columns = [_column(targets, name) for name in by]
     code = np.zeros(len(rows), np.int64)
     for column in columns:
@@ -383,29 +380,46 @@ def _parts(targets: Targets, by: tuple[str, ...], ways: Mapping[str, Labels], ro
     order = np.argsort(code, kind="stable")
     for mine in np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1):
         group = {name: c.names[c.codes[mine[0]]] or "(none)" for name, c in zip(by, columns, strict=True)}
-        yield _block(targets, group, mine, ways, 0)
+        yield _block(targets, group, mine, cluster, 0)
 
 
-def cluster_columns(targets: Targets, cluster: tuple[str, ...], rows: Ints) -> dict[str, Labels]:
-    """One or two columns whose values are resampled as a whole; by default clusters, and days that they share."""
-    if not cluster:
-        first = "cluster" if "cluster" in targets.groups else "question"
-        day = _shared_days(targets, _column(targets, first).codes[rows], rows)
-        cluster = (first, day) if day else (first,)
+def resampling_design(
+    targets: Targets, cluster: tuple[str, ...], rows: Ints, stratum: Labels | None = None, *, stream: int = 0
+) -> ResamplingDesign:
+    """The design of some targets: clusters by the one or two columns named, or by default clusters and shared days.
+
+    Scores, differences and plans of the same targets have the same design.
+    """
+    labels = [_ranks(targets, name, rows) for name in _ways(targets, cluster)]
+    days = {} if cluster else {name: _ranks(targets, name, rows) for name in DAY_COLUMNS if name in targets.groups}
+    return ResamplingDesign(
+        cluster=labels[0],
+        crossed=labels[1] if len(labels) > 1 else None,
+        days=days,
+        stratum=None if stratum is None else np.asarray(stratum.names)[stratum.codes[rows]],
+        stream=stream,
+    )
+
+
+DAY_COLUMNS = ("resolved_on", "due")
+"""Columns of the days on which targets of several clusters resolve, or were asked."""
+
+
+def _ways(targets: Targets, cluster: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns whose values are resampled as a whole, besides shared days."""
     if len(cluster) > 2:
         raise InputError("at most two ways of clustering can be crossed", column=cluster[2])
-    return {name: _column(targets, name) for name in cluster}
+    return cluster or ("cluster" if "cluster" in targets.groups else "question",)
 
 
-def _shared_days(targets: Targets, cluster: Ints, rows: Ints) -> str | None:
-    """Find the column of days on which targets of several clusters resolve, or were asked; None if there is none."""
-    for name in ("resolved_on", "due"):
-        days = targets.groups.get(name)
-        if days is None or not all(days.names[code] for code in distinct(days.codes[rows])):
-            continue
-        if share_days(cluster, days.codes[rows]):
-            return name
-    return None
+def _ranks(targets: Targets, name: str, rows: Ints) -> Ints:
+    """Codes of a column's values in alphabetical order; of times, those of their days, −1 where there is none."""
+    column = _column(targets, name)
+    if name not in DAY_COLUMNS:
+        return column.ranks[column.codes[rows]]
+    days = np.array([time[:10] for time in column.names])
+    ranks = np.unique(days, return_inverse=True)[1].astype(np.int64)
+    return np.where(days == "", -1, ranks)[column.codes[rows]]
 
 
 def known_groups(targets: Targets, by: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -426,25 +440,15 @@ def _column(targets: Targets, name: str) -> Labels:
 
 
 def _block(
-    targets: Targets, group: Mapping[str, str], rows: Ints, ways: Mapping[str, Labels], stream: int
+    targets: Targets, group: Mapping[str, str], rows: Ints, cluster: tuple[str, ...], stream: int
 ) -> TargetBlock:
+    stratum = resampling_design(targets, cluster, rows, stream=stream).strata(len(rows))[0]
     return TargetBlock(
         group=group,
         rows=rows,
-        stratum=resampling_design(ways, rows).strata(len(rows))[0],
-        ways=tuple(ways),
+        stratum=stratum,
+        ways=(*_ways(targets, cluster), *([stratum.day] if stratum.day else [])),
         questions=len(distinct(targets.askings[rows])),
-        stream=stream,
-    )
-
-
-def resampling_design(ways: Mapping[str, Labels], rows: Ints, stratum: Labels | None = None) -> ResamplingDesign:
-    """The design of some targets: clusters by one or two columns, in the order of their names."""
-    labels = [column.ranks[column.codes[rows]] for column in ways.values()]
-    return ResamplingDesign(
-        cluster=labels[0],
-        crossed=labels[1] if len(labels) > 1 else None,
-        stratum=None if stratum is None else np.asarray(stratum.names)[stratum.codes[rows]],
     )
 
 

@@ -11,7 +11,7 @@ from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import compare_pairs
 from foretell.metrics.metric import Metric
-from foretell.scoring.engine import cluster_columns, kinds_of, resampling_design
+from foretell.scoring.engine import kinds_of, resampling_design
 from foretell.scoring.table import ForecastTable, metric_rows
 from foretell.scoring.verdict import Verdict
 
@@ -46,7 +46,7 @@ class PairComparer:
             compared = compare_pairs(
                 columns,
                 list(places),
-                self._design(common),
+                self._design(common, group or {}),
                 statistic=self.metric.from_sums,
                 resampling=self.resampling,
                 bounds=self.metric.bounds,
@@ -81,8 +81,9 @@ class PairComparer:
         rows = metric_rows(self.table, targets, self.table.p_of(name)[targets], name, (self.metric.needs,))
         return self.metric.columns(rows)
 
-    def _design(self, targets: Ints) -> ResamplingDesign:
+    def _design(self, targets: Ints, group: Mapping[str, str]) -> ResamplingDesign:
         known = self.table.targets
-        several = len(kinds_of(known, targets)) > 1
-        ways = cluster_columns(known, self.cluster, targets)
-        return resampling_design(ways, targets, known.groups["kind"] if several else None)
+        stratum = known.groups["kind"] if len(kinds_of(known, targets)) > 1 else None
+        # The score of a kind is resampled in the stream of the kind.
+        kinds = {name: stream for stream, name in enumerate(kinds_of(known))} if tuple(group) == ("kind",) else {}
+        return resampling_design(known, self.cluster, targets, stratum, stream=kinds.get(group.get("kind", ""), 0))

@@ -31,11 +31,11 @@ from foretell.scoring.baselines import ALWAYS_HALF, BASELINES, OVERALL
 from foretell.scoring.engine import (
     MetricDraws,
     TargetLayer,
-    cluster_columns,
     draw_metrics,
     known_groups,
     layers_of,
     merged_notes,
+    resampling_design,
 )
 from foretell.scoring.pair_comparer import PairComparer
 from foretell.scoring.scoreboard import (
@@ -92,7 +92,7 @@ def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> 
     # Filled-in forecasts are scored, but do not count as answered.
     filled = original.forecasters if scoring.missing is not None else ()
     answered = {name: original.answered(name) for name in filled}
-    groups, settings, merged = list(_groups(layers)), _settings(scoring, layers[0]), merged_notes(layers[0])
+    groups, settings, merged = list(_groups(layers)), _settings(scoring, layers), merged_notes(layers[0])
     scores = list(_all_scores(table, layers, groups, metrics, scoring, answered))
     del layers  # The clusters of a long table take much memory, and the comparisons have their own.
     reference = _reference(table, scores, scoring)
@@ -232,13 +232,14 @@ def _reference(table: ForecastTable, scores: Sequence[Score], scoring: ScoringOp
     return scoring.reference
 
 
-def _settings(scoring: ScoringOptions, layer: TargetLayer) -> dict[str, object]:
+def _settings(scoring: ScoringOptions, layers: Sequence[TargetLayer]) -> dict[str, object]:
+    ways = dict.fromkeys(" × ".join(block.ways) for layer in layers for block in layer.blocks)
     return {
         "metric": scoring.metric,
         "draws": scoring.resampling.draws,
         "level": scoring.resampling.level,
         "seed": scoring.resampling.seed,
-        "cluster": " × ".join(layer.blocks[0].ways),
+        "cluster": " or ".join(ways) + (", by the days that a group shares" if len(ways) > 1 else ""),
         "missing": scoring.missing,
         "gamma": scoring.bettor.gamma,
     }
@@ -358,7 +359,12 @@ def pilot_of(table: ForecastTable, first: str, second: str) -> PilotStudy | None
     scores = np.stack([(table.p_of(name) - targets.outcome) ** 2 for name in (first, second)])
     common = np.flatnonzero(np.isfinite(scores.sum(axis=0)))
     scores = scores[:, common]
-    ways = [labels.codes[common] for labels in cluster_columns(targets, (), common).values()]
+    if not len(common):
+        return None
+    ways = np.empty((2, len(common)), np.int64)
+    for at, part in enumerate(resampling_design(targets, (), common, targets.groups.get("kind")).strata(len(common))):
+        # Kinds are resampled separately. Crossed with themselves, clusters that share no days keep their variance.
+        ways[:, part.rows] = [way.codes + at * len(common) for way in (part.ways[0], part.ways[-1])]
     # The overall index is the mean over kinds: a row counts by its kind, not by how many rows the kind has, and a
     # difference in Brier score moves the index of its kind by 50 over the root of that kind's Brier score.
     kinds = targets.groups["kind"].codes[common] if "kind" in targets.groups else np.zeros(len(common), np.int64)

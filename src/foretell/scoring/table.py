@@ -393,8 +393,9 @@ def with_baselines(table: ForecastTable) -> ForecastTable:
 def base_rate(targets: Targets) -> Floats:
     """The frequency of yes among other targets of the same source, out of sample.
 
-    With due and resolution dates: only what had resolved before the target's due date. Without them: all targets
-    outside the target's own cluster. Both are smoothed by two pseudo-observations at one half.
+    With due and resolution dates: only what had resolved before the target's due date; nothing, if that is missing.
+    Without the columns: all targets outside the target's own cluster. Both are smoothed by two pseudo-observations at
+    one half.
     """
     groups = targets.groups
     by = groups.get("source") or groups.get("kind") or Labels(codes=np.zeros(len(targets), np.int64), names=("",))
@@ -404,7 +405,8 @@ def base_rate(targets: Targets) -> Floats:
 
 
 def _past_rate(targets: Targets, source: Ints) -> Floats:
-    due, known = _days(targets.groups["due"]), _days(targets.groups["resolved_on"])
+    # Nothing counts as known before a target that was asked on an unknown day.
+    due, known = _days(targets.groups["due"], "0001-01-01"), _days(targets.groups["resolved_on"], "9999-12-31")
     out = np.full(len(targets), 0.5)
     for code in np.unique(source):
         rows = np.flatnonzero(source == code)
@@ -415,10 +417,9 @@ def _past_rate(targets: Targets, source: Ints) -> Floats:
     return out
 
 
-def _days(labels: Labels) -> np.ndarray:
-    """Parse calendar days; an unknown day sorts last, so that it never counts as past."""
-    unknown = np.datetime64("9999-12-31")
-    return np.array([np.datetime64(name[:10], "D") if name else unknown for name in labels.names])[labels.codes]
+def _days(labels: Labels, unknown: str) -> np.ndarray:
+    """Parse calendar days, with `unknown` in place of those that are missing."""
+    return np.array([name[:10] or unknown for name in labels.names], "M8[D]")[labels.codes]
 
 
 def _rate_elsewhere(targets: Targets, source: Ints) -> Floats:

@@ -7,7 +7,7 @@ from math import isnan, nan
 import numpy as np
 
 from foretell.forecasters.combine.rows import UNKNOWN_DAY, Examples, Strings
-from foretell.metrics.arrays import Bools, Floats
+from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import (
     Interval,
     Resampling,
@@ -15,7 +15,7 @@ from foretell.metrics.bootstrap import (
     brier_index_from_sums,
     mean_from_sums,
 )
-from foretell.metrics.clusters import ResamplingDesign, factorise, share_days
+from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import compare_paired
 from foretell.metrics.metric import METRICS
 from foretell.metrics.scores import brier_index
@@ -115,14 +115,16 @@ def _index(score: Floats, examples: Examples, group: str, resampling: Resampling
 def study_design(examples: Examples, group: str, *, weighted: bool = True) -> ResamplingDesign:
     """Return the resampling design that a board has: clusters, the days that they share, and kinds as strata."""
     rows = examples.rows
-    cluster = factorise(rows.cluster).codes
-    dated = [days for days in (examples.known_on, rows.due) if not (np.isnat(days) | (days == UNKNOWN_DAY)).any()]
-    days = [np.datetime_as_string(column, "D") for column in dated]
+    days: dict[str, Ints] = {}
+    for name, times in (("resolved_on", examples.known_on), ("due", rows.due)):
+        codes = np.unique(times, return_inverse=True)[1].astype(np.int64)
+        days[name] = np.where(np.isnat(times) | (times == UNKNOWN_DAY), -1, codes)
     return ResamplingDesign(
         cluster=rows.cluster,
-        crossed=next((day for day in days if share_days(cluster, factorise(day).codes)), None),
+        days=days,
         stratum=rows.kind if group == OVERALL and len(np.unique(rows.kind)) > 1 else None,
         weight=examples.weight if weighted else None,
+        stream=sorted(KINDS).index(group) if group in KINDS else 0,
     )
 
 
