@@ -201,6 +201,41 @@ GOOD = {
         p={"a": [0.2, 0.7]},
         outcome=[0, 1],
     ),
+    "an object with a list of rows": Good(
+        text='{"model": "a", "forecast_due_date": "2026-01-18", "forecasts": '
+        '[{"id": "q1", "forecast": 0.2, "answer": 0}, {"id": "q2", "forecast": 0.7, "answer": 1}]}',
+        name="r.json",
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+        note="due = forecast_due_date",
+    ),
+    "an object of columns": Good(
+        text='{"model": ["a", "a"], "id": [1, 2], "prob": [0.2, 0.7], "answer": ["no", "yes"]}',
+        name="r.json",
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+    ),
+    "a data frame written as json": Good(
+        text='{"model": {"0": "a", "1": "a"}, "id": {"0": 1, "1": 2}, "prob": {"0": 0.2, "1": 0.7}, '
+        '"answer": {"0": false, "1": true}}',
+        name="r.json",
+        p={"a": [0.2, 0.7]},
+        outcome=[0, 1],
+    ),
+    "names in other alphabets": Good(
+        text="id,模型一,модель,outcome\nq1,0.2,0.4,0\nq2,0.7,0.9,1\n",
+        p={"模型一": [0.2, 0.7], "модель": [0.4, 0.9]},
+        outcome=[0, 1],
+        note="a wide table of 2 forecasters: 模型一, модель",
+    ),
+    "an export of Metaculus": Good(
+        text="Question ID,Question Title,Forecaster Username,Forecast Time,Probability Yes,Resolution\n"
+        "101,Will it?,a,2026-01-02 10:00:00+00:00,0.2,no\n102,Or not?,a,2026-01-02 11:00:00+00:00,0.7,yes\n"
+        "101,Will it?,b,2026-01-02 10:00:00+00:00,0.4,no\n102,Or not?,b,2026-01-02 11:00:00+00:00,0.9,yes\n",
+        p=AB,
+        outcome=[0, 1],
+        note="forecaster = Forecaster Username",
+    ),
     "prices in percent": Good(
         text="model,id,prob,outcome,market_price\na,q1,0.2,0,35%\na,q2,0.7,1,\n",
         p={"a": [0.2, 0.7]},
@@ -320,12 +355,59 @@ BAD = {
         problems=[],
         words=("is not a role", "did you mean forecaster?"),
     ),
-    "two outcomes of one question": Bad(
-        text="model,id,prob,outcome\na,q1,0.2,yes\nb,q1,0.3,no\n",
+    "two outcomes of two questions": Bad(
+        text="model,id,prob,outcome\na,q1,0.2,yes\nb,q1,0.3,no\na,q2,0.2,yes\nb,q2,0.3,no\n",
+        problems=[(1, "outcome", 2)],
+        words=("row 1, column outcome: this target has two different outcomes, and 1 more row: 3",),
+    ),
+    "above one and below zero": Bad(
+        text="model,id,prob,outcome\na,q1,1.5,0\na,q2,0.5,1\na,q3,-0.2,1\n",
+        problems=[(1, "prob", 2)],
+        words=("1.5 is outside [0, 1], and 1 more row: 3",),
+    ),
+    "wide, with a slip": Bad(
+        text="id,gpt,claude,topic,outcome\nq1,0.2,0.4,x,0\nq2,0.7,o.9,y,1\nq3,0.7,0.9,3,1\n",
+        problems=[(2, "claude", 1)],
+        words=("o.9 is not a number", "--columns p=A,B"),
+    ),
+    "a longer row": Bad(
+        text="model,id,prob,outcome\na,q1,0.2,0\na,q2,0.7\na,q3,0.7,1,9,9\n",
         problems=[],
-        words=("row 1, column outcome: this target has two different outcomes",),
+        words=("row 2: the row has 3 values and the header 4",),
+    ),
+    "two tables in one file": Bad(
+        text="model,id,prob,outcome\na,q1,0.2,0\na,q2,0.7,1\nmodel,id,prob,outcome,topic\n"
+        + "".join(f"a,z{i},0.5,1,x\n" for i in range(9)),
+        problems=[],
+        words=("row 3: the row has 5 values and the header 4",),
+    ),
+    "a column that is not there, in another alphabet": Bad(
+        text="id,模型一,outcome\nq1,0.2,0\n",
+        columns={"p": "模型二"},
+        problems=[],
+        words=("there is no column '模型二'",),
+    ),
+    "repeated trials": Bad(
+        text="model,id,run,prob,outcome\na,q1,1,0.2,0\na,q1,2,0.3,0\n",
+        problems=[(2, "id", 1)],
+        words=("repeats row 1", "--columns trial=COLUMN"),
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("42", "is neither a list nor an object"),
+        ("[[1, 2], [3, 4]]", "the list does not consist of objects"),
+        ('{"a": 1, "b": {"c": 2}}', "is an object without a list of rows"),
+        ('{"a": [{"p": 1}], "b": [{"p": 2}, {"p": 3}]}', "is an object without a list of rows"),
+    ],
+)
+def test_json_that_is_no_table_is_refused(tmp_path: Path, text: str, words: str):
+    with pytest.raises(InputError, match=words) as refused:
+        read_table(write_file(tmp_path, "r.json", text))
+    assert str(refused.value.path).endswith("r.json")
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
     "forecaster": (
-        "forecaster forecaster_name model model_name model_id system bot bot_name method team agent llm predictor",
+        "forecaster forecaster_name forecaster_username model model_name model_id system bot bot_name method team "
+        "agent llm predictor",
         "user username user_name participant author",
     ),
     "question": (
@@ -72,10 +73,10 @@ DOCUMENT_NAMES: Mapping[str, tuple[str, ...]] = {
 def plain_name(column: str) -> str:
     """The name without case, blanks, underscores and other marks.
 
-    >>> plain_name("Question ID"), plain_name("question_id")
-    ('questionid', 'questionid')
+    >>> plain_name("Question ID"), plain_name("question_id"), plain_name("Модель 1")
+    ('questionid', 'questionid', 'модель1')
     """
-    return re.sub(r"[^0-9a-zäöüßéèêçñ]", "", column.casefold())
+    return re.sub(r"[\W_]", "", column.casefold())
 
 
 def columns_named(columns: Iterable[str], groups: Sequence[str]) -> list[str]:

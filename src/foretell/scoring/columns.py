@@ -12,7 +12,7 @@ from pathlib import Path
 from foretell.data.usual_names import USUAL_NAMES, columns_named, plain_name
 from foretell.questions.errors import InputError, InputProblem
 from foretell.scoring.role_columns import ColumnNames
-from foretell.scoring.table_input import InputTable, column_types, quoted
+from foretell.scoring.table_input import SHOWN_ROWS, InputTable, column_types, quoted
 from foretell.scoring.written_values import number_sql, percent_sign_sql
 
 ROLES = (*USUAL_NAMES, "kind", "subtype", "prior", "liquidity", "price_age", "yes_ask", "no_ask", "payoff")
@@ -138,11 +138,17 @@ def _forecaster_columns(table: InputTable, roles: Mapping[str, str]) -> tuple[st
         ]
     counts = table.con.execute(f"select {', '.join(parts)} from {table.table}").fetchall()[0]
     kinds: dict[str, list[str]] = {}
+    problems: list[InputProblem] = []
     for place, column in enumerate(left):
         values, numbers, low, high, signs, inside = counts[6 * place : 6 * place + 6]
+        # Mostly fractions or percentages: left out as a label, a forecaster would be lost to one slip.
+        if values > numbers >= values / 2 and low >= 0 and (signs or (inside and high <= 1)):
+            problems.append(_no_number(table, column))
         if values and values == numbers and low >= 0 and high <= PERCENT:
             percent = signs or high > 1
             kinds.setdefault("percent" if percent else "fractions" if inside else "0 and 1 only", []).append(column)
+    if problems:
+        raise InputError.of(problems, path=table.name)
     if len(kinds) > 1:
         listed = "; ".join(f"{kind}: {', '.join(columns)}" for kind, columns in kinds.items())
         hint = f"name them with --columns p={','.join(next(iter(kinds.values())))}"
@@ -151,6 +157,21 @@ def _forecaster_columns(table: InputTable, roles: Mapping[str, str]) -> tuple[st
 
 
 PERCENT = 100
+
+
+def _no_number(table: InputTable, column: str) -> InputProblem:
+    """Return the problem of a column that could be a forecaster but for some values."""
+    text = table.text(column)
+    query = f"select _row from {table.table} where {text} is not null and {number_sql(text)} is null order by 1"
+    rows = [row for (row,) in table.con.execute(query).fetchall()]
+    return InputProblem(
+        problem=f"{table.value(column, rows[0])} is not a number",
+        row=table.line(rows[0]),
+        column=column,
+        hint="leave it empty if there is no forecast, or name the columns of the forecasters with --columns p=A,B",
+        count=len(rows),
+        more=tuple(map(table.line, rows[1:SHOWN_ROWS])),
+    )
 
 
 def _without_needless_round(table: InputTable, roles: dict[str, str], wide: Sequence[str]) -> dict[str, str]:

@@ -23,6 +23,7 @@ from foretell.scoring.columns import assign_roles, refuse_unknown_names, what_wa
 from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.table import ForecastCost, ForecastTable, Labels, Targets
 from foretell.scoring.table_input import (
+    SHOWN_ROWS,
     ColumnArray,
     ColumnArrays,
     ColumnRule,
@@ -157,12 +158,18 @@ def _checked(f: InputTable, o: InputTable, of_forecasts: Rules, of_outcomes: Rul
         return _as_meant(f, of_forecasts), _as_meant(o, of_outcomes)
     o = _outcomes_within(f)
     broken = broken_columns(o, of_outcomes(o)) | broken_columns(f, of_forecasts(f))
-    if broken or _two_outcomes(f) is not None:
+    if broken or _two_outcomes(f):
         f = _as_meant(f, lambda table: [*of_outcomes(table), *of_forecasts(table)], {*broken, "outcome"})
-        if (row := _two_outcomes(f)) is not None:
-            problem, hint = "this target has two different outcomes", "give every row of it the same one"
-            where = f.names.get("outcome", "outcome")
-            raise InputError(problem, path=f.name, row=f.line(row), column=where, hint=hint)
+        if rows := _two_outcomes(f):
+            two_outcomes = InputProblem(
+                problem="this target has two different outcomes",
+                row=f.line(rows[0]),
+                column=f.names.get("outcome", "outcome"),
+                hint="give every row of it the same one",
+                count=len(rows),
+                more=tuple(map(f.line, rows[1:SHOWN_ROWS])),
+            )
+            raise InputError.of([two_outcomes], path=f.name)
         o = _outcomes_within(f)
     return f, o
 
@@ -250,12 +257,11 @@ def _outcome_key(f: InputTable) -> list[str]:
     return [c for c in ("question", "target", "due") if c in f.types]
 
 
-def _two_outcomes(f: InputTable) -> int | None:
-    """The first row of a target that has two different outcomes."""
+def _two_outcomes(f: InputTable) -> list[int]:
+    """The first row of every target that has two different outcomes."""
     key = ", ".join(map(quoted, _outcome_key(f)))
     query = f"""select min(_row) from {f.table} group by {key} having count(distinct {f.text("outcome")}) > 1"""
-    rows = f.con.execute(f"{query} order by 1 limit 1").fetchall()
-    return rows[0][0] if rows else None
+    return [row for (row,) in f.con.execute(f"{query} order by 1").fetchall()]
 
 
 def _outcomes_within(f: InputTable) -> InputTable:

@@ -3,7 +3,7 @@
 import json
 import re
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -19,6 +19,7 @@ from foretell.data.datasets.rows import (
     begins_with_mark,
     check_lines,
     jsonl_rows,
+    read_json,
     refuse_binary,
     text_lines,
     unreadable_table,
@@ -122,7 +123,14 @@ class InputTable:
 @contextmanager
 def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Generator[InputTable]:
     """Load a source into DuckDB as a table with a `_row` column that counts from 1."""
-    if isinstance(source, str | Path):
+    if isinstance(source, str | Path) and (rows := _rows_of_object(Path(source))) is not None:
+        try:
+            with open_table(rows, name, con) as table:
+                yield replace(table, name=str(source))
+        except InputError as error:
+            error.path = source
+            raise
+    elif isinstance(source, str | Path):
         with _without_mark(Path(source)) as plain:
             table = _from_query(_file_query(Path(source), plain), Path(source), name, con)
         yield table
@@ -160,12 +168,43 @@ def names_a_file(text: str) -> bool:
     return re.fullmatch(r"\.[A-Za-z]\w{1,7}", Path(text).suffix) is not None or Path(text).exists()
 
 
+def _is_object(path: Path) -> bool:
+    return path.suffix == ".json" and path.is_file() and next(text_lines(path), "").lstrip().startswith("{")
+
+
+LOG_HEAD = 4096
+"""Number of characters within which a log of evaluations names its evaluation."""
+
+
+def _rows_of_object(path: Path) -> list[dict[str, Any]] | None:
+    """The rows of a JSON file with one object: a list of rows with fields for all of them, or columns; else None."""
+    if not _is_object(path):
+        return None
+    fields = cast("dict[str, Any]", read_json(path))
+    rows_by_name = {name: rows for name, rows in fields.items() if rows and _all(rows, list, dict)}
+    if len(rows_by_name) == 1:
+        shared = {name: value for name, value in fields.items() if not isinstance(value, list | dict)}
+        return [shared | row for row in next(iter(rows_by_name.values()))]
+    if fields and all(_all(column, dict, object) for column in fields.values()):  # As pandas writes a data frame.
+        index = dict.fromkeys(row for column in fields.values() for row in column)
+        return [{name: column.get(row) for name, column in fields.items()} for row in index]
+    columns = [column for column in fields.values() if isinstance(column, list)]
+    if columns and len(columns) == len(fields) and len({len(column) for column in columns}) == 1:
+        return [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)]
+    hint = 'write [{"question": …}, …], or an object with one such list'
+    raise InputError("is an object without a list of rows", path=path, hint=hint)
+
+
+def _all(values: Any, kind: type, of: type) -> bool:
+    return isinstance(values, kind) and all(isinstance(value, of) for value in cast("Iterable[Any]", values))
+
+
 def log_reader(path: Path) -> Callable[[Path], Any] | None:
     """The reader of a log of evaluations, or of a folder of them, with forecasts and outcomes; None for a table."""
     if (
         path.suffix == ".eval"
         or path.is_dir()
-        or (path.suffix == ".json" and path.is_file() and next(text_lines(path), "").lstrip().startswith("{"))
+        or (_is_object(path) and '"eval"' in "".join(islice(text_lines(path), 9))[:LOG_HEAD])
     ):
         return plugins.load("logs", "inspect")
     if path.suffix in (".json", ".jsonl") and path.is_file() and REPORT.match("".join(islice(text_lines(path), 9))):
@@ -180,6 +219,8 @@ def table_columns(source: TableSource) -> set[str]:
 
         if Path(source).exists() and log_reader(Path(source)) is not None:
             return set()
+        if (rows := _rows_of_object(Path(source))) is not None:
+            return set(rows[0])
         with open_duckdb() as con, _without_mark(Path(source)) as plain:
             query = f"describe select * from {_file_query(Path(source), plain)}"
             try:
@@ -223,6 +264,8 @@ def _file_query(path: Path, plain: Path) -> str:
         raise InputError("the file is empty", path=path, hint="it needs a header and at least one row")
     if suffix != ".parquet":
         refuse_binary(path)
+    if suffix == ".json" and not next(filter(str.strip, text_lines(path)), "").lstrip().startswith("["):
+        raise InputError("is neither a list nor an object", path=path, hint='write [{"question": …}, …]')
     delimiter = ""
     if suffix in (".csv", ".tsv"):
         header = next(text_lines(path), "").rstrip("\r\n")
@@ -246,11 +289,31 @@ def _from_query(query: str, path: Path, table: str, con: "DuckDBPyConnection") -
         types = column_types(table, con)
     except duckdb.Error as error:
         raise unreadable_table(error, path) from None
-    if not con.execute(f"select count(*) from {table}").fetchall()[0][0]:
+    empty = not con.execute(f"select count(*) from {table}").fetchall()[0][0]
+    if query.startswith(("read_csv", "read_json")) and (
+        # A broken line turns all lines into a single column; lines with more values than the header end what counts
+        # as text before the table.
+        empty or len(types) == 2 or (query.startswith("read_csv") and not _has_header(path, types))
+    ):
+        check_lines(path)
+    if empty:
         raise InputError("the table has no rows", path=path)
-    if query.startswith(("read_csv", "read_json")) and len(types) == 2:
-        check_lines(path)  # One broken line turns all of them into a single column.
+    if query.startswith("read_json") and path.suffix == ".json" and "json" in types and len(types) == 2:
+        hint = 'write [{"question": …}, …]'
+        raise InputError("the list does not consist of objects", path=path, row=1, hint=hint)
     return InputTable(con=con, table=table, name=str(path), types=types, padded=query.startswith("read_json"))
+
+
+LEAST_COLUMNS = 3
+"""Number of values from which the first line of a file must be its header, and not a title."""
+
+
+def _has_header(path: Path, types: Mapping[str, str]) -> bool:
+    """Whether the columns are those of the first line, unless that is a title."""
+    first = next(text_lines(path), "")
+    names = [name.strip().strip('"').strip() for name in max((first.split(mark) for mark in ",;\t|"), key=len)]
+    named = list(filter(None, names))
+    return len(named) < LEAST_COLUMNS or (len(names) == len(types) - 1 and all(name in types for name in named))
 
 
 def column_types(table: str, con: "DuckDBPyConnection") -> dict[str, str]:
@@ -457,8 +520,9 @@ def repeated(table: InputTable, rows: Sequence[tuple[int, int]], key: Sequence[s
     (first, again), *others = rows
     named = [role for role in key if role not in table.assumed]
     hint = f"each ({', '.join(table.names.get(role, role) for role in named)}) may appear once"
-    absent = {"forecaster": "the forecaster", "target": "the option of a question"}
-    for role in (role for role in key if role in table.assumed):
+    absent = {"forecaster": "the forecaster", "target": "the option of a question", "trial": "repeated trials"}
+    unnamed = [role for role in key if role in table.assumed]
+    for role in (*unnamed, *(["trial"] if "forecaster" in key and "trial" not in key else [])):
         hint += f"; if a column names {absent[role]}, name it with --columns {role}=COLUMN"
     where = "target" if "target" in named else "question"
     input_problem = InputProblem(

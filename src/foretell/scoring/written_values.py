@@ -113,9 +113,9 @@ def _probabilities(table: InputTable, column: str) -> ColumnReading:
                max(x) filter (where not signed), min(_row) filter (where not signed and x > 0 and x < 1),
                min(_row) filter (where signed and x is not null), min(_row) filter (where not signed and x is not null),
                min(_row) filter (where not signed and x > 1), count(x) filter (where not signed and x > 1),
-               count(x) filter (where not signed and x > 100), count(*) filter (where contains(t, ','))
-        from v"""
-    signs, bare, most, inside, signed_row, bare_row, beyond_row, beyond, above, commas = table.con.execute(
+               count(x) filter (where not signed and x > 100), count(*) filter (where contains(t, ',')),
+               count(x) filter (where x < 0) from v"""
+    signs, bare, most, inside, signed_row, bare_row, beyond_row, beyond, above, commas, below = table.con.execute(
         query
     ).fetchall()[0]
     problem: InputProblem | None = None
@@ -125,6 +125,7 @@ def _probabilities(table: InputTable, column: str) -> ColumnReading:
         problem = _mixed_units(table, column, signed_row, f"is in percent, but {other} without a sign")
     elif beyond and inside is not None:
         percent = False
+    if problem is None and beyond and inside is not None and not below:  # Otherwise the check lists all that is wrong.
         other = f"row {table.line(inside)} has {table.value(column, inside)}"
         problem = _mixed_units(table, column, beyond_row, f"is outside [0, 1], but {other}: fractions or percent?")
     factor = f"case when {signed} then 100 else 1 end" if signs else "100" if percent else "1"
