@@ -46,6 +46,11 @@ def test_days_are_crossed_in_each_stratum_in_which_clusters_share_ten_of_them():
         ("day", 10, 3, 3),
         ("", 20, 1, 4),
     ]
+    assert both[0].days_warning is None
+    assert "clusters share 9 days (day)" in (both[1].days_warning or "")
+    one_day = ResamplingDesign(cluster=cluster, days={"day": np.zeros(40, np.int64)}).strata(40)[0]
+    own_days = ResamplingDesign(cluster=cluster, days={"day": cluster}).strata(40)[0]
+    assert (one_day.days_warning, own_days.days_warning) == (None, None)
 
 
 def test_take_selects_the_same_rows_of_all_arrays():

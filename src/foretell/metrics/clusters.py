@@ -191,9 +191,14 @@ def share_days(cluster: Ints, day: Ints) -> bool:
     Events of one day affect all questions that resolve on it, but clusters by question alone would treat them as
     independent. With fewer than ten days, their variation cannot be estimated.
     """
+    return number_of_shared_days(cluster, day) >= LEAST_DAYS
+
+
+def number_of_shared_days(cluster: Ints, day: Ints) -> int:
+    """The number of days, given codes of clusters and days; 0 if every day belongs to a single cluster."""
     width = int(cluster.max(initial=0)) + 1
     clusters_of_day = np.bincount(distinct(day * width + cluster) // width)
-    return int(np.count_nonzero(clusters_of_day)) >= LEAST_DAYS and int(clusters_of_day.max()) > 1
+    return int(np.count_nonzero(clusters_of_day)) if int(clusters_of_day.max()) > 1 else 0
 
 
 # How the rows of a score table depend on each other: clusters, strata and weights.
@@ -263,7 +268,8 @@ class ResamplingDesign:
     def _stratum(self, label: str, rows: Ints, n: int, stream: int) -> "ResamplingStratum":
         labels = np.arange(n) if self.cluster is None else np.asarray(self.cluster)
         first = factorise(labels[rows])
-        ways, day = [first], self._shared_day(first.codes, rows)
+        ways, days = [first], {} if self.crossed is not None else self._shared_days(first.codes, rows)
+        day = next((name for name, shared in days.items() if shared >= LEAST_DAYS), "")
         if self.crossed is not None:
             ways.append(factorise(np.asarray(self.crossed)[rows], "crossed"))
         elif day:
@@ -280,14 +286,14 @@ class ResamplingDesign:
             drawn=tuple(map(factorise, drawn)),
             counts=tuple(counts),
             day=day,
+            few_days=None if day else next(((n, name) for name, n in days.items() if n > 1), None),
             stream=stream,
         )
 
-    def _shared_day(self, cluster: Ints, rows: Ints) -> str:
-        """The name of the days that are crossed with the clusters of some rows; empty if there are none."""
-        days = {} if self.crossed is not None else {name: codes[rows] for name, codes in self.days.items()}
-        shared = (name for name, codes in days.items() if (codes >= 0).all() and share_days(cluster, codes))
-        return next(shared, "")
+    def _shared_days(self, cluster: Ints, rows: Ints) -> dict[str, int]:
+        """The number of days that the clusters of some rows share, by name."""
+        known = {name: codes[rows] for name, codes in self.days.items() if (codes[rows] >= 0).all()}
+        return {name: number_of_shared_days(cluster, codes) for name, codes in known.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,6 +310,8 @@ class ResamplingStratum:
     """Number of clusters of each partition of `drawn` before they were merged."""
     day: str = ""
     """The name of the days that the clusters share, if they are the second way."""
+    few_days: tuple[int, str] | None = None
+    """The number and name of days that the clusters share, if these are too few to be the second way."""
     stream: int = 0
     """Random stream; strata with different streams are resampled independently."""
 
@@ -317,9 +325,18 @@ class ResamplingStratum:
         return min(way.n for way in self.ways)
 
     @property
+    def days_warning(self) -> str | None:
+        """A warning if clusters share days whose differences the intervals do not contain, else None."""
+        if self.few_days is None:
+            return None
+        n, name = self.few_days
+        return f"clusters share {n} days ({name}), too few to tell how much the days differ, so intervals leave it out"
+
+    @property
     def warning(self) -> str | None:
         """A warning if an interval from these rows is doubtful, else None."""
         shares = [(float(way.sizes.max() / len(self.rows)), way) for way in self.ways]
         largest, way = max(shares, key=lambda pair: pair[0])
-        message = cluster_warning(self.n_clusters, largest, way.name_of(int(way.sizes.argmax())))
+        few = cluster_warning(self.n_clusters, largest, way.name_of(int(way.sizes.argmax())))
+        message = "; ".join(filter(None, (few, self.days_warning))) or None
         return f"{self.label}: {message}" if message and self.label else message

@@ -288,12 +288,13 @@ class TargetBlock:
         n_clusters = self.stratum.n_clusters
         fewest, way = min(zip(self.ways, self.stratum.ways, strict=True), key=lambda pair: pair[1].n)
         largest = float(way.sizes.max() / len(self.rows))
+        few = cluster_warning(n_clusters, largest, f"one value of {fewest}")
         return Support(
             n=len(self.rows),
             questions=self.questions,
             n_clusters=n_clusters,
             n_effective=n_clusters,
-            warning=cluster_warning(n_clusters, largest, f"one value of {fewest}"),
+            warning="; ".join(filter(None, (few, self.stratum.days_warning))) or None,
         )
 
 
