@@ -222,3 +222,14 @@ def test_question_weights_count_each_question_once(tmp_path: Path):
     forecasts = "forecaster,question,target,p\nA,q1,a,0.5\nA,q1,b,0.5\nA,q2,yes,0.5\n"
     table = read_table(*write_tables(tmp_path, forecasts, outcomes), ReadOptions(weights="question"))
     assert table.targets.weight.tolist() == [0.5, 0.5, 1.0]
+
+
+def test_rules_refuse_to_learn_from_shares_and_name_the_rows():
+    rows = [
+        {"forecaster": "a", "question": f"q{i}", "p": 0.4, "outcome": outcome}
+        | {"due": "2026-01-01", "resolved_on": "2026-02-01"}
+        for i, outcome in enumerate((0, 0.37, 1, 0.5))
+    ]
+    with pytest.raises(InputError, match=r"row 2, column outcome: 0.37 is a share of a yes, and 1 more row: 4"):
+        read_examples(rows)
+    assert read_table(rows).targets.outcome.tolist() == [0, 0.37, 1, 0.5]

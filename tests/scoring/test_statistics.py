@@ -170,3 +170,13 @@ def test_a_target_without_a_day_of_asking_has_no_known_past():
     assert [rate[0] for rate in rates] == [0.5, 0.5]
     # (yes + 1) / (n + 2), with all nine outcomes known a month before.
     assert rates[0][1:] == [pytest.approx(9 / 11)] * 8
+
+
+@pytest.mark.parametrize("yes", [2, 3])
+def test_a_base_rate_without_width_is_explained(yes: int):
+    # Of four targets with two yes, a yes has the rate (1 + 1) / (3 + 2) = 0.4 of the others and a no 0.6.
+    rows = [{"forecaster": "f", "question": f"q{i}", "p": 0.3, "outcome": int(i < yes)} for i in range(4)]
+    board = score(rows)
+    rate = next(row for row in board.scores if row.forecaster == "base rate").metrics["brier"]
+    assert (rate.low == rate.high) == (yes == 2)
+    assert any("its interval has no width" in note for note in board.notes) == (yes == 2)

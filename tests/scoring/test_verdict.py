@@ -58,6 +58,24 @@ def test_decimals_show_a_tenth_of_what_matters_and_at_least_a_tenth_of_a_point(m
     assert f"by {2.3:.{decimals}f} points" in verdict(2.3, 0.6, 3.9, matters=matters).sentence
 
 
+@pytest.mark.parametrize(("yes", "says"), [(0, "too few to tell"), (1, "could be chance")])
+def test_outcomes_that_are_all_alike_decide_nothing(yes: int, says: str) -> None:
+    """Bold has the better index as long as nothing happens, and the worse one after a single yes."""
+    rows = [
+        {"forecaster": name, "question": f"q{i}", "p": p, "outcome": int(i < yes)}
+        for name, p in (("bold", 0.001), ("careful", 0.05))
+        for i in range(40)
+    ]
+    result = foretell.compare(rows, None, "bold", "careful").verdicts[0]
+    assert result.says == says
+    if not yes:
+        assert math.isnan(result.low)
+        assert math.isnan(result.p)
+        assert "all 40 outcomes are the same" in result.sentence
+        board = foretell.score(rows, reference="careful")
+        assert next(found for found in board.verdicts if found.first == "bold").sentence == result.sentence
+
+
 def test_low_values_can_be_better() -> None:
     result = verdict(-0.02, -0.03, -0.01, metric="brier", better="low", matters=0.005)
     assert (result.says, result.gain) == ("better", 0.02)

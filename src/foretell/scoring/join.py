@@ -664,7 +664,12 @@ def _example_rules(o: InputTable, *, answers: bool, dated: bool) -> list[ColumnR
     if "prior" in o.types:
         rules += unit_rules(o, "prior", optional=True)
     if answers:
-        rules.append(outcome_rule(o))
+        share = f"{o.number('outcome')} > 0 and {o.number('outcome')} < 1"
+        hint = "rules and studies learn from 0 and 1 only: leave the outcome empty where a share was paid out"
+        rules += [
+            outcome_rule(o),
+            ColumnRule(column="outcome", bad=share, problem="{value} is a share of a yes", hint=hint),
+        ]
     if dated:
         undated = f"{o.text('due')} is null"
         rules.append(ColumnRule(column="due", bad=undated, problem="the value is missing", hint=DUE_HINT))

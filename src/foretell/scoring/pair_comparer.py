@@ -56,7 +56,8 @@ class PairComparer:
                 if not math.isnan(comparison.diff):
                     level = self.resampling.level
                     verdict = Verdict.of(comparison, pair, self.metric, level=level, matters=self.matters)
-                    verdicts[pair] = replace(verdict, group=group or {})
+                    one_sided = bool(np.ptp(self.table.targets.outcome[common]) == 0)
+                    verdicts[pair] = replace(verdict, group=group or {}, one_sided=one_sided)
         return [verdicts[pair] for pair in pairs if pair in verdicts]
 
     def _shared(

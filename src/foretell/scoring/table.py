@@ -381,13 +381,24 @@ def with_baselines(table: ForecastTable) -> ForecastTable:
         forecaster.append(np.full(len(answered), code, np.int64))
         target.append(answered)
         p.append(column[answered])
+    notes = (FLAT_RATE,) if BASE_RATE in new and _is_flat(table.targets, new[BASE_RATE]) else ()
     return replace(
         table,
+        notes=(*table.notes, *notes),
         forecasters=table.forecasters + tuple(new),
         forecaster=np.concatenate(forecaster),
         target=np.concatenate(target),
         p=np.concatenate(p),
     )
+
+
+FLAT_RATE = "As many outcomes are yes as no, so the base rate errs alike on all targets: its interval has no width."
+
+
+def _is_flat(targets: Targets, rate: Floats) -> bool:
+    """Whether every target has the same error, although the rates differ."""
+    errors = np.abs(rate - targets.outcome)
+    return bool(np.ptp(rate) > 0 and np.ptp(errors) < 1e-12)
 
 
 def base_rate(targets: Targets) -> Floats:

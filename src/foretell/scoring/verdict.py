@@ -44,8 +44,8 @@ Correction = Literal["none", "holm", "bh"]
 class Verdict:
     """The first forecaster against the second on the targets both answered.
 
-    The tests are made in this order: are there enough independent clusters; does the whole interval lie within the
-    smallest difference that matters; does it exclude zero?
+    The tests are made in this order: are there enough independent clusters, and both outcomes among them; does the
+    whole interval lie within the smallest difference that matters; does it exclude zero?
     """
 
     first: str
@@ -81,6 +81,8 @@ class Verdict:
     """Number of comparisons that were made together."""
     p_corrected: float = math.nan
     """p-value corrected for that number; NaN if it was not."""
+    one_sided: bool = False
+    """Whether all outcomes are the same, so that no resample shows what the other one would change."""
     says: Finding = field(init=False)
     needed: int | None = field(init=False)
     """About how many more independent clusters are needed; None if it is decided, or if no number is enough."""
@@ -89,7 +91,7 @@ class Verdict:
 
     def __post_init__(self) -> None:
         """Compute the finding, the number of clusters needed and the sentence."""
-        if self.n_effective < LEAST_CLUSTERS:
+        if self._too_few:
             for name in ("low", "high", "p", "p_corrected"):
                 object.__setattr__(self, name, math.nan)
         for name, value in (("says", self._says), ("needed", self._needed), ("sentence", self._sentence)):
@@ -205,8 +207,12 @@ class Verdict:
             high=-self.low,
         )
 
+    @property
+    def _too_few(self) -> bool:
+        return self.n_effective < LEAST_CLUSTERS or (self.one_sided and not self._same)
+
     def _says(self) -> Finding:
-        if self.n_effective < LEAST_CLUSTERS:
+        if self._too_few:
             return "too few to tell"
         if self._same or max(abs(self.low), abs(self.high)) <= self.matters:
             return "no difference that matters"
@@ -221,12 +227,17 @@ class Verdict:
     def _needed(self) -> int | None:
         if self.says not in ("too few to tell", "could be chance"):
             return None
+        if self.one_sided and self.n_effective >= LEAST_CLUSTERS:
+            return None
         gain, sd, total = max(abs(self.diff), self.matters), self.se * math.sqrt(self.n_effective), LEAST_CLUSTERS
         if gain > 0 and sd > 0:
             total = max(total, questions_about(gain, sd))
         return total - self.n_effective if total < MOST_NEEDED else None
 
     def _sentence(self) -> str:
+        if self.says == "too few to tell" and self.n_effective >= LEAST_CLUSTERS:
+            outcomes = f"all {self.n:,} outcomes are the same, and the other one could change the difference"
+            return f"Too few to tell {self.first} from {self.second}: {outcomes}."
         if self.says == "too few to tell":
             shared = f"they share {plural(self.n_effective, f'independent {self.unit}')}"
             return f"Too few to tell {self.first} from {self.second}: {shared}{self._wanted('at least', 'more')}."

@@ -184,7 +184,8 @@ def paired_verdict(
     comparison = compare_paired(
         first[common], second[common], design, statistic=metric.from_sums, resampling=how, bounds=metric.bounds
     )
-    return Verdict.of(comparison, names, metric, level=how.level)
+    verdict = Verdict.of(comparison, names, metric, level=how.level)
+    return replace(verdict, one_sided=bool(np.ptp(examples.outcome[common]) == 0))
 
 
 def mean_gain(
