@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 
 from foretell import score
-from foretell.metrics import expanded_level
+from foretell.metrics import Resampling, expanded_level
 from foretell.metrics.bootstrap import expanded_p
 from foretell.operations.compare import PowerAnalysis, compare
 from foretell.operations.requests.scoring import CompareRequest, ScoreRequest
 from foretell.operations.score import ScoreResult
 from foretell.operations.score import score as score_tables
 from foretell.scoring.engine import Support
-from foretell.scoring.join import read_table
+from foretell.scoring.join import read_examples, read_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import base_rate
+from foretell.studies.scores import raw_brier, rule_scores
 
 
 def tables(*, forecasters: int = 2, clusters: int = 40, days: int = 20, seed: int = 0) -> tuple[Any, Any]:
@@ -147,6 +148,20 @@ def test_a_difference_from_one_half_has_the_interval_of_the_score():
         assert (50 - own.high, 50 - own.low) == pytest.approx((verdict.low, verdict.high), abs=1e-9), kind
         assert own.n_clusters == verdict.n_clusters == clusters.pop(kind)
     assert not clusters
+
+
+def test_a_study_has_the_intervals_of_the_board():
+    rows = two_kinds()
+    other = [{**row, "forecaster": "g", "p": round(1 - row["p"] / 2, 2)} for row in rows]
+    board, examples = score([*rows, *other], by=("kind",), reference="g"), read_examples([*rows, *other])
+    scores = {name: raw_brier(examples[name]) for name in "fg"}
+    study = {rule.name: rule for rule in rule_scores(scores, examples["f"], "g", Resampling())}
+    for kind in ("overall", "dataset", "market"):
+        here = next(row for row in board.group(kind=kind) if row.forecaster == "f").metrics["brier_index"]
+        there = study["f"].index[kind]
+        assert (here.low, here.high) == pytest.approx((there.low, there.high), abs=1e-9), kind
+        gap = next(found for found in board.verdicts if found.first == "f" and found.group == {"kind": kind})
+        assert gap.sentence == study["f"].verdicts[kind].sentence
 
 
 def test_times_of_one_day_are_one_day():
