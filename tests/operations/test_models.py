@@ -17,7 +17,7 @@ from fakes.models import BackgroundModels
 from foretell import ask
 from foretell.cli.main import cli
 from foretell.models.check import unknown_models
-from foretell.models.facts import facts_of, use_facts_from
+from foretell.models.facts import facts_of, known_facts, use_facts_from
 from foretell.models.journal import Journal
 from foretell.models.prices import PriceList
 from foretell.operations import models as operations
@@ -34,6 +34,12 @@ def home(tmp_path: Path):
     use_facts_from(tmp_path / CHECKED_MODELS, tmp_path / KNOWN_MODELS)
     yield tmp_path
     use_facts_from()
+
+
+def test_another_home_reads_its_own_tables_and_not_the_shipped_one_again(home: Path):
+    shipped = known_facts()[-1]
+    use_facts_from(home / "another" / KNOWN_MODELS)
+    assert known_facts()[-1] is shipped
 
 
 def test_models_with_a_key_come_first_and_missing_keys_are_named(tmp_path: Path):

@@ -137,7 +137,13 @@ def parse_facts(content: bytes, path: Path | str) -> FactTable:
 @cache
 def known_facts(*newer: Path) -> tuple[FactTable, ...]:
     """Tables in search order: files in the user's home, then the table shipped with the package."""
-    return (*(read_facts(path) for path in newer if path.exists()), read_facts(FILE))
+    return (*(read_facts(path) for path in newer if path.exists()), _shipped_facts())
+
+
+@cache
+def _shipped_facts() -> FactTable:
+    """The table of the package, which does not change while a process runs."""
+    return read_facts(FILE)
 
 
 def facts_of(name: str) -> ModelFacts:
