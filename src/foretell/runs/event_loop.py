@@ -18,9 +18,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def runner() -> Generator[asyncio.Runner]:
     """Yield an event loop for one or several coroutines. It is uvloop if that is installed."""
     # With thousands of messages in flight, a full collection is slow and frees nothing (measured: 10 % of the time).
-    # Afterwards the collector is as it was: it could not free at exit what stays frozen, and nanobind reports that.
-    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
-    gc.freeze()
+    thresholds = gc.get_threshold()
     gc.set_threshold(100_000, 50, 100)
     try:
         import uvloop
@@ -33,8 +31,6 @@ def runner() -> Generator[asyncio.Runner]:
             yield loop
     finally:
         gc.set_threshold(*thresholds)
-        if not frozen:
-            gc.unfreeze()
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
