@@ -43,6 +43,8 @@ def pytest_collection_finish() -> None:
     """What is imported and collected stays: the garbage collector need not look through it again and again."""
     gc.collect()
     gc.freeze()
+    # What tests drop is mostly freed at once: looking for the rest after every 700 objects takes 4 % of their time.
+    gc.set_threshold(50_000, 10, 10)
     gc.enable()
 
 
