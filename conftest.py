@@ -1,5 +1,6 @@
 """What holds for all of pytest: tests and the examples in docstrings."""
 
+import atexit
 import gc
 import os
 from contextlib import ExitStack
@@ -41,13 +42,8 @@ def pytest_collect_file(file_path: Path):
 
 def pytest_collection_finish() -> None:
     """What is imported and collected stays: the garbage collector need not look through it again and again."""
-    gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # What stays frozen cannot be freed at exit, and nanobind would report it as leaked.
     # What tests drop is mostly freed at once: looking for the rest after every 700 objects takes 4 % of their time.
     gc.set_threshold(50_000, 10, 10)
     gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """What stays frozen cannot be freed at exit, and nanobind would report it as leaked."""
-    gc.unfreeze()

@@ -20,7 +20,17 @@ from foretell.questions.file_lock import locked
 
 collect_ignore = ["example_plugin"]
 """A package of its own, which tests install where they use it."""
-LONG = {"e2e", "golden", "web"}
+LONG = {
+    "e2e",
+    "golden",
+    "notebook",
+    "web",
+    "test_container.py",
+    "test_docs.py",
+    "test_examples.py",
+    "test_tournament.py",
+}
+"""Folders and files that take long."""
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 LOGGERS = [logging.getLogger(name) for name in ("", "foretell")]
 
