@@ -52,7 +52,7 @@ SERIOUS = """async (rules) => {
       if (!known.has(look)) alike.set(look, one);
       known.add(look);
     }
-    if (!alike.size) return [];
+    if (rules.length && !alike.size) return [];
     if (rules.length) where = { include: [...alike.values()] };
   }
   const found = await axe.run(where, options);
