@@ -132,6 +132,31 @@ def test_asking_the_same_again_goes_on_and_costs_nothing(tmp_path: Path) -> None
     assert len(reader.asked) == asked
 
 
+def test_asking_the_same_again_takes_the_new_settings_of_the_watch(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    chosen: dict[str, Any] = {"closes": "2027-12-31", "model": "none"}
+    place.watch(QUESTION, set={"watch.every_hours": 2}, **chosen)
+    place.watch(QUESTION, set={"watch.searches": ["Halvik vote"]}, **chosen)
+    with closing(RunStore(place.settings.store)) as store:
+        (standing,) = StandingStore(store.database).questions()
+    assert standing.settings["watch"] == {"every_hours": 2, "searches": ["Halvik vote"]}
+    foretell.record("halvik-crossing", state="paused", settings=place.settings)
+    with pytest.raises(InputError, match="halvik-crossing is paused"):
+        place.watch(QUESTION, **chosen)
+
+
+def test_everything_about_a_question_follows_the_clock(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.at("2031-02-03T08:00:00Z")
+    place.watch(QUESTION.replace("2028", "2032"), closes="2031-12-31", model="none")
+    place.at("2031-12-31T08:00:00Z")
+    done = foretell.record("halvik-crossing", confirm="yes", settings=place.settings)
+    record = done.history.record
+    assert record.standing.question.due == instant("2031-02-03T08:00:00Z")
+    assert record.outcomes[0].resolved_at == done.history.now == instant("2031-12-31T08:00:00Z")
+    assert done.history.scored is not None
+
+
 def test_without_a_model_it_says_that_news_cannot_be_judged(tmp_path: Path) -> None:
     place = Place(tmp_path)
     row = place.command(QUESTION, "--closes", "2027-12-31", "--watch", "--once")["questions"][0]

@@ -33,7 +33,7 @@ from foretell.runs.public_answer import CHOOSE_MODEL, Basis, PublicAnswer, answe
 from foretell.runs.public_sources import MarketMatch
 from foretell.runs.question_sets import typed_questions
 from foretell.runs.runner import PreparedRun, execute_run, prepare_run
-from foretell.runs.settings import Settings, load_settings
+from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.stored_runs import check_start
@@ -235,10 +235,11 @@ def prepare_ask(request: AskRequest, settings: Settings, sharpening: Sharpening 
         settings: Those of this machine.
         sharpening: What was changed; how the question was typed is stored with it.
     """
-    spec = typed_run_spec(request, {"combine": "default"})
+    now = clock_of(settings)()
+    spec = typed_run_spec(request, {"combine": "default"}, now)
     combining_by_name(spec.combine)
     check_start(spec, settings, plan=request.plan)
-    question = typed_question(request)
+    question = typed_question(request, now)
     if sharpening is not None:
         background = "\n\n".join(filter(None, (question.background, as_asked(sharpening))))
         question = replace(question, background=background)
@@ -264,7 +265,9 @@ async def answer_question(
     if not names_model(request):
         if request.plan:
             return plan_without_model()
-        answer = await answer_without_model(typed_question(request), settings, past=bool(request.as_of))
+        answer = await answer_without_model(
+            typed_question(request, clock_of(settings)()), settings, past=bool(request.as_of)
+        )
         answer = replace(answer, notes=(*answer.notes, *unresolvable_note(answer.question)))
         return AskResult(**vars(answer))
     if request.sharpen is not None and not request.plan:

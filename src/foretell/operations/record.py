@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -17,7 +17,7 @@ from foretell.report.document import ReportDocument
 from foretell.report.numbers import estimate
 from foretell.report.result import DocumentResult, show_table
 from foretell.report.terminal import TextColumn, show_text
-from foretell.runs.settings import Settings, load_settings
+from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.store import RunStore
 from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 from foretell.standing.confirm import confirm, look_again
@@ -275,7 +275,8 @@ class HistoryResult(DocumentResult):
 @operation(RecordRequest)
 def record(request: RecordRequest, settings: Settings | None = None) -> RecordResult | HistoryResult:
     """Return the record of one's own questions, or the history of one, after confirming or changing it."""
-    settings, now = settings or load_settings(), datetime.now(UTC)
+    settings = settings or load_settings()
+    now = clock_of(settings)()
     with closing(RunStore(settings.store)) as runs:
         store = StandingStore(runs.database)
         if request.id is None:

@@ -15,7 +15,7 @@ from foretell.questions.errors import NoAnswer
 from foretell.questions.question import Question
 from foretell.report.result import Result
 from foretell.runs.runtime import models_of_run, open_runtime
-from foretell.runs.settings import Settings
+from foretell.runs.settings import Settings, clock_of
 from foretell.standing.question_checks import problems_of
 from foretell.standing.record import Sharpening
 from foretell.standing.sharpen import criteria_of, propose_wording
@@ -85,7 +85,8 @@ async def sharpen_typed(
     Raises:
         NoAnswer: The model gave no usable proposal.
     """
-    spec, question = typed_run_spec(request, {"combine": "default"}), typed_question(request)
+    now = clock_of(settings)()
+    spec, question = typed_run_spec(request, {"combine": "default"}, now), typed_question(request, now)
     budget = Budget("ask", dollars=spec.budget.run, within=settings.budget)
     within = replace(settings, budget=budget)
     budget.use(journal.ledger)

@@ -22,11 +22,11 @@ THRESHOLD_SHARES = (0.25, 0.5, 0.75)
 """Where in its range a question about a number gets thresholds as targets."""
 
 
-def typed_question(request: AskRequest | TreeRequest) -> Question:
-    """Return the question of a request, as of its date or now."""
+def typed_question(request: AskRequest | TreeRequest, now: datetime | None = None) -> Question:
+    """Return the question of a request, as of its date or else of `now`, by default the time of this machine."""
     asking = isinstance(request, AskRequest)
     text = request.question if asking else request.claim
-    due = instant(request.as_of) if request.as_of else datetime.now(UTC).replace(microsecond=0)
+    due = instant(request.as_of) if request.as_of else (now or datetime.now(UTC)).replace(microsecond=0)
     closes = instant(request.closes) if request.closes else None
     if closes is not None and closes <= due:
         raise InputError(f"{request.closes} is not after the day of asking", column="--closes", hint="name a later day")
@@ -91,12 +91,15 @@ def leaky_questions_of(request: TypedRequest) -> LeakyQuestions:
     return chosen
 
 
-def typed_run_spec(request: TypedRequest, base: Mapping[str, Any] | None = None) -> RunSpec:
+def typed_run_spec(
+    request: TypedRequest, base: Mapping[str, Any] | None = None, now: datetime | None = None
+) -> RunSpec:
     """Return the run that answers a typed question. The same request on the same day is the same run.
 
     Args:
         request: The question with the settings of its run.
         base: Default settings.
+        now: The time of asking; by default that of this machine.
     """
     for name in read_changes(watch_changes(request.set)[1]):
         if name == "mode" or (name.partition(".")[0] == "questions" and name != LEAKY_QUESTIONS):
@@ -113,7 +116,7 @@ def typed_run_spec(request: TypedRequest, base: Mapping[str, Any] | None = None)
     if (leaky_questions := leaky_questions_of(request)) != "exclude":
         # The names of earlier versions, so that the same question maps to the same run.
         words["late_text"] = "cut" if leaky_questions == "redact" else leaky_questions
-    words["day"] = "" if request.as_of else datetime.now(UTC).date().isoformat()
+    words["day"] = "" if request.as_of else (now or datetime.now(UTC)).date().isoformat()
     digest = hashlib.sha256(json.dumps(words, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
     settings = request.settings(base)
     settings |= {"questions": f"{TYPED_PREFIX}{digest[:10]}", "mode": "backtest" if request.as_of else "live"}

@@ -308,7 +308,7 @@ class WatchOperation:
         section = request.watch_section()
         check_notices(section, settings)
         if not names_model(request):
-            return typed_question(request), {WATCH: section}
+            return typed_question(request, clock_of(settings)()), {WATCH: section}
         prepared = prepare_ask(request, settings, self.sharpening)
         check_run(prepared.spec, settings)
         keys = read_watch_settings(section)
@@ -329,10 +329,12 @@ class WatchOperation:
             self.tell(f"{what} {standing.id}: foretell ask {standing.id} --watch watches it again")
             for note in unresolvable_note(standing.question):
                 self.tell(note)
-            return [standing.id]
-        if not request.question:
+            if standing.id not in known:
+                return [standing.id]
+        elif not request.question:
             return []
-        standing = store.find(request.question)
+        else:
+            standing = store.find(request.question)
         if section := request.watch_section():
             stated = {**standing.settings, WATCH: {**standing.settings.get(WATCH, {}), **section}}
             check_notices(stated[WATCH], self.settings)

@@ -24,7 +24,7 @@ from foretell.questions.forecast import Cost
 from foretell.questions.trace import ForecastMade, ModelCalled
 from foretell.report.question_view import cost_of_events
 from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.settings import Settings
+from foretell.runs.settings import Settings, clock_of
 from foretell.runs.store import RunRow, RunStore, matching_runs, trials_per_question
 from foretell.runs.trial_costs import TrialCosts, measured_costs
 from foretell.scoring.run_scores import RunScores, score_run
@@ -85,6 +85,7 @@ class WebState:
     def __init__(self, *, settings: Settings, access: AccessRules) -> None:
         self.settings = settings
         self.access = access
+        self.clock = clock_of(settings)
         self.store = RunStore(settings.store)
         self.outcomes = RunOutcomes(self.store)
         self.standing = StandingStore(self.store.database)

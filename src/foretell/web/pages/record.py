@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -60,7 +60,8 @@ Filters = Annotated[RecordFilters, Depends()]
 
 
 def _whole(here: WebState) -> RecordResult:
-    return here.while_unchanged(("record",), lambda: record_of(here.store, datetime.now(UTC)))
+    now = here.clock()
+    return here.while_unchanged(("record", now.date()), lambda: record_of(here.store, now))
 
 
 def _filtered(here: WebState, filters: RecordFilters) -> RecordResult:
@@ -68,11 +69,13 @@ def _filtered(here: WebState, filters: RecordFilters) -> RecordResult:
     if filters == RecordFilters():
         return whole
 
+    now = here.clock()
+
     def look() -> RecordResult:
-        own = filters.chosen(whole.own.records, datetime.now(UTC))
+        own = filters.chosen(whole.own.records, now)
         return replace(whole, own=own, post_mortems=post_mortems(own))
 
-    return here.while_unchanged(("record", filters.topic, filters.since), look)
+    return here.while_unchanged(("record", now.date(), filters.topic, filters.since), look)
 
 
 @router.get("/api/record", tags=["record"])
@@ -98,7 +101,7 @@ def show_record(request: Request, here: CurrentState, filters: Filters) -> Respo
         result,
         own=own,
         results=results,
-        charts=here.while_unchanged(("record charts", filters.topic, filters.since), charts),
+        charts=here.while_unchanged(("record charts", here.clock().date(), filters.topic, filters.since), charts),
         filters=filters,
         categories=sorted(categories - {""}),
         worst=[_examined(each) for each in results.worst],
@@ -136,7 +139,7 @@ def _examined(result: PostMortem) -> dict[str, Any]:
 def _history(here: WebState, id: str) -> QuestionHistory:
     """Return the history of a question. Raises a 404 error if there is none with this id."""
     try:
-        return question_history(here.standing, id, datetime.now(UTC))
+        return question_history(here.standing, id, here.clock())
     except KeyError:
         raise HTTPException(404, f"no question {id[:80]!r} is watched") from None
 
@@ -184,7 +187,7 @@ async def send_record(request: Request, here: CurrentState, _: TokenRequired, id
 
 
 def _change(here: WebState, id: str, chosen: Mapping[str, str]) -> str:
-    now = datetime.now(UTC)
+    now = here.clock()
     state = _history(here, id).record.standing.state
     if not chosen:
         raise InputError("nothing is to be changed", hint="confirm an outcome, or set the state")
