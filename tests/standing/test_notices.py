@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -22,14 +22,15 @@ from foretell.runs.store import RunStore
 from foretell.standing import notices
 from foretell.standing.notices import (
     ID_HEADER,
+    PAUSES,
     SIGNATURE_HEADER,
     TIME_HEADER,
     Notice,
     atom_feed,
     check_notices,
+    deliver,
     is_signed,
     notify,
-    notify_missed,
     sign,
 )
 from foretell.standing.record import Look, NewEvidence, QuestionRecord, StandingBelief, StandingQuestion
@@ -49,6 +50,17 @@ class Watcher:
 
     def say(self, line: str) -> None:
         self.lines.append(line)
+
+    @property
+    def file(self) -> Path:
+        return Path(self.settings.clock.removeprefix("file:"))
+
+    def now(self) -> datetime:
+        return datetime.fromisoformat(self.file.read_text(encoding="utf-8"))
+
+    def wait(self, time: timedelta) -> None:
+        now = self.now() if self.file.exists() else DAY
+        self.file.write_text((now + time).isoformat(), encoding="utf-8")
 
 
 @dataclass
@@ -78,16 +90,17 @@ def looked(number: int, p: float) -> tuple[Look, StandingBelief]:
 @pytest.fixture
 def watcher(tmp_path: Path) -> Iterator[Watcher]:
     with closing(RunStore(tmp_path / "runs.db")) as runs:
-        yield Watcher(StandingStore(runs.database), Settings(home=tmp_path, keys={"HOOK": SECRET}))
+        settings = Settings(home=tmp_path, keys={"HOOK": SECRET}, clock=f"file:{tmp_path / 'clock'}")
+        watcher = Watcher(StandingStore(runs.database), settings)
+        watcher.wait(timedelta())
+        yield watcher
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same rule with shorter waits."""
-    limits = HttpLimits(
-        connect_seconds=5.0, read_seconds=0.3, total_seconds=20.0, attempts=3, wait_seconds=0.01, max_wait_seconds=0.05
-    )
-    monkeypatch.setattr(notices, "WEBHOOK_LIMITS", limits)
+    """The same rule with a shorter wait for an answer."""
+    limits = HttpLimits(connect_seconds=5.0, read_seconds=0.3, total_seconds=20.0)
+    monkeypatch.setattr(notices, "WEBHOOK_LIMITS", replace(limits, attempts=notices.WEBHOOK_LIMITS.attempts))
 
 
 @asynccontextmanager
@@ -124,25 +137,31 @@ def add(watcher: Watcher, question: StandingQuestion, look: Look, belief: Standi
     watcher.store.add_look(question.id, look, None, belief=belief)
 
 
-async def told(watcher: Watcher, answer: Answer, times: int = 1) -> list[Received]:
-    """Tell of the first look this many times, and return what a webhook received."""
+async def told(
+    watcher: Watcher, answer: Answer, times: int = 1, waits: Sequence[timedelta] = (timedelta(),)
+) -> list[Received]:
+    """Tell of the first look this many times, deliver after each wait, and return what a webhook received."""
     async with receiver(answer) as (address, received):
         question = standing(webhook=address, webhook_secret_env="HOOK")
+        add(watcher, question, *looked(0, 0.42))
         look, belief = looked(1, 0.58)
         add(watcher, question, look, belief)
         for _ in range(times):
             await notify(watcher, question, look, belief, looked(0, 0.42)[1])
+        for time in waits:
+            watcher.wait(time)
+            await deliver(watcher)
         return received
 
 
 def test_a_webhook_gets_one_signed_notice_of_a_look(watcher: Watcher):
     (request,) = asyncio.run(told(watcher, accepted, times=3))
-    assert is_signed(request.headers, request.body, SECRET)
+    assert is_signed(request.headers, request.body, SECRET, watcher.now())
     body = json.loads(request.body)
     assert body["id"] == request.headers[ID_HEADER]
     assert (body["question"], body["look"], body["p"], body["previous"]) == ("port", 1, {"yes": 0.58}, {"yes": 0.42})
     assert body["news"][0]["text"] == "The permit is [31mgranted."
-    assert states(watcher) == ["sending", "sent"]
+    assert states(watcher) == ["queued", "sent"]
     assert watcher.lines == ["port: 58 % (was 42 %)"]
 
 
@@ -165,10 +184,12 @@ def test_a_failing_server_is_asked_again_and_the_failure_is_stored(watcher: Watc
     async def broken(_: web.Request) -> web.Response:
         return web.Response(status=500, text=f"cannot store {SECRET}")
 
-    received = asyncio.run(told(watcher, broken, times=2))
-    assert len(received) == 3
+    received = asyncio.run(told(watcher, broken, times=2, waits=[timedelta(), *[timedelta(days=2)] * 10]))
+    assert len(received) == len(PAUSES) + 1
     assert len({request.headers[ID_HEADER] for request in received}) == 1
-    assert states(watcher) == ["sending", "failed"]
+    assert len({request.headers[TIME_HEADER] for request in received}) == len(received), "each is signed anew"
+    assert states(watcher) == ["queued", "failed"]
+    assert len(watcher.lines) == 3, "the notice, its first failure, and that it was given up"
     problem = str(watcher.store.notices("port")[-1]["problem"])
     assert "500" in problem
     assert SECRET not in problem
@@ -181,8 +202,10 @@ def test_a_server_that_recovers_gets_the_notice(watcher: Watcher):
     async def recovering(_: web.Request) -> web.Response:
         return web.Response(status=next(answers))
 
-    assert len(asyncio.run(told(watcher, recovering))) == 2
-    assert states(watcher) == ["sending", "sent"]
+    waits = [timedelta(), timedelta(seconds=10), timedelta(minutes=1), timedelta(days=1)]
+    assert len(asyncio.run(told(watcher, recovering, waits=waits))) == 2
+    assert states(watcher) == ["queued", "sent"]
+    assert watcher.store.queued_notices() == []
 
 
 def test_a_redirect_is_not_followed(watcher: Watcher):
@@ -190,24 +213,67 @@ def test_a_redirect_is_not_followed(watcher: Watcher):
         raise web.HTTPTemporaryRedirect("/elsewhere")
 
     assert len(asyncio.run(told(watcher, moved))) == 1
-    assert states(watcher) == ["sending", "failed"]
+    assert states(watcher) == ["queued", "failed"]
 
 
 def test_a_refused_notice_is_not_repeated(watcher: Watcher):
     async def refused(_: web.Request) -> web.Response:
         return web.Response(status=403)
 
-    assert len(asyncio.run(told(watcher, refused, times=2))) == 1
-    assert states(watcher) == ["sending", "failed"]
+    assert len(asyncio.run(told(watcher, refused, times=2, waits=[timedelta(), timedelta(days=1)]))) == 1
+    assert states(watcher) == ["queued", "failed"]
 
 
-def test_a_server_that_does_not_answer_in_time_is_given_up(watcher: Watcher):
+def test_a_server_that_does_not_answer_costs_one_attempt_for_all_notices(watcher: Watcher):
+    released = asyncio.Event()
+
     async def silent(_: web.Request) -> web.Response:
-        await asyncio.sleep(3)
+        await released.wait()
         return web.Response()
 
-    assert len(asyncio.run(told(watcher, silent))) == 3
-    assert states(watcher) == ["sending", "failed"]
+    async def work() -> list[Received]:
+        async with receiver(silent) as (address, received):
+            question = standing(webhook=address, webhook_secret_env="HOOK")
+            for number in (1, 2, 3):
+                look, belief = looked(number, 0.5 + number / 10)
+                add(watcher, question, look, belief)
+                await notify(watcher, question, look, belief, None)
+                assert received == [], "a notice is queued without waiting for the server"
+            await deliver(watcher)
+            attempts = len(received)
+            released.set()
+            await deliver(watcher)
+            assert len(received) == attempts, "nothing is due"
+            watcher.wait(PAUSES[0])
+            await deliver(watcher)
+            return received
+
+    received = asyncio.run(work())
+    assert [json.loads(request.body)["look"] for request in received] == [1, 1, 2, 3]
+    assert states(watcher) == [*["queued"] * 3, *["sent"] * 3]
+
+
+def test_two_processes_post_a_notice_once(watcher: Watcher):
+    async def work() -> list[Received]:
+        async with receiver(accepted) as (address, received):
+            question = standing(webhook=address, webhook_secret_env="HOOK")
+            look, belief = looked(1, 0.58)
+            add(watcher, question, look, belief)
+            await notify(watcher, question, look, belief, None)
+            await asyncio.gather(deliver(watcher), deliver(watcher))
+            return received
+
+    assert len(asyncio.run(work())) == 1
+
+
+def test_notices_to_a_webhook_that_was_taken_away_are_given_up(watcher: Watcher):
+    question = standing(webhook="http://127.0.0.1:9/hook", webhook_secret_env="HOOK")
+    look, belief = looked(1, 0.58)
+    add(watcher, question, look, belief)
+    asyncio.run(notify(watcher, question, look, belief, None))
+    watcher.store.update(standing())
+    asyncio.run(deliver(watcher))
+    assert states(watcher) == ["queued", "failed"]
 
 
 def test_a_server_that_is_down_stops_nothing(watcher: Watcher):
@@ -219,7 +285,9 @@ def test_a_server_that_is_down_stops_nothing(watcher: Watcher):
     look, belief = looked(1, 0.58)
     add(watcher, question, look, belief)
     asyncio.run(notify(watcher, question, look, belief, None))
-    assert states(watcher) == ["sending", "failed"]
+    asyncio.run(deliver(watcher))
+    assert states(watcher) == ["queued"]
+    assert watcher.store.queued_notices()[0].due == watcher.now() + PAUSES[0]
 
 
 def test_a_look_that_changed_nothing_gives_no_notice(watcher: Watcher):
@@ -234,27 +302,25 @@ class Killed(BaseException):
     pass
 
 
-def test_a_notice_is_sent_at_most_once_more_after_a_crash(watcher: Watcher):
+def test_a_notice_is_sent_once_more_after_a_crash(watcher: Watcher):
     async def crash() -> list[Received]:
         async with receiver(accepted) as (address, received):
             question = standing(webhook=address, webhook_secret_env="HOOK")
             look, belief = looked(1, 0.58)
             add(watcher, question, look, belief)
-            end = notices._end  # pyright: ignore[reportPrivateUsage]
 
-            def die(*arguments: object) -> None:
-                if "webhook" in arguments:
-                    raise Killed
-                end(*arguments)  # pyright: ignore[reportArgumentType]
+            def die(*_: object, **__: object) -> None:
+                raise Killed
 
+            await notify(watcher, question, look, belief, None)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(notices, "_end", die)
-                for _ in range(3):
-                    try:
-                        await notify_missed(watcher, question)
-                    except Killed:
-                        continue
-            await notify_missed(watcher, question)
+                patch.setattr(watcher.store, "add_notice", die)
+                with pytest.raises(Killed):
+                    await deliver(watcher)
+            for _ in range(3):
+                await notify(watcher, question, look, belief, None)
+                await deliver(watcher)
+                watcher.wait(PAUSES[0])
             return received
 
     received = asyncio.run(crash())
@@ -312,7 +378,9 @@ def test_a_public_name_that_leads_into_a_private_network_gets_nothing(
     look, belief = looked(1, 0.58)
     add(watcher, question, look, belief)
     asyncio.run(notify(watcher, question, look, belief, None))
-    assert "not on the public internet" in str(watcher.store.notices("port")[-1]["problem"])
+    asyncio.run(deliver(watcher))
+    assert "not on the public internet" in watcher.lines[-1]
+    assert states(watcher) == ["queued"]
 
 
 # The feed, by the elements that RFC 4287 requires.

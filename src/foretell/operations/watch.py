@@ -273,6 +273,7 @@ class WatchOperation:
                 failures.append(line)
                 self.tell(line)
 
+            notifier = LookNotifier(store=store, settings=settings, tell=self.tell)
             watcher = Watcher(
                 settings=settings,
                 store=store,
@@ -284,7 +285,8 @@ class WatchOperation:
                 propose=public_proposals(settings, journal),
                 coherent=coherent_with_related(store),
                 learn=partial(keep_outcomes, runs),
-                notify=LookNotifier(store=store, settings=settings, tell=self.tell).send,
+                notify=notifier.send,
+                deliver=notifier.deliver,
                 tell=told,
                 warn=self.tell,
                 failed=failed,

@@ -12,7 +12,7 @@ from foretell.models.journal import Journal
 from foretell.runs.runtime import open_runtime
 from foretell.runs.services import open_markets, open_services
 from foretell.runs.settings import Settings
-from foretell.standing.notices import notify
+from foretell.standing.notices import deliver, notify
 from foretell.standing.readings import OutcomeReader
 from foretell.standing.record import OutcomeProposal, QuestionRecord, StandingBelief, StandingQuestion
 from foretell.standing.related import made_coherent, related_groups
@@ -58,6 +58,10 @@ class LookNotifier:
     async def send(self, report: LookReport) -> None:
         """Send the notices of a look that changed the belief, each once."""
         await notify(self, report.standing, report.look, report.belief, report.previous)
+
+    async def deliver(self) -> None:
+        """Post the notices that wait for a webhook and are due."""
+        await deliver(self)
 
 
 def public_proposals(settings: Settings, journal: Journal) -> Propose:

@@ -2,8 +2,10 @@
 
 Every notice has an id that depends only on the question and its look. It is stored before it is sent, and afterwards
 how that went, so that a look gives one notice. If the process dies in between, it is sent once more with the same id.
+What a webhook does not accept stays in a queue and is posted again later, so that no look waits for it.
 """
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -11,7 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -28,17 +30,20 @@ from foretell.questions.errors import InputError
 from foretell.questions.file_lock import locked
 from foretell.runs.settings import Settings, clock_of
 from foretell.standing.record import Look, QuestionRecord, StandingBelief, StandingQuestion
-from foretell.standing.store import NoticeChannel, StandingStore
+from foretell.standing.store import NoticeChannel, QueuedNotice, StandingStore
 
 ID_HEADER = "Foretell-Notice"
 TIME_HEADER = "Foretell-Timestamp"
 SIGNATURE_HEADER = "Foretell-Signature"
 LARGEST_AGE = 600.0
-"""Seconds after which a receiver should reject a signature. Retries take less."""
-WEBHOOK_LIMITS = HttpLimits(
-    connect_seconds=5.0, read_seconds=10.0, total_seconds=20.0, max_bytes=100_000, attempts=4, max_wait_seconds=30.0
-)
-"""Limits of one notice: about three minutes in all."""
+"""Seconds after which a receiver should reject a signature. Every attempt is signed anew."""
+WEBHOOK_LIMITS = HttpLimits(connect_seconds=5.0, read_seconds=10.0, total_seconds=20.0, max_bytes=100_000, attempts=1)
+"""Limits of one attempt."""
+PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 30, 120, 480, 1440))
+"""Pause after each attempt at a webhook; a notice that fails once more is given up."""
+FINAL = range(300, 500)
+BUSY = (408, 425, 429)
+"""Answers of a server that repeating the notice does not change, but for those that only ask to wait."""
 MOST_NEWS = 10
 LONGEST_TEXT = 1000
 """Maximum number of characters of a text in a notice."""
@@ -143,7 +148,7 @@ async def notify(
     belief: StandingBelief | None,
     previous: StandingBelief | None,
 ) -> None:
-    """Send the notices of a look once. A look that changed nothing, with `belief` None, gives none.
+    """Send the notices of a look once, to the webhook by its queue. With `belief` None, nothing changed: none is sent.
 
     A notice that cannot be sent is stored with the reason, and nothing is raised.
     """
@@ -162,24 +167,52 @@ async def notify(
         except OSError as error:
             problem = f"{how['feed']}: {error.strerror or error}"
         _end(watcher, notice, "feed", clock, problem)
-    if how.get("webhook") and _begin(watcher, notice, "webhook", clock):
-        problem = ""
-        try:
-            webhook = read_webhook(how, watcher.settings)
-            await _post(webhook, notice, clock)
-        except (InputError, SourceError) as error:
-            problem = error.problem if isinstance(error, SourceError) else str(error)
-        _end(watcher, notice, "webhook", clock, problem)
+    if how.get("webhook"):
+        watcher.store.queue_notice(QueuedNotice(id=notice.id, standing=standing.id, look=look.number, due=clock()))
 
 
-async def notify_missed(watcher: NoticeWatcher, standing: StandingQuestion) -> None:
-    """Send the notices of the newest belief that were not sent because the process died. Call it when one starts."""
-    record = watcher.store.record(standing.id)
-    if record.beliefs:
-        belief, looks = record.beliefs[-1], {look.number: look for look in record.looks}
-        previous = record.beliefs[-2] if len(record.beliefs) > 1 else None
-        if (look := looks.get(belief.look)) is not None:
-            await notify(watcher, standing, look, belief, previous)
+async def deliver(watcher: NoticeWatcher) -> None:
+    """Post the notices that are due, each once. Those that fail stay in the queue, for longer each time.
+
+    Notices to one address share its fate, so that one that does not answer costs one attempt.
+    """
+    clock = clock_of(watcher.settings)
+    now, by_address = clock(), dict[str, list[tuple[QueuedNotice, Notice]]]()
+    for queued in watcher.store.queued_notices():
+        if queued.due <= now:
+            notice = _notice_of(watcher.store.record(queued.standing), queued.look)
+            address = str(_watch_settings(notice.standing).get("webhook") or "")
+            by_address.setdefault(address, []).append((queued, notice))
+    await asyncio.gather(*(_deliver_to(watcher, notices, clock) for notices in by_address.values()))
+
+
+async def _deliver_to(watcher: NoticeWatcher, notices: Sequence[tuple[QueuedNotice, Notice]], clock: Clock) -> None:
+    unreachable = ""
+    for queued, notice in notices:
+        last = queued.attempts >= len(PAUSES)
+        if not watcher.store.take_notice(queued, clock() + PAUSES[min(queued.attempts, len(PAUSES) - 1)]):
+            continue  # Another process posts it.
+        problem, again = (unreachable, True) if unreachable else await _posted(watcher, notice, clock)
+        unreachable = problem if again else ""
+        if not problem or not again or last:
+            _end(watcher, notice, "webhook", clock, problem, queued)
+        elif not queued.attempts:
+            _tell(watcher, notice, f"{problem}; it is posted again later")
+
+
+async def _posted(watcher: NoticeWatcher, notice: Notice, clock: Clock) -> tuple[str, bool]:
+    """Post a notice; return what went wrong, if anything, and whether it may go well later."""
+    try:
+        await _post(read_webhook(_watch_settings(notice.standing), watcher.settings), notice, clock)
+    except InputError as error:
+        return str(error), bool(_watch_settings(notice.standing).get("webhook"))
+    except SourceError as error:
+        return error.problem, error.status not in FINAL or error.status in BUSY
+    return "", False
+
+
+def _notice_of(record: QuestionRecord, look: int) -> Notice:
+    return next(notice for notice in _notices(record) if notice.look.number == look)
 
 
 def check_notices(watch: Mapping[str, Any], settings: Settings) -> None:
@@ -196,12 +229,23 @@ def _begin(watcher: NoticeWatcher, notice: Notice, channel: NoticeChannel, clock
     return watcher.store.begin_notice(notice.standing.id, notice.id, channel, notice.look.number, clock())
 
 
-def _end(watcher: NoticeWatcher, notice: Notice, channel: NoticeChannel, clock: Clock, problem: str = "") -> None:
+def _end(
+    watcher: NoticeWatcher,
+    notice: Notice,
+    channel: NoticeChannel,
+    clock: Clock,
+    problem: str = "",
+    queued: QueuedNotice | None = None,
+) -> None:
     row: dict[str, object] = {"id": notice.id, "channel": channel, "look": notice.look.number}
     row |= {"state": "failed", "problem": problem} if problem else {"state": "sent"}
-    watcher.store.add_notice(notice.standing.id, clock(), row)
+    watcher.store.add_notice(notice.standing.id, clock(), row, ends=queued)
     if problem:
-        watcher.say(_plain(f"{notice.standing.id}: no notice to the {channel}: {problem}"))
+        _tell(watcher, notice, problem, channel)
+
+
+def _tell(watcher: NoticeWatcher, notice: Notice, problem: str, channel: NoticeChannel = "webhook") -> None:
+    watcher.say(_plain(f"{notice.standing.id}: no notice to the {channel}: {problem}"))
 
 
 # The webhook.

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from foretell.models.database.interface import Database, SqlRow, Statements
-from foretell.questions.as_of import instant
+from foretell.questions.as_of import UtcDatetime, instant
 from foretell.questions.codec import checked_fields, parse_json, plain_data
 from foretell.questions.errors import InputError, known_names
 from foretell.questions.resolution import Resolution
@@ -42,14 +42,31 @@ MIGRATIONS = (
         standing text not null, evidence text not null, look integer not null, primary key (standing, evidence)
     ) without rowid;
     """,
+    """
+    create table standing_queue (
+        notice text primary key, standing text not null, look integer not null, due text not null,
+        attempts integer not null
+    ) without rowid;
+    """,
 )
 """Migrations, one for each version of the tables, in SQL that SQLite and PostgreSQL share. They never change.
 
 `standing_entry` is append-only. `standing_seen` holds the keys of the evidence that looks found, so that none is
-counted twice.
+counted twice. `standing_queue` holds the notices that a webhook has not accepted yet.
 """
 _ENTRY = "insert into standing_entry (standing, kind, number, at, body) values (?, ?, ?, ?, ?)"
 _SEEN = "insert into standing_seen (standing, evidence, look) values (?, ?, ?) on conflict do nothing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueuedNotice:
+    """A notice that a webhook has not accepted yet."""
+
+    id: str
+    standing: str
+    look: int
+    due: UtcDatetime
+    attempts: int = 0
 
 
 class StandingStore:
@@ -168,6 +185,34 @@ class StandingStore:
         self.update(replace(standing, state=state))
         self.plan(id, None)
 
+    def queue_notice(self, notice: QueuedNotice) -> None:
+        """Store that a notice is to be posted to the webhook, once; nothing changes if it was queued before."""
+        insert = "insert into standing_queue (notice, standing, look, due, attempts) values (?, ?, ?, ?, ?)"
+        row: dict[str, object] = {"id": notice.id, "channel": "webhook", "look": notice.look, "state": "queued"}
+
+        def work(statements: Statements) -> None:
+            numbered = self._notices(statements, notice.standing)
+            if all((body["id"], body["channel"]) != (notice.id, "webhook") for _, body in numbered):
+                values = (notice.id, notice.standing, notice.look, notice.due.isoformat(), notice.attempts)
+                statements.write(f"{insert} on conflict do nothing", values)
+                number = numbered[-1][0] + 1 if numbered else 1
+                self._append(statements, notice.standing, "notice", number, notice.due, row)
+
+        self.db.together(work, alone="standing")
+
+    def queued_notices(self) -> list[QueuedNotice]:
+        """Return the notices that wait for the webhook, the oldest look first."""
+        query = "select notice, standing, look, due, attempts from standing_queue order by standing, look"
+        return [
+            QueuedNotice(id=id, standing=standing, look=look, due=instant(due), attempts=attempts)
+            for id, standing, look, due, attempts in self.db.read(query)
+        ]
+
+    def take_notice(self, notice: QueuedNotice, until: datetime) -> bool:
+        """Take a notice to post it. Return whether no other process has; if this one dies, it is due again `until`."""
+        take = "update standing_queue set due = ?, attempts = ? where notice = ? and attempts = ?"
+        return bool(self.db.write(take, (until.isoformat(), notice.attempts + 1, notice.id, notice.attempts)))
+
     def begin_notice(self, id: str, notice: str, channel: NoticeChannel, look: int, at: datetime) -> bool:
         """Store that a notice is about to be sent. Return whether it may be; `add_notice` stores how it ended.
 
@@ -176,8 +221,7 @@ class StandingStore:
         row: dict[str, object] = {"id": notice, "channel": channel, "look": look, "state": "sending"}
 
         def work(statements: Statements) -> bool:
-            query = "select number, body from standing_entry where standing = ? and kind = 'notice' order by number"
-            rows = [(number, parse_json(body)) for number, body in statements.read(query, (id,))]
+            rows = self._notices(statements, id)
             own = [body["state"] for _, body in rows if (body["id"], body["channel"]) == (notice, channel)]
             if len(own) >= MOST_SENDINGS or any(state != "sending" for state in own):
                 return False
@@ -185,23 +229,28 @@ class StandingStore:
 
         return self.db.together(work, alone="standing")
 
-    def add_notice(self, id: str, at: datetime, notice: dict[str, object]) -> None:
-        """Store what was sent to a feed or webhook, or why that failed."""
-        self._add(id, "notice", at, [notice])
+    def add_notice(self, id: str, at: datetime, notice: dict[str, object], *, ends: QueuedNotice | None = None) -> None:
+        """Store what was sent to a feed or webhook, or why that failed; `ends` leaves the queue with it."""
+        self._add(id, "notice", at, [notice], "" if ends is None else ends.id)
 
     def notices(self, id: str) -> list[dict[str, object]]:
         """Return the notices of a question, oldest first."""
-        query = "select body from standing_entry where standing = ? and kind = 'notice' order by number"
-        return [parse_json(body) for (body,) in self.db.read(query, (id,))]
+        return [body for _, body in self._notices(self.db, id)]
 
-    def _add(self, id: str, kind: EntryKind, at: datetime, values: Sequence[object]) -> None:
-        """Append entries after the last of their kind."""
+    def _notices(self, statements: Statements, id: str) -> list[tuple[int, dict[str, Any]]]:
+        query = "select number, body from standing_entry where standing = ? and kind = 'notice' order by number"
+        return [(number, parse_json(body)) for number, body in statements.read(query, (id,))]
+
+    def _add(self, id: str, kind: EntryKind, at: datetime, values: Sequence[object], notice: str = "") -> None:
+        """Append entries after the last of their kind, and take a notice out of the queue."""
 
         def work(statements: Statements) -> None:
             query = "select coalesce(max(number), 0) from standing_entry where standing = ? and kind = ?"
             ((last,),) = statements.read(query, (id, kind))
             for number, value in enumerate(values, last + 1):
                 self._append(statements, id, kind, number, at, value)
+            if notice:
+                statements.write("delete from standing_queue where notice = ?", (notice,))
 
         # Alone, because two processes would otherwise take the same number.
         self.db.together(work, alone="standing")

@@ -63,6 +63,7 @@ async def watch(
         The number of looks.
     """
     stop = stop or asyncio.Event()
+    sending = _Sending(watcher)
     slots, looks = asyncio.Semaphore(AT_ONCE), 0
     before = ClockReading.now()
 
@@ -71,6 +72,7 @@ async def watch(
             return 0 if stop.is_set() else int(await _look_or_retry(watcher, id))
 
     while not stop.is_set():
+        sending.begin()
         now = watcher.clock()
         looks += sum(await asyncio.gather(*(look(id) for id in await due_questions(watcher, now, ids))))
         if once or (until is not None and watcher.clock() >= until):
@@ -84,7 +86,30 @@ async def watch(
         if jump := before.jump_to(reading):
             watcher.warn(f"{jump_text(jump)}; looks that are overdue now become one")
         before = reading
+    await sending.end(again=not stop.is_set())
     return looks
+
+
+class _Sending:
+    """Sends waiting notices while questions are looked at, one round at a time."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.deliver = watcher.deliver
+        self.round: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Begin a round, unless one is under way."""
+        if self.deliver is not None and (self.round is None or self.round.done()):
+            if self.round is not None:
+                self.round.result()
+            self.round = asyncio.create_task(self.deliver())
+
+    async def end(self, *, again: bool) -> None:
+        """Wait for the round that is under way; `again` sends what has been queued since."""
+        if self.round is not None and self.deliver is not None:
+            await self.round
+            if again:
+                await self.deliver()
 
 
 async def _look_or_retry(watcher: Watcher, id: str) -> bool:

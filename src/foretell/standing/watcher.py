@@ -1,11 +1,11 @@
 """What watching needs: the clock, the sources, the models, and what follows a look."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from foretell.data.untrusted import for_log
 from foretell.forecasters.forecaster import CannotForecast, Context, Models
@@ -116,6 +116,8 @@ class Watcher:
     propose: Propose | None = None
     coherent: MakeCoherent | None = None
     notify: Notify | None = None
+    deliver: Callable[[], Coroutine[Any, Any, None]] | None = None
+    """Sends the notices that wait to be sent, beside the looks."""
     learn: Callable[[QuestionRecord], object] | None = None
     """Called with the record of a question whose proposed outcome was confirmed by itself."""
     tell: Callable[[LookReport], None] = lambda report: None
