@@ -206,6 +206,8 @@ class WatchedEvent:
     world: SimulatedWorld
     event: SimulatedEvent
     priced: bool
+    dated: bool = False
+    """Whether the question asks if it comes true by a day, so that time alone lowers its chance."""
 
     @cached_property
     def question(self) -> Question:
@@ -213,6 +215,8 @@ class WatchedEvent:
         label = self.event.labels[0]
         about = self.event.words.claim if self.event.kind == "yes-no" else f"{self.event.words.topic}: {label}"
         text = f"Will it come true that {about}?" if self.event.kind == "yes-no" else f"{about}?"
+        if self.dated:
+            text = f"By {closes.day} {closes:%B %Y}: {text[0].lower()}{text[1:]}"
         target = Target(id="yes", resolves_at=closes)
         return Question(
             id=f"asked/{self.event.ticker}",
@@ -347,6 +351,7 @@ class Quarter:
             at=now,
             prices={} if price is None else {"yes": price},
             history=tuple(history),
+            searched=True,
             documents=tuple(
                 NewEvidence(
                     key=content_key(item.text),

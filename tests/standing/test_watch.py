@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from tests.standing.watching import CALL, CLOSES, START, Bench, Killed, question, report
 
+from foretell.data.search.engine import SearchHit
 from foretell.models.model import BudgetExceeded, ModelError
+from foretell.standing.look import document
+from foretell.standing.news import CHANGED
 from foretell.standing.opening import open_standing
 from foretell.standing.question_look import look_at
-from foretell.standing.record import OutcomeProposal, QuestionRecord
+from foretell.standing.record import NewEvidence, OutcomeProposal, QuestionRecord
 from foretell.standing.watch import watch
 from foretell.standing.watcher import FirstAnswer, LookReport, Watcher
 
@@ -91,6 +94,108 @@ def test_the_same_fact_counts_once_whatever_the_address(tmp_path: Path) -> None:
     record = looked(bench, id, 10)
     assert record.looks[-1].news == ()
     assert record.beliefs[-1].p == first
+
+
+def test_time_in_which_nothing_happens_lowers_the_chance_of_what_has_to_happen(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.sources.searched = True
+    id = opened(bench)
+    looked(bench, id, 0)
+    assert len(looked(bench, id, 24).beliefs) == 1, "a day of forty changes too little to say"
+    record = looked(bench, id, 10 * 24)
+    belief = record.beliefs[-1]
+    assert belief.p["yes"] == pytest.approx(1 - 0.6 ** (30 / 40) ** 0.5, abs=1e-4)
+    assert record.looks[-1].triggers[-1] == "time"
+    assert record.looks[-1].why.startswith("Time alone changed it from 40 % to 36 %: 30 of 40 days are left")
+    assert bench.model.calls == []
+    again = looked(bench, id, 35 * 24).beliefs[-1]
+    assert again.p["yes"] == pytest.approx(1 - 0.6 ** (5 / 40) ** 0.5, abs=1e-3), "two steps are the same as one"
+    bench.sources.documents = [report("Inspectors passed the pier, odds 2 in the report.", START + 36 * 24 * HOUR)]
+    prior = again.p["yes"]
+    moved = looked(bench, id, 37 * 24).beliefs[-1]
+    assert moved.p["yes"] == pytest.approx(prior / (1 - prior) * 2 / (1 + prior / (1 - prior) * 2), abs=1e-3)
+    assert not moved.moved_by
+
+
+@pytest.mark.parametrize("reason", ["no search ran", "a price", "unjudged news", "a state on a day"])
+def test_time_changes_nothing_if_it_says_nothing(reason: str, tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.sources.searched = reason != "no search ran"
+    if reason == "a price":
+        bench.sources.price = lambda at: 0.4
+    asked = question("Will the Halvik terminal be open on April 10, 2026?") if "state" in reason else question()
+
+    async def work(watcher: Watcher) -> str:
+        return open_standing(watcher.store, asked, bench.watch_settings(), START).id
+
+    id = steps(bench, work)
+    looked(bench, id, 0)
+    if reason == "unjudged news":
+        bench.model.failing = lambda kind: True
+        bench.sources.documents = [report("Inspectors passed the pier, odds 2 in the report.", START + HOUR)]
+    record = looked(bench, id, 20 * 24)
+    assert all("time" not in look.triggers for look in record.looks)
+    assert {belief.own.get("yes", 0.4) for belief in record.beliefs} == {0.4}
+
+
+def page(text: str, url: str = "https://council.example/pier") -> NewEvidence:
+    """Return a page that was read whole, with the day on which it was first published."""
+    hit = SearchHit(url=url, title="The pier of Halvik", snippet=text[:40], published=START + HOUR, text=text)
+    return document(hit)
+
+
+def test_what_is_new_on_a_page_that_changed_counts_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    looked(bench, id, 0)
+    old = "The pier is being built. Its first half was passed, odds 2 said the inspectors of the town.\nVisits: none."
+    bench.sources.documents = [page(old)]
+    first = looked(bench, id, 5).beliefs[-1].p["yes"]
+    assert first == pytest.approx(0.4 / 0.6 * 2 / (1 + 0.4 / 0.6 * 2), abs=1e-3)
+    assert looked(bench, id, 10).looks[-1].news == ()
+    new = f"{old}\nIts second half was passed too, odds 3."
+    bench.sources.documents = [page(new), page(new, "https://www.council.example:443/pier?utm_source=x#top")]
+    record = looked(bench, id, 15)
+    (news,) = record.looks[-1].news
+    assert news.text.endswith("Its second half was passed too, odds 3.")
+    assert "odds 2" not in news.text, "what was read before is not read again"
+    assert not news.sentences, "the page is not kept"
+    assert record.beliefs[-1].p["yes"] == pytest.approx(
+        first / (1 - first) * 3 / (1 + first / (1 - first) * 3), abs=1e-3
+    )
+    for hours, text in ((20, new), (25, old), (30, new)):  # Unchanged, taken back, and put back.
+        bench.sources.documents = [page(text)]
+        assert looked(bench, id, hours).looks[-1].news == ()
+
+
+def test_a_page_that_repeats_a_known_fact_after_its_change_is_no_news(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    looked(bench, id, 0)
+    fact = "The council of Halvik voted on Friday to open the terminal with 7 votes, odds 2 said one member."
+    bench.sources.documents = [page("Minutes of the council follow here.")]
+    looked(bench, id, 5)
+    bench.sources.documents = [report(fact, START + 6 * HOUR, "https://other.example/b")]
+    assert len(looked(bench, id, 10).looks[-1].news) == 1
+    bench.sources.documents = [page(f"Minutes of the council follow here. {fact}")]
+    assert looked(bench, id, 15).looks[-1].news == ()
+
+
+def test_an_excerpt_does_not_show_that_a_page_changed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    looked(bench, id, 0)
+    url = "https://council.example/pier"
+    bench.sources.documents = [report("The pier is nearly done, odds 2.", START + HOUR, url)]
+    beliefs = len(looked(bench, id, 5).beliefs)
+    for hours, other in (
+        (10, report("Another part of the page, odds 9.", START + HOUR, url)),
+        (15, page("All, odds 9.")),
+    ):
+        bench.sources.documents = [other]
+        assert len(looked(bench, id, hours).beliefs) == beliefs
+    bench.sources.documents = [page("All, odds 9. Open!")]
+    assert [item.text.splitlines()[-1] for item in looked(bench, id, 20).looks[-1].news] == [f"{CHANGED} Open!"]
 
 
 def test_a_price_wakes_it_if_it_moves_by_more_than_usual(tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ class WrittenSources:
     price: Callable[[datetime], float | None] = lambda at: None
     value: Callable[[datetime], tuple[float, str] | None] = lambda at: None
     limit: int = 10
+    searched: bool = False
     reads: int = 0
 
     async def read(self, standing: StandingQuestion, now: datetime) -> Sighting:
@@ -72,6 +73,7 @@ class WrittenSources:
             value_day="" if value is None else value[1],
             value_text="" if value is None else f"the index stood at {value[0]:g}",
             documents=tuple(shown[-self.limit :]),
+            searched=self.searched,
         )
 
 

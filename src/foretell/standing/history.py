@@ -32,6 +32,7 @@ TRIGGERS: Mapping[str, str] = {
     "price": "the price moved",
     "series": "a new value of its series",
     "document": "a new document",
+    "time": "less time was left",
     "user": "you asked for it",
 }
 """Why a question was looked at, in words."""
@@ -278,9 +279,9 @@ def outcome_text(record: QuestionRecord, outcome: Mapping[str, int]) -> str:
 
 
 def what_moved(update: Update) -> str:
-    """Return what moved a forecast: its new evidence, or else the first line of its reasons."""
+    """Return what moved a forecast: its new evidence, a change without any, or else the first line of its reasons."""
     evidence = next((each.text for each in update.belief.evidence), "")
-    return evidence or update.belief.rationale.partition("\n")[0]
+    return evidence or update.belief.moved_by or update.belief.rationale.partition("\n")[0]
 
 
 def woken_by(look: Look | None) -> str:

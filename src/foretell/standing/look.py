@@ -19,15 +19,13 @@ from foretell.questions.question import Question, SeriesRef, scaled
 from foretell.runs.public_sources import look_around, pooled, search_phrases
 from foretell.runs.services import Services, open_services
 from foretell.runs.settings import Settings
-from foretell.standing.news import content_key
+from foretell.standing.news import LONGEST_TEXT, content_key, sentences_of
 from foretell.standing.record import NewEvidence, StandingQuestion
 from foretell.standing.settings import watch_keys
 
 HISTORY_DAYS = 60
 HITS = 10
 """Results of a saved search that are read."""
-LONGEST_TEXT = 2_000
-"""Characters of a document that are kept: enough to judge it, and to see later what was known."""
 MOST_NEW = 20
 """Documents that one look takes up; the next look finds the rest."""
 CORPUS = "local"
@@ -62,6 +60,8 @@ class Sighting:
     """Target → probability that follows from the series without a model."""
     documents: tuple[NewEvidence, ...] = ()
     """What the saved searches found, seen before or not."""
+    searched: bool = False
+    """Whether a search ran, so that finding nothing means that nothing was reported."""
     problems: tuple[str, ...] = ()
     """What could not be read, and why."""
 
@@ -111,6 +111,7 @@ class PublicLook:
             history=priced.history,
             problems=(*priced.problems, *valued.problems, *(problem for each in found for problem in each.problems)),
             documents=tuple({item.key: item for each in found for item in each.documents}.values()),
+            searched=bool(found) and not any(each.problems for each in found),
         )
         named = valued if valued.value is not None or valued.series_p else priced
         return replace(
@@ -199,7 +200,13 @@ def document(hit: SearchHit) -> NewEvidence:
     """Return a search result as evidence."""
     body = hit.text or hit.snippet
     text = f"{hit.title}\n{body}".strip()[:LONGEST_TEXT]
-    return NewEvidence(key=content_key(body or hit.title), text=text, url=hit.url, published=hit.published)
+    return NewEvidence(
+        key=content_key(body or hit.title),
+        text=text,
+        url=hit.url,
+        published=hit.published,
+        sentences=sentences_of(hit.text or ""),
+    )
 
 
 def new_value(sighting: Sighting) -> NewEvidence:

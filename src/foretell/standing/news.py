@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 
@@ -12,6 +13,9 @@ SHINGLE = 3
 """Words in a row that are compared."""
 ALIKE = 0.6
 """Share of the shorter text's shingles in the longer one, from which both report the same fact."""
+LONGEST_TEXT = 2_000
+"""Characters of a document that are kept: enough to judge it, and to see later what was known."""
+CHANGED = "New on this page since it was read before:"
 FEWEST = 5
 """Shingles of the shorter text below which only equal texts are the same."""
 _WORD = re.compile(r"[^\W_]+(?:[.,:][0-9]+)*")
@@ -33,6 +37,21 @@ def address_key(url: str) -> str:
         place = None
     plain = url.strip() if place is None else f"{place.host}{place.path}{sorted(place.params)}"
     return f"address {_digest(plain)}"
+
+
+MOST_SENTENCES = 300
+"""Sentences of a page by which its next version is compared."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\s*\n\s*")
+
+
+def sentences_of(page: str) -> tuple[str, ...]:
+    r"""Return the different sentences and lines of a page.
+
+    >>> sentences_of("It is open. It is open.\n\nIt rained.")
+    ('It is open.', 'It rained.')
+    """
+    parts = (" ".join(part.split()) for part in _SENTENCE.split(page))
+    return tuple(dict.fromkeys(part for part in parts if part))[:MOST_SENTENCES]
 
 
 def content_key(text: str) -> str:
@@ -90,28 +109,47 @@ def unseen(
         earlier: Evidence that looks have found, for comparison of the texts.
 
     Returns:
-        The news, each with the key of its text. And what to mark as seen: the addresses of the news, and other
-        documents with a fact that is known, under the key of that fact.
+        The news, each with the key of its text. And what to mark as seen: the addresses of the news, the sentences of
+        pages that were read whole, and other documents with a fact that is known, under the key of that fact.
+
+    A page that was read whole before is news again if it changed, with its new sentences alone.
     """
-    known, texts = set(seen), list(earlier)
+    before = set(seen)
+    known, texts = set(before), list(earlier)
     news: list[NewEvidence] = []
     marks: list[NewEvidence] = []
     for evidence in found:
         address = address_key(evidence.url) if evidence.url else ""
-        # An address is opened once: excerpts of one page differ from search to search.
-        if evidence.key in known or address in known:
+        if evidence.key in known:
             continue
-        if address:
-            known.add(address)
-            marks.append(NewEvidence(key=address, text="", url=evidence.url))
-        known.add(evidence.key)
-        same = next((other for other in texts if same_fact(evidence.text, other.text)), None)
-        if same is not None:
+        whole = f"whole {address}"
+        said = {f"said {_digest(f'{address} {content_key(part)}')}": part for part in evidence.sentences if address}
+        keys = [key for key in (address, *([whole, *said] if said else [])) if key and key not in known]
+        changed = [part for key, part in said.items() if key not in known]
+        read_before = address in known
+        # Excerpts of one page differ from search to search: only a page that was read whole shows that it changed.
+        if read_before and not said:
+            continue
+        known.update((evidence.key, *keys))
+        marks += [NewEvidence(key=key, text="", url=evidence.url) for key in keys]
+        if read_before:
+            text, evidence = " ".join(changed), _changed(evidence, changed)
+        else:
+            text = evidence.text
+        known_fact = any(same_fact(text, other.text) for other in texts)
+        if known_fact or (read_before and not (changed and whole in before)):
             marks.append(NewEvidence(key=evidence.key, text="", url=evidence.url))
             continue
         texts.append(evidence)
-        news.append(evidence)
+        news.append(replace(evidence, sentences=()))
     return news, marks
+
+
+def _changed(evidence: NewEvidence, sentences: Sequence[str]) -> NewEvidence:
+    """Return the new sentences of a page. When they were written is not known: the day of the page may be its first."""
+    title = evidence.text.partition("\n")[0]
+    text = f"{title}\n{CHANGED} {' '.join(sentences)}"[:LONGEST_TEXT]
+    return replace(evidence, text=text, published=None)
 
 
 def waiting_news(looks: Sequence[Look], beliefs: Sequence[StandingBelief]) -> list[NewEvidence]:

@@ -7,7 +7,7 @@ the same requests and their stored replies.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from foretell.data.http import SourceError
@@ -39,6 +39,7 @@ from foretell.standing.record import (
 )
 from foretell.standing.schedule import is_scheduled, next_look
 from foretell.standing.settings import watch_keys
+from foretell.standing.time_left import after_time, has_to_happen
 from foretell.standing.update import LEAST_STEP, bounded, has_moved, with_prices
 from foretell.standing.watcher import LookReport, Watcher, run_settings
 
@@ -181,7 +182,11 @@ class _QuestionLook:
 
     def _compared(self, sighting: Sighting, seen: Collection[str]) -> Sighting:
         """Return what was seen, without the documents that were seen before and with the prices that moved."""
-        documents = [item for item in sighting.documents if item.key not in seen and address_key(item.url) not in seen]
+        documents = [
+            item
+            for item in sighting.documents
+            if item.key not in seen and (item.sentences or address_key(item.url) not in seen)
+        ]
         moved = [target for target in sighting.prices if self._moved(target, sighting)]
         return replace(sighting, documents=tuple(documents), history=(), moved=tuple(moved))
 
@@ -203,7 +208,8 @@ class _QuestionLook:
         fresh = [item for item in news if not self._is_old(item, sighting.at)]
         if self.prior is not None and len(fresh) > MOST_NEW:
             later = {address_key(item.url) for item in fresh[MOST_NEW:] if item.url}
-            fresh, marks = fresh[:MOST_NEW], [mark for mark in marks if mark.key not in later]
+            marks = [mark for mark in marks if not mark.url or address_key(mark.url) not in later]
+            fresh = fresh[:MOST_NEW]
         if sighting.value is not None and sighting.series_key not in seen:
             value = new_value(sighting)
             first = all(look.value is None for look in self.record.looks)
@@ -289,11 +295,14 @@ class _QuestionLook:
         outcome = await self._judged(prior, sighting, news, waiting, budget)
         # A reply that a killed process paid for was paid for this look: its slot is in no other request.
         billed = round(budget.billed.dollars + budget.unknown.dollars + budget.reused.dollars, 9)
-        belief = self._belief(prior, sighting, triggers, outcome, billed)
+        by_time = self._by_time(prior, sighting, outcome, waiting)
+        belief = self._belief(prior, sighting, triggers, outcome, billed, by_time)
         if belief is not None:
             belief = replace(belief, coherent=await self._coherent(belief))
+            if by_time:
+                triggers = (*triggers, "time")
             if outcome.revised is None:
-                outcome = replace(outcome, why=f"{_price_change(prior, sighting)} {outcome.why}".strip())
+                outcome = replace(outcome, why=f"{belief.moved_by} {outcome.why}".strip())
         return self._look(sighting, triggers, outcome, billed), belief
 
     async def _judged(
@@ -362,6 +371,7 @@ class _QuestionLook:
         triggers: Sequence[Trigger],
         outcome: _Outcome,
         billed: float,
+        by_time: Mapping[str, float],
     ) -> StandingBelief | None:
         """Return the new belief; None if nothing changed."""
         question, revised, spec = self.standing.question, outcome.revised, run_settings(self.standing)
@@ -370,14 +380,18 @@ class _QuestionLook:
             return None
         if spec is None and (free := self._without_model(sighting, triggers)):
             own = free
+        elif by_time:
+            own = dict(by_time)
         elif revised is None and not ({"price", "clock"} & set(triggers) and sighting.prices):
             return None
         clamp: Clamp | None = None if spec is None else answer_clamp(spec)
         p = own if spec is None else with_prices(own, sighting.prices, question.exclusivity)
         if question.range is None:
             p = bounded(p, question.exclusivity, clamp)
-        if revised is None and max(abs(p[target] - prior.p[target]) for target in p) < LEAST_STEP / 2:
+        least = LEAST_STEP if by_time else LEAST_STEP / 2
+        if revised is None and max(abs(p[target] - prior.p[target]) for target in p) < least:
             return None
+        moved_by = _time_change(prior, p, sighting, last_day(question)) if by_time else _price_change(prior, sighting)
         return StandingBelief(
             number=prior.number + 1,
             look=self.number,
@@ -390,9 +404,24 @@ class _QuestionLook:
             base_rates=prior.base_rates,
             run=prior.run,
             billed=billed,
+            moved_by=moved_by if revised is None else "",
             own=own,
             distribution=prior.distribution if revised is None else revised.distribution,
         )
+
+    def _by_time(
+        self, prior: StandingBelief, sighting: Sighting, outcome: _Outcome, waiting: Sequence[NewEvidence]
+    ) -> dict[str, float]:
+        """Return the probabilities by time alone; empty if it does not apply.
+
+        It does not if anything else says more: a model that has read news, news that nobody has judged yet, or a price.
+        """
+        standing, deadline = self.standing, last_day(self.standing.question)
+        unjudged = outcome.bears is None and (outcome.news or waiting)
+        idle = sighting.searched and not (outcome.revised or unjudged or outcome.waits or sighting.prices)
+        if not idle or deadline is None or run_settings(standing) is None or not has_to_happen(standing.question):
+            return {}
+        return after_time(prior.own or prior.p, prior.at, sighting.at, deadline)
 
     def _without_model(self, sighting: Sighting, triggers: Sequence[Trigger]) -> dict[str, float]:
         """Return the probabilities of a market or else of a series, for a question that names no model."""
@@ -409,6 +438,13 @@ class _QuestionLook:
 
 async def _at_once(value: Any) -> Any:
     return value
+
+
+def _time_change(prior: StandingBelief, p: Mapping[str, float], sighting: Sighting, deadline: datetime | None) -> str:
+    assert deadline is not None
+    left, before = ((deadline - at) / timedelta(days=1) for at in (sighting.at, prior.at))
+    change = f"Time alone changed it from {percent(prior.p['yes'])} to {percent(p['yes'])}"
+    return f"{change}: {left:.0f} of {before:.0f} days are left, and nothing that bears on it was found."
 
 
 def _price_change(prior: StandingBelief, sighting: Sighting) -> str:

@@ -14,8 +14,11 @@ from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 
 StandingState = Literal["open", "paused", "resolved", "cancelled"]
-Trigger = Literal["first", "clock", "price", "series", "document", "user"]
-"""Why a question was looked at: it was new, its time had come, its price or series moved, a document appeared."""
+Trigger = Literal["first", "clock", "price", "series", "document", "time", "user"]
+"""Why a question was looked at: it was new, its time had come, its price or series moved, a document appeared.
+
+`time` says that time alone changed the belief.
+"""
 NoOutcome = Literal["not yet", "cancelled", "ambiguous", "cannot tell"]
 """Answers of the resolver that give no outcome."""
 
@@ -51,6 +54,8 @@ class NewEvidence:
     published: UtcDatetime | None = None
     favours: str = ""
     """The target that it makes more likely; empty if it makes the answer less likely or is neutral."""
+    sentences: tuple[str, ...] = ()
+    """All of a page that was read whole, to compare its next version with. Not kept with a look."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +103,8 @@ class StandingBelief:
     run: str = ""
     """The run that stores every step of the model."""
     billed: float = 0.0
+    moved_by: str = ""
+    """What changed it without new evidence: a price, or time alone."""
     own: Mapping[str, float] = field(default_factory=dict[str, float])
     """The probabilities before the price was counted and bounds were applied, from which the next belief starts."""
     distribution: Numeric | None = None
