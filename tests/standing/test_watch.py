@@ -317,6 +317,28 @@ def test_a_killed_look_is_repeated_once_and_pays_nothing_twice(place: str, tmp_p
     assert sum(look.billed for look in record.looks) == pytest.approx(4 * CALL)
 
 
+def test_a_forecast_that_a_crash_delayed_is_not_dated_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    looked(bench, id, 0)
+    bench.sources.documents = [report("The pier was passed, odds 2 said the inspectors.", START + HOUR)]
+
+    def kill(at: str) -> None:
+        if at == "before belief":
+            bench.kill = lambda _: None
+            bench.model.kill = bench.kill
+            raise Killed
+
+    bench.kill = kill
+    with pytest.raises(BaseException):  # noqa: B017, PT011 - Killed, alone or in a group
+        looked(bench, id, 5)
+    bench.sources.documents.append(report("A crane fell over, odds 0.5 said the harbour master.", START + 6 * HOUR))
+    record = looked(bench, id, 72)
+    assert [look.at for look in record.looks[1:]] == [START + 5 * HOUR, START + 72 * HOUR]
+    assert [belief.at for belief in record.beliefs[1:]] == [START + 72 * HOUR] * 2
+    assert len(record.looks[-1].news) == 1, "what appeared since is looked at at once"
+
+
 def test_two_processes_take_a_look_once(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     id = opened(bench)

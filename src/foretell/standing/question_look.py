@@ -37,7 +37,7 @@ from foretell.standing.record import (
     StandingQuestion,
     Trigger,
 )
-from foretell.standing.schedule import is_scheduled, next_look
+from foretell.standing.schedule import interval, is_scheduled, next_look
 from foretell.standing.settings import watch_keys
 from foretell.standing.time_left import after_time, has_to_happen
 from foretell.standing.update import LEAST_STEP, bounded, has_moved, with_prices
@@ -63,10 +63,15 @@ async def look_at(watcher: Watcher, standing_id: str, now: datetime) -> Look | N
     async with watcher.claims.claim(CLAIM, standing_id) as ours:
         if not ours:
             return None
-        record = await watcher.store.db.aside(watcher.store.record, standing_id)
-        if record.standing.state != "open":
-            return None
-        return await _QuestionLook(watcher=watcher, record=record).take(now)
+        while True:
+            record = await watcher.store.db.aside(watcher.store.record, standing_id)
+            if record.standing.state != "open":
+                return None
+            question_look = _QuestionLook(watcher=watcher, record=record, now=now)
+            look = await question_look.take()
+            # A look that a killed process began is finished with what that saw; what is new since then comes next.
+            if look.at + interval(record.standing, look.at) > now:
+                return look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +92,7 @@ class _QuestionLook:
 
     watcher: Watcher
     record: QuestionRecord
+    now: datetime
 
     @property
     def standing(self) -> StandingQuestion:
@@ -100,8 +106,8 @@ class _QuestionLook:
     def prior(self) -> StandingBelief | None:
         return self.record.beliefs[-1] if self.record.beliefs else None
 
-    async def take(self, now: datetime) -> Look:
-        """Take the look and store it."""
+    async def take(self) -> Look:
+        """Take the look and store it. Its time is that of what it saw, and a belief's the time when it was made."""
         watcher, store, id = self.watcher, self.watcher.store, self.standing.id
         await self._notify_again()
         seen = await store.db.aside(store.seen, id)
@@ -110,7 +116,7 @@ class _QuestionLook:
         if kept is not None:
             sighting = checked_fields(parse_json(kept.decode()), Sighting)
         else:
-            sighting = self._compared(await watcher.sources.read(self.standing, now), seen)
+            sighting = self._compared(await watcher.sources.read(self.standing, self.now), seen)
         news, marks = self._news(sighting, seen)
         waiting = waiting_news(self.record.looks, self.record.beliefs)
         if kept is None and (self.prior is None or news or waiting):
@@ -119,7 +125,7 @@ class _QuestionLook:
             sighting = checked_fields(stored, Sighting)
             news, marks = self._news(sighting, seen)
         pays = self.prior is None or bool(news or waiting) or self._has_closed(sighting.at)
-        budget = await self._budget(now) if pays else Budget("look")
+        budget = await self._budget(self.now) if pays else Budget("look")
         triggers = self._triggers(sighting, news)
         if self.prior is None:
             look, belief = await self._first(sighting, news, budget)
@@ -251,7 +257,7 @@ class _QuestionLook:
         belief = StandingBelief(
             number=1,
             look=self.number,
-            at=sighting.at,
+            at=self.now,
             p=answer.p,
             ranges=answer.ranges,
             evidence=answer.evidence,
@@ -395,7 +401,7 @@ class _QuestionLook:
         return StandingBelief(
             number=prior.number + 1,
             look=self.number,
-            at=sighting.at,
+            at=self.now,
             p=p,
             ranges=_moved_ranges(prior, p),
             evidence=outcome.evidence,
