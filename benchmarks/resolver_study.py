@@ -19,10 +19,13 @@ import numpy as np
 from foretell.data.datasets.forecastbench_tables import read_question_tables
 from foretell.data.datasets.prophet_arena import read_events_csv
 from foretell.data.datasets.question_set import ContextSource
+from foretell.data.markets.listing import UnsupportedEvent
 from foretell.data.markets.market import MarketRef
-from foretell.data.payload import Payload
+from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.series.series import Series
+from foretell.data.settlements.kalshi import KalshiSettlements
 from foretell.data.settlements.metaculus import MetaculusSettlements
+from foretell.data.settlements.polymarket import PolymarketSettlements
 from foretell.data.settlements.settlement import SettlementTarget
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
@@ -193,6 +196,45 @@ def on_metaculus() -> Counter[tuple[str, str]]:
     return counts
 
 
+# Kalshi and Polymarket, as recorded.
+
+
+def on_recorded_markets() -> Counter[tuple[str, str, str]]:
+    """Return what is proposed for recorded markets, by platform and by what the record says."""
+    counts = Counter[tuple[str, str, str]]()
+    kalshi, polymarket = (
+        KalshiSettlements.__new__(KalshiSettlements),
+        PolymarketSettlements.__new__(PolymarketSettlements),
+    )
+    events = json.loads((DATA / "kalshi" / "events_old_schema.json").read_text(encoding="utf-8"))
+    rows = [("kalshi", kalshi, row, f"{row['status']} {row['result']}") for event in events for row in event["markets"]]
+    for path in sorted((DATA / "wire" / "services" / "polymarket").glob("*gamma_market*.json")):
+        body = json.loads(path.read_text(encoding="utf-8"))["body"]
+        markets = body if isinstance(body, list) else [body]
+        rows += [
+            ("polymarket", polymarket, row, f"{'closed' if row.get('closed') else 'open'} {row.get('outcomePrices')}")
+            for row in markets
+        ]
+    for platform, source, row, recorded in rows:
+        question = Question(
+            id=f"{platform}/x", source=platform, text="?", due="2020-01-01", targets=(Target(id="yes"),)
+        )  # fmt: skip
+        ref = MarketRef(platform=platform, id="x")
+        wanted = SettlementTarget(question=question, target=question.targets[0], ref=ref)
+        try:
+            settled = source.outcome(Payload(url="", value=row), wanted)
+        except (MalformedPayload, UnsupportedEvent) as error:
+            counts[platform, recorded, f"unreadable: {str(error)[-60:]}"] += 1
+            continue
+        known = [] if settled is None else [
+            Resolution(question_id=question.id, target_id="yes", outcome=settled.outcome, payoff=settled.payoff)
+        ]  # fmt: skip
+        proposal = market_proposal(question, known, platform, datetime(2026, 11, 1, tzinfo=UTC))
+        said = proposal.status if proposal.outcome is None else "yes" if proposal.outcome["yes"] else "no"
+        counts[platform, recorded, said] += 1
+    return counts
+
+
 # Notes on questions that cannot be resolved as they stand.
 
 
@@ -226,6 +268,8 @@ def main() -> None:
             print(f"errors {rate:.0%}", rule, total, shares)
     for (word, said), n in on_metaculus().items():
         print("metaculus", word, "→", said, n)
+    for (platform, recorded, said), n in on_recorded_markets().items():
+        print(platform, recorded, "→", said, n)
 
 
 if __name__ == "__main__":

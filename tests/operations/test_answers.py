@@ -125,6 +125,18 @@ def test_a_judge_compares_only_texts_that_differ_and_is_paid_once(here: Path) ->
     assert again.cost.dollars == 0
 
 
+def test_a_run_with_free_form_answers_is_scored_by_its_name(here: Path) -> None:
+    run = asked()
+    done = CliRunner().invoke(cli, ["score", run], catch_exceptions=False)
+    scores = score_answers(run)
+    assert str(scores) in done.output
+    assert "2 answers in other words than the right one" in done.output
+    CliRunner().invoke(cli, ["score", run, "--out", "answers.csv"], catch_exceptions=False)
+    assert (here / "answers.csv").read_text().count("futurex/") == len(scores.rows())
+    board = CliRunner().invoke(cli, ["score", run, "--metric", "brier", "--json"], catch_exceptions=False)
+    assert "scores" in json.loads(board.output), "with options it is a leaderboard"
+
+
 def test_the_table_of_answers_is_scored_by_the_usual_command(here: Path) -> None:
     scores = score_answers(asked())
     scores.write(here / "answers.csv")

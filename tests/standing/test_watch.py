@@ -330,7 +330,7 @@ def test_a_forecast_that_a_crash_delayed_is_not_dated_back(tmp_path: Path) -> No
             raise Killed
 
     bench.kill = kill
-    with pytest.raises(BaseException):  # noqa: B017, PT011 - Killed, alone or in a group
+    with pytest.raises(BaseException):  # noqa: B017 - Killed, alone or in a group
         looked(bench, id, 5)
     bench.sources.documents.append(report("A crane fell over, odds 0.5 said the harbour master.", START + 6 * HOUR))
     record = looked(bench, id, 72)

@@ -1,6 +1,7 @@
 """Score the answers of stored runs to questions that are answered in words, lists, numbers or options."""
 
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -20,6 +21,7 @@ from foretell.runs import event_loop
 from foretell.runs.event_loop import run_sync
 from foretell.runs.question_sets import questions_of_run
 from foretell.runs.settings import Settings, load_settings
+from foretell.runs.store import RunStore
 from foretell.scoring.answers import ScoredAnswer, chosen_options, judge_answer, score_answer, total_score
 from foretell.studies.inputs import gather_bounded, refuse_if_all_failed
 from foretell.studies.stored_runs import find_stored_run, forecasts_of_run
@@ -100,6 +102,13 @@ class AnswerScores(Result):
         levels = (f"level {level}: {mean:.3f} (n = {n})" for level, (n, mean) in self.by_level().items() if level)
         parts = "; ".join(levels)
         return f"{self.forecaster}: {self.total:.3f} on {plural(len(self.answers), 'answer')}{parts and f'; {parts}'}"
+
+
+def has_answers(run: str, settings: Settings | None = None) -> bool:
+    """Return whether questions of a stored run are answered in words. Raises `InputError` if there is no such run."""
+    with closing(RunStore((settings or load_settings()).store)) as store:
+        stored = find_stored_run(store, run)
+        return any(question.subtype == FREE_FORM for question in store.questions(stored.id))
 
 
 def score_answers(

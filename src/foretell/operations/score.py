@@ -33,6 +33,7 @@ from foretell.scoring.table import ForecastTable, with_computed_columns
 from foretell.scoring.table_input import names_a_file
 
 if TYPE_CHECKING:
+    from foretell.operations.answers import AnswerScores
     from foretell.runs.settings import Settings
 
 # Scores.
@@ -143,15 +144,20 @@ DETAIL_NOTE = (
 )
 
 
-def score(request: ScoreRequest, settings: "Settings | None" = None) -> "ScoreResult | ErrorsResult | NumberScores":
+def score(
+    request: ScoreRequest, settings: "Settings | None" = None
+) -> "ScoreResult | ErrorsResult | NumberScores | AnswerScores":
     """Score forecasts against outcomes, or analyse the errors of one forecaster.
 
     Returns:
-        A leaderboard; with `errors`, an analysis; for quantiles and samples of numbers, their own scores.
+        A leaderboard; with `errors`, an analysis; for quantiles and samples of numbers, and for a run with free-form
+        answers that is scored without options, their own scores.
 
     Raises:
         InputError: If a table cannot be read, or an option has no effect on the request.
     """
+    if (answers := _answers_of_run(request, settings)) is not None:
+        return answers
     tables = gather_tables(request, request.sources, settings)
     if (numbers := score_numbers(request, tables.forecasts, tables.outcomes)) is not None:
         return numbers
@@ -173,6 +179,21 @@ def score(request: ScoreRequest, settings: "Settings | None" = None) -> "ScoreRe
         options=option_scores(table, options.resampling) if all_metrics else (),
         variance=trial_variance(tables.read(**reading | {"trials": "separate"})) if table.targets.options.any() else {},
     )
+
+
+def _answers_of_run(request: ScoreRequest, settings: "Settings | None") -> "AnswerScores | None":
+    """Return the scores of free-form answers; None unless a request names nothing but a run that has some."""
+    if (
+        len(request.sources) != 1
+        or names_a_file(request.sources[0])
+        or request != ScoreRequest(sources=request.sources)
+    ):
+        return None
+    # Imported here: files are scored without the store of runs.
+    from foretell.operations.answers import has_answers, score_answers
+
+    (run,) = request.sources
+    return score_answers(run, settings=settings) if has_answers(run, settings) else None
 
 
 # The tables and runs of a request.
