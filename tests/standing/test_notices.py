@@ -241,6 +241,7 @@ def test_a_server_that_does_not_answer_costs_one_attempt_for_all_notices(watcher
                 assert received == [], "a notice is queued without waiting for the server"
             await deliver(watcher)
             attempts = len(received)
+            assert sum("no notice" in line for line in watcher.lines) == 1
             released.set()
             await deliver(watcher)
             assert len(received) == attempts, "nothing is due"

@@ -192,11 +192,12 @@ async def _deliver_to(watcher: NoticeWatcher, notices: Sequence[tuple[QueuedNoti
         last = queued.attempts >= len(PAUSES)
         if not watcher.store.take_notice(queued, clock() + PAUSES[min(queued.attempts, len(PAUSES) - 1)]):
             continue  # Another process posts it.
-        problem, again = (unreachable, True) if unreachable else await _posted(watcher, notice, clock)
+        tried = not unreachable
+        problem, again = await _posted(watcher, notice, clock) if tried else (unreachable, True)
         unreachable = problem if again else ""
         if not problem or not again or last:
             _end(watcher, notice, "webhook", clock, problem, queued)
-        elif not queued.attempts:
+        elif tried and not queued.attempts:
             _tell(watcher, notice, f"{problem}; it is posted again later")
 
 

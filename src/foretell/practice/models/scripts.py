@@ -95,6 +95,10 @@ def agent_script(query: ModelQuery) -> ScriptedReply:
         fields: Mapping[str, Any] = query.schema.get("properties", {})
         if "base_rate_class" in fields:
             return _wording(query)
+        if "happened_on" in fields:
+            return ScriptedReply(text=json.dumps(_outcome(query, fields)))
+        if "evidence" in fields and "reason" in fields:
+            return _revised(query)
         return _verdicts(query) if "verdicts" in fields else improvise(query)
     facts = [f"- {title} says so. [{id}]" for id, title in agent_results(query.last)]
     return ScriptedReply(text="\n".join([*facts, f"- That is all. ({_mark(query)})"]))
@@ -117,6 +121,23 @@ def _wording(query: ModelQuery) -> ScriptedReply:
         "base_rate_class": "Announcements of this kind in the last ten years",
     }
     return ScriptedReply(text=json.dumps(wording))
+
+
+def _revised(query: ModelQuery) -> ScriptedReply:
+    """Reply with a forecast after new evidence; every piece of it is named."""
+    news, _ = json.JSONDecoder().raw_decode(query.last.rpartition("# New evidence")[2].lstrip())
+    evidence = [{"id": row["id"], "favours": "none", "weight": "made up"} for row in news]
+    reason = f"{len(news)} new texts were weighed ({_mark(query)})."
+    return ScriptedReply(
+        text=json.dumps({"evidence": evidence, "reason": reason, **_answer(query, query.schema or {})})
+    )
+
+
+def _outcome(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Say that the texts do not tell how a question turned out."""
+    why = f"Practice models know nothing: confirm the outcome yourself ({_mark(query)})."
+    told = {"status": "cannot tell", "true": [], "value": None, "because": "event", "happened_on": "", "quotes": []}
+    return {"why": why, **told}
 
 
 def _verdicts(query: ModelQuery) -> ScriptedReply:
@@ -495,6 +516,7 @@ def _kind(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 TREE_PARTS: dict[str, ScriptPart] = {
+    "happened_on": _outcome,
     "expansions": _expand,
     "parents": _plan,
     "leaves": _answered_leaves,
