@@ -117,7 +117,7 @@ def test_time_in_which_nothing_happens_lowers_the_chance_of_what_has_to_happen(t
     assert not moved.moved_by
 
 
-@pytest.mark.parametrize("reason", ["no search ran", "a price", "unjudged news", "a state on a day"])
+@pytest.mark.parametrize("reason", ["no search ran", "a price", "unjudged news", "a state on a day", "it happened"])
 def test_time_changes_nothing_if_it_says_nothing(reason: str, tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.sources.searched = reason != "no search ran"
@@ -128,6 +128,8 @@ def test_time_changes_nothing_if_it_says_nothing(reason: str, tmp_path: Path) ->
     async def work(watcher: Watcher) -> str:
         return open_standing(watcher.store, asked, bench.watch_settings(), START).id
 
+    if reason == "it happened":
+        bench.first_p = 0.98
     id = steps(bench, work)
     looked(bench, id, 0)
     if reason == "unjudged news":
@@ -135,7 +137,7 @@ def test_time_changes_nothing_if_it_says_nothing(reason: str, tmp_path: Path) ->
         bench.sources.documents = [report("Inspectors passed the pier, odds 2 in the report.", START + HOUR)]
     record = looked(bench, id, 20 * 24)
     assert all("time" not in look.triggers for look in record.looks)
-    assert {belief.own.get("yes", 0.4) for belief in record.beliefs} == {0.4}
+    assert {belief.own.get("yes", bench.first_p) for belief in record.beliefs} == {bench.first_p}
 
 
 def page(text: str, url: str = "https://council.example/pier") -> NewEvidence:

@@ -3,7 +3,8 @@
 If the chance of the event were the same on every day that is left, a probability p would become 1 - (1 - p)^f with the
 share f of the time that is left. Many events come late in their time, some happen unnoticed, and deadlines hurry: the
 square root of f is used, which moves a forecast by less, and most shortly before the deadline. Two steps are the same
-as one, so that no time is counted twice.
+as one, so that no time is counted twice. A forecast above one half is left alone: what it expects may have happened
+already, or has a day of its own.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,9 @@ from math import sqrt
 
 from foretell.forecasters.combine.claims import DEADLINE, NEGATED, TEMPORARY
 from foretell.questions.question import Question
+
+MOST = 0.5
+"""Probability above which time alone changes nothing."""
 
 
 def has_to_happen(question: Question) -> bool:
@@ -41,4 +45,4 @@ def after_time(p: Mapping[str, float], made: datetime, now: datetime, deadline: 
     {'yes': 0.2}
     """
     left = max(0.0, min(1.0, (deadline - now) / (deadline - made))) if deadline > made else 1.0
-    return {target: round(1 - (1 - value) ** sqrt(left), 6) for target, value in p.items()}
+    return {target: value if value > MOST else round(1 - (1 - value) ** sqrt(left), 6) for target, value in p.items()}
