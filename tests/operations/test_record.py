@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,11 @@ def test_an_outcome_is_confirmed_and_a_question_paused():
     assert "41 of 41 confirmed questions scored" in output()
     assert "It stays open." in output("made-90", "--confirm", "not-yet")
     assert "It is paused" in output("made-91", "--state", "paused")
+    assert "Next look" not in output("made-91")
+    assert json.loads(output("made-91", "--json"))["next_look"] is None
     assert "It is open." in output("made-91", "--state", "open")
+    planned = datetime.fromisoformat(json.loads(output("made-91", "--json"))["next_look"])
+    assert planned >= datetime.now(UTC) - timedelta(hours=1), "a look that was due meanwhile is due now"
     assert "It ended without an outcome, unscored." in output("made-91", "--confirm", "ambiguous")
 
 

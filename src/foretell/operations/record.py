@@ -326,6 +326,6 @@ def change_state(store: StandingStore, id: str, state: str, now: datetime) -> st
         return "It is paused: it is not looked at until it is opened again."
     store.update(replace(standing, state="open"))
     planned = store.next_look(id)
-    if planned is None:
-        store.plan(id, look_again(standing, now))
+    if planned is None or planned < now:
+        store.plan(id, look_again(standing, now) if planned is None else now)
     return "It is open."

@@ -94,8 +94,8 @@ class StandingStore:
         (on or self.db).write("update standing set next_look = ? where id = ?", (planned, id))
 
     def next_look(self, id: str) -> datetime | None:
-        """Return when the next look is planned; None if none is."""
-        rows = self.db.read("select next_look from standing where id = ?", (id,))
+        """Return when the next look is planned; None if none is, or if the question is not open."""
+        rows = self.db.read("select next_look from standing where id = ? and state = 'open'", (id,))
         return instant(rows[0][0]) if rows and rows[0][0] else None
 
     def planned(self) -> list[tuple[StandingQuestion, datetime]]:
