@@ -17,7 +17,7 @@ from foretell.standing.news import CHANGED
 from foretell.standing.opening import open_standing
 from foretell.standing.question_look import look_at
 from foretell.standing.record import NewEvidence, OutcomeProposal, QuestionRecord
-from foretell.standing.watch import watch
+from foretell.standing.watch import due_questions, watch
 from foretell.standing.watcher import FirstAnswer, LookReport, Watcher
 
 HOUR = timedelta(hours=1)
@@ -353,6 +353,19 @@ def test_two_processes_take_a_look_once(tmp_path: Path) -> None:
 
     assert [look.number for look in steps(bench, work).looks] == [1]
     assert bench.asked == 1
+
+
+def test_a_process_that_comes_late_to_a_question_does_not_look_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+
+    async def work(watcher: Watcher) -> QuestionRecord:
+        assert await due_questions(watcher, START) == [id]
+        await look_at(watcher, id, START, if_due=True)
+        assert await look_at(watcher, id, START, if_due=True) is None, "it was due when the other process began"
+        return watcher.store.record(id)
+
+    assert len(steps(bench, work).looks) == 1
 
 
 def test_overdue_looks_become_one_and_a_clock_set_back_skips_none(tmp_path: Path) -> None:

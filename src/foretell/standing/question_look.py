@@ -48,13 +48,14 @@ MOST_JUDGED = 40
 CLAIM = "watched question"
 
 
-async def look_at(watcher: Watcher, standing_id: str, now: datetime) -> Look | None:
+async def look_at(watcher: Watcher, standing_id: str, now: datetime, *, if_due: bool = False) -> Look | None:
     """Look at a question: read what is new, judge it, and store the look with the belief it led to.
 
-    The first look asks the question. A second process does nothing while one is at it.
+    The first look asks the question. A second process does nothing while one is at it; with `if_due`, also not if one
+    has looked since the look was found to be due.
 
     Returns:
-        The look; None if another process is looking at the question, or it is no longer open.
+        The look; None if another process is looking at the question, or it is no longer open or due.
 
     Raises:
         NoAnswer: If the question could not be answered for the first time.
@@ -62,6 +63,9 @@ async def look_at(watcher: Watcher, standing_id: str, now: datetime) -> Look | N
     """
     async with watcher.claims.claim(CLAIM, standing_id) as ours:
         if not ours:
+            return None
+        planned = await watcher.store.db.aside(watcher.store.next_look, standing_id)
+        if if_due and (planned is None or planned > now):
             return None
         while True:
             record = await watcher.store.db.aside(watcher.store.record, standing_id)

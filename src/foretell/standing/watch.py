@@ -115,7 +115,7 @@ class _Sending:
 async def _look_or_retry(watcher: Watcher, id: str) -> bool:
     """Look at a question; if the whole look fails, try again later and go on with the others."""
     try:
-        return await look_at(watcher, id, watcher.clock()) is not None
+        return await look_at(watcher, id, watcher.clock(), if_due=True) is not None
     except (InputError, NoAnswer, ModelError, SourceError, CannotForecast) as error:
         watcher.failed(f"{id} could not be looked at: {for_log(error)}")
         store = watcher.store
