@@ -1,26 +1,19 @@
 """Whether time alone improves a forecast, if nothing happens: reports/standing.md.
 
-Real prices: market questions of ForecastBench whose deadline is in their text and over. The first price is kept until
-the question resolves, or changed by time alone. Simulated: watched questions of the simulated quarter without a market,
-asked once as they are and once with a deadline in their text, which lets time change them. The chances of that world
-do not fall while there is no news, so there is nothing to gain in it, and this shows what a wrong use costs.
-Needs the data in the folder FORETELL_DATA.
+Market questions of ForecastBench whose deadline is in their text and over. The first price is kept until the question
+resolves, or changed by time alone. Needs the data in the folder FORETELL_DATA.
 
-    PYTHONPATH=. python benchmarks/standing_time_study.py [--questions 200]
+    PYTHONPATH=. python benchmarks/standing_time_study.py
 """
 
-import argparse
-import asyncio
 import os
-from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 import numpy as np
-from tests.standing.quarter import Quarter, mean_brier, verdict, watched_events
+from tests.standing.quarter import verdict
 
 from foretell.forecasters.series.typed_question import asked_span
 from foretell.questions.as_of import end_of_day
@@ -95,32 +88,14 @@ def as_priced(rows: np.ndarray[Any, Any]) -> str:
     return f"{gain(rows):.4f} [{low:.4f}, {high:.4f}]"
 
 
-def in_the_quarter(count: int) -> str:
-    """Return the verdict on time alone in the simulated quarter, where it does not apply."""
-    events = [replace(event, priced=False) for event in watched_events(count, 1, 90)]
-    scores: list[list[float]] = []
-    for dated in (True, False):
-        asked = [replace(event, dated=dated) for event in events]
-        with TemporaryDirectory() as folder:
-            quarter = Quarter(home=Path(folder), events=asked, seed=1, day_budget=0.004 * count, budget=0.6)
-            asyncio.run(quarter.run())
-            quarter.results()
-        scores.append([mean_brier(event, quarter.standing_path(event)) for event in asked])
-    return verdict(scores[0], scores[1], ("by time", "as it is")).sentence
-
-
 def main() -> None:
     """Print all figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--questions", type=int, default=200)
-    given = parser.parse_args()
     for applies, rows in on_prices().items():
         mean = rows.mean(axis=0)
         print(f"{'has to happen' if applies else 'anything else'}: {len(rows)} questions, {mean[3]:.1%} came true")
         print(f"  first price {mean[0]:.4f}, by time {mean[1]:.4f}, price of the day {mean[2]:.4f}")
         print(f"  {verdict(rows[:, 1].tolist(), rows[:, 0].tolist(), ('by time', 'first price')).sentence}")
         print(f"  gain if outcomes are weighted as the prices say: {as_priced(rows)}")
-    print(in_the_quarter(given.questions))
 
 
 if __name__ == "__main__":

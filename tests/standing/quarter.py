@@ -206,8 +206,6 @@ class WatchedEvent:
     world: SimulatedWorld
     event: SimulatedEvent
     priced: bool
-    dated: bool = False
-    """Whether the question asks if it comes true by a day, so that time alone lowers its chance."""
 
     @cached_property
     def question(self) -> Question:
@@ -215,8 +213,6 @@ class WatchedEvent:
         label = self.event.labels[0]
         about = self.event.words.claim if self.event.kind == "yes-no" else f"{self.event.words.topic}: {label}"
         text = f"Will it come true that {about}?" if self.event.kind == "yes-no" else f"{about}?"
-        if self.dated:
-            text = f"By {closes.day} {closes:%B %Y}: {text[0].lower()}{text[1:]}"
         target = Target(id="yes", resolves_at=closes)
         return Question(
             id=f"asked/{self.event.ticker}",
