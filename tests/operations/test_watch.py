@@ -22,6 +22,7 @@ from foretell.questions.trace import BeliefRevised
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.standing.store import StandingStore
+from foretell.types import HistoryResult
 
 QUESTION = "Will the Halvik crossing open to traffic before 2028?"
 FACT = "The harbour council of Halvik voted on Friday to open the crossing in May."
@@ -151,6 +152,7 @@ def test_everything_about_a_question_follows_the_clock(tmp_path: Path) -> None:
     place.watch(QUESTION.replace("2028", "2032"), closes="2031-12-31", model="none")
     place.at("2031-12-31T08:00:00Z")
     done = foretell.record("halvik-crossing", confirm="yes", settings=place.settings)
+    assert isinstance(done, HistoryResult)
     record = done.history.record
     assert record.standing.question.due == instant("2031-02-03T08:00:00Z")
     assert record.outcomes[0].resolved_at == done.history.now == instant("2031-12-31T08:00:00Z")

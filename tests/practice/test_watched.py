@@ -11,6 +11,7 @@ from fakes.models import BackgroundModels
 from foretell.data.corpus import Corpus, CorpusDocument
 from foretell.questions.as_of import instant
 from foretell.runs.settings import load_settings
+from foretell.types import HistoryResult
 
 
 @pytest.mark.parametrize("asked", [{"range": "0:40 goals"}, {"options": ["Ann", "Bob"]}, {}])
@@ -43,7 +44,9 @@ def test_a_watched_question_goes_through_its_whole_life(asked: dict[str, Any], t
             clock.write_text("2031-04-02T20:00:00Z")
             foretell.ask(watch=True, once=True, settings=settings)
     (row,) = foretell.record(settings=settings).rows()
-    record = foretell.record(row["id"], settings=settings).history.record
+    shown = foretell.record(row["id"], settings=settings)
+    assert isinstance(shown, HistoryResult)
+    record = shown.history.record
     assert [belief.look for belief in record.beliefs] == [1, 2], [look.why for look in record.looks]
     assert record.beliefs[-1].rationale.startswith("1 new texts were weighed")
     assert "Practice models know nothing" in record.proposals[-1].why
