@@ -55,6 +55,7 @@ def _ask(*script: Reply | str, kind: type[Any] = Guess, attempts: int = 3) -> tu
         ('{"p": 0.3, "wh', {"p": 0.3}),
         ('```json\n{"p": 0.3, "why": "cut in a fence', {"p": 0.3, "why": "cut in a fence"}),
         ("[1, 2, 3]", [1, 2, 3]),
+        (r'"{\"p\": 0.3}"', {"p": 0.3}),
         ('{"p": 0.3, "why": "%s"}' % ("[" * 1000), {"p": 0.3, "why": "[" * 1000}),
     ],
 )

@@ -5,6 +5,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from foretell.models.facts import ModelFacts
 from foretell.models.model import (
     ModelBusy,
     ModelError,
@@ -20,6 +22,8 @@ from foretell.models.model import (
     ReplyLost,
     ReplyTooLong,
     Request,
+    ToolResult,
+    ToolSpec,
     UserMessage,
 )
 from foretell.models.providers.api_format import ApiFormat, HttpFailure
@@ -258,6 +262,105 @@ def test_routing_requirement_is_dropped_if_no_endpoint_supports_it():
 def test_empty_reply_with_counts_was_paid_for():
     reply = read_reply("chat", raw({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 5}}))
     assert (reply.text, reply.finish, reply.tokens.output) == ("", "malformed", 5)
+
+
+SEARCH = ToolSpec(name="search", description="Searches.", parameters={"type": "object"})
+UNREADABLE_PARTS: dict[str, list[dict[str, Any]]] = {
+    "chat": [{"choices": [{"text": TEXT}]}, {"choices": {"0": {}}}, {"choices": ["?"]}],
+    "responses": [{"output": ["?"]}, {"output": {"type": "message"}}, {"incomplete_details": "?", "output": []}],
+    "messages": [{"content": "?"}, {"content": ["?"]}, {"content": {"type": "text"}}],
+    "gemini": [{"candidates": [{"content": "?"}]}, {"promptFeedback": "?", "candidates": []}],
+}
+"""Complete replies in shapes that no provider documents."""
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_unreadable_reply_with_counts_is_paid_and_not_sent_again(api: str):
+    for part in UNREADABLE_PARTS[api]:
+        body = {**BODIES[api], **part}
+        reply = read_reply(api, raw(body))
+        assert (reply.text, reply.finish, reply.tokens.output) == ("", "malformed", 5), part
+        assert reply.detail.startswith("unreadable"), part
+        for uncounted in (None, {}, "9"):
+            with pytest.raises(ReplyLost):
+                read_reply(api, raw({**body, "usage": uncounted, "usageMetadata": uncounted}))
+    for status in ("queued", "in_progress", "failed"):
+        if api == "responses":
+            with pytest.raises(ReplyLost):
+                read_reply(api, raw({**BODIES[api], "output": [], "status": status}))
+
+
+def called(api: str, name: Any) -> dict[str, Any]:
+    """A reply that calls a tool."""
+    parts: dict[str, dict[str, Any]] = {
+        "chat": {"choices": [{"message": {"tool_calls": [{"id": "a", "function": {"name": name, "arguments": ""}}]}}]},
+        "responses": {
+            "output": [
+                {"type": "reasoning", "id": "r", "encrypted_content": "x", "summary": []},
+                {"type": "function_call", "call_id": "a", "name": name, "arguments": "{}"},
+            ]
+        },
+        "messages": {
+            "content": [
+                {"type": "thinking", "thinking": "x", "signature": "x"},
+                {"type": "tool_use", "id": "a", "name": name, "input": {}},
+            ]
+        },
+        "gemini": {
+            "candidates": [
+                {"content": {"parts": [{"functionCall": {"name": name, "args": {}}, "thoughtSignature": "x"}]}}
+            ]
+        },
+    }
+    return {**BODIES[api], **parts[api]}
+
+
+@pytest.mark.parametrize("api", FORMATS)
+def test_called_names_can_be_sent_back(api: str):
+    """Providers refuse a whole conversation because of one name with other signs, or without any."""
+    names = {
+        "search": "search",
+        "functions.search": "search",
+        "search<|channel|>json": "search",
+        "look up!": "look_up",
+        "": "unnamed",
+        None: "unnamed",
+        5: "unnamed",
+        "a." * 60: ("a_" * 60)[:64],
+    }
+    for name, expected in names.items():
+        reply = FORMATS[api].reply(called(api, name), replace(QUESTION, tools=(SEARCH,)))
+        assert [call.name for call in reply.calls] == [expected]
+        back = [ToolResult(call_id=call.id, name=call.name, text="x") for call in reply.calls]
+        turns = replace(QUESTION, messages=(*QUESTION.messages, reply.as_message(), *back))
+        assert named_in(FORMATS[api].body(turns, "m", ModelFacts())) == {expected}, name
+
+
+def named_in(body: Any) -> set[str]:
+    """All names in a request."""
+    if isinstance(body, list):
+        return {name for part in body for name in named_in(part)}
+    if not isinstance(body, dict):
+        return set()
+    own = {body["name"]} if isinstance(body.get("name"), str) else set[str]()
+    return own | {name for part in body.values() for name in named_in(part)}
+
+
+def test_refusals_and_filtered_messages_of_chat_servers_are_refusals():
+    for message in ({"content": [{"type": "refusal", "refusal": "No."}]}, {"content": None, "refusal": "No."}):
+        body = {**BODIES["chat"], "choices": [{"message": message, "finish_reason": "stop"}]}
+        assert (read_reply("chat", raw(body)).finish, read_reply("chat", raw(body)).text) == ("refusal", "No.")
+    body = {**BODIES["chat"], "choices": [{"message": None, "finish_reason": "content_filter"}]}
+    assert read_reply("chat", raw(body)).finish == "refusal"
+
+
+def test_stream_with_only_the_whole_message_is_read():
+    usage = BODIES["chat"]["usage"]
+    whole = {"choices": [{"message": {"role": "assistant", "content": TEXT}, "finish_reason": "stop"}], "usage": usage}
+    pieces = [{"choices": [{"delta": {"content": TEXT}}]}, whole]
+    for events in ([whole], pieces, [*pieces, {"choices": [], "usage": {}}]):
+        reply = read_reply("chat", stream(events), content_type="text/event-stream")
+        assert (reply.text, reply.tokens.output) == (TEXT, 5)
 
 
 def test_compressed_truncated_and_redirected_responses_over_sockets():

@@ -43,6 +43,8 @@ def read_json(text: str) -> Any:
     blocks = [block.strip() for block in reversed(_CODE_BLOCK.findall(text))]
     for candidate in (text.strip(), *blocks):
         value = _loaded(candidate)
+        if isinstance(value, str):  # Some servers encode the arguments of a call twice.
+            value = _loaded(value)
         if isinstance(value, dict | list):
             return value
     pieces = [piece for block in blocks for piece in _pieces(block)] or list(_pieces(text))

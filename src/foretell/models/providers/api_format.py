@@ -518,6 +518,25 @@ def arguments_object(call: ToolCall) -> Json:
     return {"arguments": call.arguments} if parsed is None else parsed
 
 
+def call_name(name: Any, request: Request) -> str:
+    """The tool that a call names, in a form in which the call can be sent back: providers refuse most other signs.
+
+    Models write "functions.search" or "search<|channel|>json": the part that names an offered tool is used.
+    """
+    text = name if isinstance(name, str) else ""
+    if CALLABLE.fullmatch(text):
+        return text
+    parts = NOT_CALLABLE.split(text)
+    named = [tool.name for tool in request.tools if tool.name in parts]
+    return named[0] if len(named) == 1 else "_".join(filter(None, parts))[:LONGEST_NAME] or "unnamed"
+
+
+LONGEST_NAME = 64
+CALLABLE = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
+"""Names of tools that every provider accepts."""
+NOT_CALLABLE = re.compile(r"[^a-zA-Z0-9_-]+")
+
+
 def call_ids(ids: Sequence[Any], request: Request) -> list[str]:
     """The ids of a reply's calls. Missing or repeated ids are replaced by the position in the conversation."""
     before = sum(len(message.calls) for message in request.messages if isinstance(message, AssistantMessage))

@@ -24,6 +24,7 @@ from foretell.models.providers.api_format import (
     arguments_text,
     bearer,
     call_ids,
+    call_name,
     count,
     counted,
     nudge,
@@ -133,18 +134,22 @@ class ChatApi:
             # An empty reply with token counts was billed.
             body = {**body, "choices": [{"message": {}, "finish_reason": "error"}]}
         choice = body["choices"][0]
-        message: Json = choice["message"]
+        message: Json = choice["message"] or {}  # Some servers send null when they filter the content.
         raw_calls: list[Json] = [call for call in message.get("tool_calls") or () if call.get("function")]
         if message.get("function_call") and not raw_calls:  # The older format, with one call.
             raw_calls = [{"function": message["function_call"]}]
         ids = call_ids([call.get("id") for call in raw_calls], request)
         functions: list[Json] = [call["function"] for call in raw_calls]
         calls = tuple(
-            ToolCall(id=id, name=str(function.get("name") or ""), arguments=arguments_text(function.get("arguments")))
+            ToolCall(
+                id=id,
+                name=call_name(function.get("name"), request),
+                arguments=arguments_text(function.get("arguments")),
+            )
             for id, function in zip(ids, functions, strict=True)
         )
         text, inline = _content(message.get("content"))
-        refusal = message.get("refusal") or ""
+        refusal = message.get("refusal") or _refused(message.get("content"))
         reason = str(choice.get("finish_reason") or "").lower()
         plain: FinishReason = "tool" if calls else "stop"
         finish = plain if reason in PLAIN_ENDINGS else FINISH.get(reason, "malformed")
@@ -188,15 +193,19 @@ class ChatApi:
         message: Json = {"role": "assistant"}
         calls: list[Json] = []
         finish: Any = None
+        whole: Any = None
         for event in events:
-            body |= {k: v for k, v in event.items() if k not in ("choices", "object") and v is not None}
+            body |= {k: v for k, v in event.items() if k not in ("choices", "object") and v not in (None, {})}
             for choice in event.get("choices") or ():
                 finish = choice.get("finish_reason") or finish
+                whole = choice.get("message") or whole
                 if choice.get("usage"):  # Moonshot puts it here.
                     body["usage"] = choice["usage"]
                 _add_delta(message, calls, choice.get("delta") or {})
         if calls:
             message["tool_calls"] = calls
+        if not (message.keys() - {"role"}) and isinstance(whole, dict):
+            message = cast("Json", whole)  # Some servers send no fragments, only the message at the end.
         if not (message.keys() - {"role"}) and finish is None and "error" not in body:
             raise ValueError("the stream holds no reply")
         if finish is None:
@@ -327,6 +336,12 @@ def _content(content: Any) -> tuple[str, str]:
             else:
                 texts.append(_text(cast("Json", part).get("text")) or _text(cast("Json", part).get("refusal")))
     return "".join(texts), "".join(thought)
+
+
+def _refused(content: Any) -> str:
+    """The refusal among the parts of a message."""
+    parts = cast("list[Any]", content) if isinstance(content, list) else []
+    return "".join(_text(cast("Json", part).get("refusal")) for part in parts if isinstance(part, dict))
 
 
 def _thinking(message: Json) -> str:

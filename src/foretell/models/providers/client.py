@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from foretell.models.canonical import quick_json
 from foretell.models.facts import ModelFacts, facts_of
@@ -28,6 +28,7 @@ from foretell.models.providers.api_format import (
     ApiFormat,
     HttpFailure,
     Json,
+    count,
     counted,
     odd_json,
     redact_key,
@@ -71,6 +72,8 @@ HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 """A lone surrogate as written in JSON."""
 LEFT_OUT: Mapping[str, str] = {"stream": "stream_options", "routing": "provider", "include": "include"}
 """Fields that a format adds on its own and that are dropped if the server refuses them."""
+UNFINISHED = ("queued", "in_progress")
+"""The status of a reply that is not complete yet."""
 LESS_SCHEMA: Mapping[str, Any] = {"yes": "object", "object": "no"}
 DESCRIBED = "Answer with one JSON object and nothing else. Its JSON schema:\n{}"
 """Added to the prompt of models that do not support schemas."""
@@ -269,7 +272,23 @@ class HttpModel:
         except RecursionError:
             return _malformed(request, answer.body[:LONGEST_TEXT].decode("utf-8", "replace"))
         except UNREADABLE:
+            if (paid := self._unreadable(parsed, request)) is not None:
+                return paid
             raise ReplyLost(f"{request.model}: the reply contains no readable answer") from None
+
+    def _unreadable(self, parsed: Json, request: Request) -> Reply | None:
+        """A complete reply in an unknown shape, if its tokens are counted: it was billed, and a retry costs as much."""
+        usage = parsed.get("usage") or parsed.get("usageMetadata")
+        billed = isinstance(usage, dict) and any(map(count, cast("Json", usage).values()))
+        if not billed or parsed.get("status") in (*UNFINISHED, "failed"):
+            return None
+        try:
+            reply = self._format.reply({**parsed, **NOTHING_READABLE}, request)
+        except UNREADABLE:
+            return None
+        return replace(
+            reply, finish="malformed", detail=redact_key(f"unreadable: {quick_json(parsed).decode()}", self._key)
+        )
 
     def _parsed(self, answer: HttpAnswer) -> Any:
         parsed = self._as_written(answer)
@@ -330,6 +349,18 @@ def _idle_seconds(address: str) -> float:
 
 
 LONGEST_TEXT = 100_000
+NOTHING_READABLE: Mapping[str, Any] = {
+    "choices": [],
+    "output": [],
+    "status": "incomplete",
+    "incomplete_details": {"reason": "unreadable"},
+    "content": [],
+    "stop_reason": "unreadable",
+    "stop_details": None,
+    "candidates": [],
+    "promptFeedback": None,
+}
+"""The fields of all formats that contain the answer, for reading only the token counts of a reply."""
 
 
 def _is_error(body: Json) -> bool:

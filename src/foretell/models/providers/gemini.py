@@ -25,6 +25,7 @@ from foretell.models.providers.api_format import (
     arguments_object,
     arguments_text,
     call_ids,
+    call_name,
     counted,
     nudge,
     seal,
@@ -117,7 +118,7 @@ class GeminiApi:
         function_calls = [part["functionCall"] for part in parts if part.get("functionCall")]
         ids = call_ids([call.get("id") for call in function_calls], request)
         calls = tuple(
-            ToolCall(id=id, name=str(call.get("name") or ""), arguments=arguments_text(call.get("args")))
+            ToolCall(id=id, name=call_name(call.get("name"), request), arguments=arguments_text(call.get("args")))
             for id, call in zip(ids, function_calls, strict=True)
         )
         reason = str(candidate.get("finishReason") or "STOP")

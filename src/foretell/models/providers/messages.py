@@ -24,6 +24,7 @@ from foretell.models.providers.api_format import (
     arguments_object,
     arguments_text,
     call_ids,
+    call_name,
     counted,
     json_object,
     nudge,
@@ -115,7 +116,7 @@ class MessagesApi:
         tool_blocks = [block for block in blocks if block.get("type") == "tool_use"]
         ids = call_ids([block.get("id") for block in tool_blocks], request)
         calls = tuple(
-            ToolCall(id=id, name=str(block["name"]), arguments=arguments_text(block.get("input")))
+            ToolCall(id=id, name=call_name(block.get("name"), request), arguments=arguments_text(block.get("input")))
             for id, block in zip(ids, tool_blocks, strict=True)
         )
         stop = str(body.get("stop_reason") or "")
@@ -320,7 +321,8 @@ def _assistant(message: AssistantMessage) -> list[Json]:
         if block.get("type") != "tool_use":
             blocks.append(block)
         elif block.get("id") in calls:
-            blocks.append({**block, "input": arguments_object(calls[block["id"]])})
+            call = calls[block["id"]]
+            blocks.append({**block, "name": call.name, "input": arguments_object(call)})
             seen_ids.add(block["id"])
     if message.text.strip() and not any(block.get("type") == "text" for block in blocks):
         blocks.append({"type": "text", "text": message.text})

@@ -31,6 +31,7 @@ from foretell.models.providers.api_format import (
     arguments_text,
     bearer,
     call_ids,
+    call_name,
     counted,
     nudge,
     redact_key,
@@ -38,9 +39,8 @@ from foretell.models.providers.api_format import (
     unseal,
 )
 from foretell.models.providers.chat import is_strict, stated_dollars
-from foretell.models.providers.client import HttpModel
+from foretell.models.providers.client import UNFINISHED, HttpModel
 
-UNFINISHED = ("queued", "in_progress")
 ENDINGS: Mapping[str, FinishReason] = {
     "max_output_tokens": "length",
     "max_messages": "length",
@@ -120,7 +120,7 @@ class ResponsesApi:
         call_items = [item for item in items if item.get("type") in CALLS]
         ids = call_ids([item.get("call_id") or item.get("id") for item in call_items], request)
         calls = tuple(
-            ToolCall(id=id, name=str(item.get("name") or ""), arguments=arguments_text(item.get("arguments")))
+            ToolCall(id=id, name=call_name(item.get("name"), request), arguments=arguments_text(item.get("arguments")))
             for id, item in zip(ids, call_items, strict=True)
         )
         parts = [part for item in items if item.get("type") == "message" for part in _parts(item.get("content"))]
@@ -249,7 +249,7 @@ def _assistant(message: AssistantMessage) -> list[Json]:
         if item.get("type") not in CALLS:
             items.append(item)
         elif (id := item.get("call_id") or item.get("id")) in calls:
-            items.append({**item, "arguments": calls[id].arguments})
+            items.append({**item, "name": calls[id].name, "arguments": calls[id].arguments})
             seen_ids.add(str(id))
         else:
             while items and items[-1].get("type") == "reasoning":
