@@ -104,7 +104,8 @@ class _Line:
         ):
             return False
         return backwards or not (
-            is_edge(*self.place.original_span) or (self._worded() and is_plan(*self.place.original_span))
+            is_edge(*self.place.original_span)
+            or ((self._worded() or not self._labelled()) and is_plan(*self.place.original_span))
         )
 
     def _worded(self) -> bool:

@@ -6,7 +6,7 @@ months ago, the text was more likely written after the next one.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import cache
 
@@ -51,7 +51,7 @@ _LAST_YEAR = pattern(
     r"|去年|昨年|每年|毎年|지난해|매년"
 )
 _SCHEDULED = pattern(
-    r"\b(?:eta|etd|cut-?offs?|sold out|tba|tbc|tour|tickets?|doors|kick-?off|fixtures?|schedule|semi-?finals?)\b"
+    r"\b(?:eta|etd|cut-?offs?|sold out|tba|tbc|(?<!second )(?<!premier )tour|tickets?|doors|kick-?off|fixtures?|schedule|semi-?finals?)\b"
 )
 _ENTRY_END = pattern(r"[·|;\n]|\.\s| - ")
 _LOGGED = pattern(r"^ \d{2}:\d{2}:\d{2}\b")
@@ -61,6 +61,8 @@ _UPDATED = pattern(
     r"\b(?:updated?|modified|edited|revised|corrected|aktualisiert|a jour|actualizado|atualizado|aggiornato|обновлено"
     r"|bijgewerkt)\b[^\n]{0,24}$"
 )
+_NUMERIC = pattern(r"(?<![\d./:,-])(?!24/7)(?P<a>\d{1,2})(?:/(?P<b>\d{1,2})(?![\d/.]?\d))")
+"""Day and month, or month and day, as numbers."""
 _HEAD = 600
 _LONGEST_DATELINE_LAG = 120
 _DATELINE = pattern(
@@ -82,15 +84,16 @@ def late_yearless_day(text: str, published: date, as_of: AsOf) -> str | None:
         return dateline
     low = lower(plain)
     for start, end, month, day in _days(low):
-        if _UPDATED.search(low, max(0, start - 40), start):
-            following = _following(published, month, day)
-            if following is not None and is_after(following, as_of):
-                place = DatePlace(low, low, FoundDate(start, end, (following,)))
-                if has_stamp_word_before(place):
-                    return place.shown()
+        if (updated := _late_update(low, start, end, [(month, day)], published, as_of)) is not None:
+            return updated
         meant = _meant(low, start, published, month, day)
         if meant is not None and is_after(meant, as_of) and _describes_day(text, plain, low, start, end):
             return _shown(plain, start, end)
+    for match in _NUMERIC.finditer(low):
+        day, month = int(match["a"]), int(match["b"])
+        updated = _late_update(low, *match.span(), [(month, day), (day, month)], published, as_of)
+        if updated is not None:
+            return updated
     if any(found_date.precision == "day" for found_date in find_in_folded(low)):
         # Authors who write complete dates give the year where it matters.
         return None
@@ -99,6 +102,19 @@ def late_yearless_day(text: str, published: date, as_of: AsOf) -> str | None:
         if meant is not None and is_after(meant, as_of) and _describes_day(text, plain, low, start, end):
             return _shown(plain, start, end)
     return None
+
+
+def _late_update(
+    low: str, start: int, end: int, readings: Sequence[tuple[int, int]], published: date, as_of: AsOf
+) -> str | None:
+    """Return an update of the text on a day, given as months and days, that is after the cutoff by all its readings."""
+    if not _UPDATED.search(low, max(0, start - 40), start):
+        return None
+    days = tuple(filter(None, (_following(published, *reading) for reading in readings)))
+    if not days or not all(is_after(day, as_of) for day in days):
+        return None
+    place = DatePlace(low, low, FoundDate(start, end, days))
+    return place.shown() if has_stamp_word_before(place) else None
 
 
 def latest_months(low: str, published: date) -> Iterator[tuple[int, int, date]]:

@@ -238,6 +238,8 @@ _SCORE = pattern(
 _FIGURE_AFTER = pattern(
     r"^\W{0,2}[:=]\s?[$€£¥]?[-+]?\d(?!\d?[:h]\d\d)|^ --? [$€£¥]?\d{1,6}[.,]\d{1,4}(?![\d.:-])(?! ?(?:uhr|h|pm|am)\b)"
 )
+_CLOSE_BEFORE = pattern(r"\d[.,]\d[^\n]{0,40}\b(?:closed?|settled?|last|fixing|schluss|cloture|cierre)[\s:,(]{1,3}$")
+"""A price before the day on which it was the last one."""
 _DECIMAL = pattern(r"\d[.,]\d")
 _OF_DAY_BEFORE = pattern(
     r"[^\W\d_]{3}\S{0,20}\s(?:vom|du|del|dello|della|van|z dnia|z|ze dne|ze|от|від|af den|fran den|din|of)"
@@ -255,7 +257,8 @@ def gives_a_figure(place: DatePlace) -> bool:
         return True
     in_brackets = place.before.endswith("(") and place.after.startswith(")")
     timed = CLOCK_AFTER.match(place.after) is not None
-    return (in_brackets or timed) and _DECIMAL.search(place.before) is not None
+    closed = not place.after.strip(" .)") and _CLOSE_BEFORE.search(place.before) is not None
+    return closed or ((in_brackets or timed) and _DECIMAL.search(place.before) is not None)
 
 
 def gives_a_score(place: DatePlace) -> bool:

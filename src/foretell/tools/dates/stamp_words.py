@@ -38,6 +38,8 @@ _WORD_BEFORE = pattern(
 _COUNTED = pattern("已|累计|累計|共|达|達")
 _LABEL = pattern(r"^[\W_]{0,8}([^\W\d_]+(?:[\s'-]{1,3}[^\W\d_]+){0,6})\s{0,2}[:：]\s*$")
 _ASIAN_CLOCK = pattern(r"^[\s\d:時时分秒시분초()\[\]日曜月火水木金土,.-]{0,18}")
+_MOMENT = pattern(r"[,\s]{1,3}(?:at )?\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\.?)?(?:\s?[a-z]{2,5})?[\s.)]*")
+"""The time of day after a date, and nothing else."""
 _CONDITION = pattern(r"\b(?:if|whether|unless|provided that|resolves?)\b")
 _CLAUSE_END = pattern(r"\n\n|;")
 _BY_WHOM = pattern(r"\bby (?:our|an?|the) (?!end|time|deadline)")
@@ -140,7 +142,8 @@ def is_as_of(place: DatePlace) -> bool:
     sentence = place.sentence_before(place.date.start)
     if sentence.isascii() and _WORD_BEFORE.search(sentence) is None:
         return False
-    ends = not place.after.strip(" .)") and "as a" in sentence[-8:]
+    timed = _MOMENT.fullmatch(place.after) is not None
+    ends = timed or (not place.after.strip(" .)") and "as a" in sentence[-8:])
     if _AS_OF.search(sentence) is None or (len(TOKEN.findall(sentence)) > 5 and not ends):
         return False
     if sentence.endswith("per ") and place.date.precision != "day":

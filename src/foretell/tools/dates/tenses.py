@@ -195,7 +195,7 @@ def clause_describes_past(language: Language, before: str, after: str, *, edges:
         return True
     if edges and _until(language, left, right, before, after):
         return _is_over(language, left, right)
-    if any(True for _ in _distances(language, language.open, left, right)):
+    if any(True for _ in _distances(language, language.open, left, _of_that_time(language, left, right))):
         return False
     if is_preview(language, sentence, left, right):
         return False
@@ -212,6 +212,7 @@ def _nearest_is_past(
     if _tells(language, left[start:]):
         # What has happened on that day is said, so that plans in another clause are not for it.
         right = right[: next((place for place, word in enumerate(right) if word in CLAUSE), len(right))]
+    right = _of_that_time(language, left, right)
     ahead = min(_distances(language, language.ahead, left, right, counted), default=None)
     # Words beyond another date belong to that date.
     left, right = split(_YEAR.split(before)[-1]), split(_YEAR.split(after, maxsplit=1)[0])
@@ -227,6 +228,8 @@ def _nearest_is_past(
         # The date belongs to a noun, and only the verb of that noun tells of it: "the vote on 6 June was lost".
         joints = CLAUSE | _JOINING
         right = right[: next((place for place, word in enumerate(right) if word in joints), len(right))]
+    if language.code == "en" and left[:1] in _SIGNING_UP and "for" in left[1:_NEAR_SINCE]:
+        right = []
     if _is_of_noun(language, left) and not _ended(language, left):
         # Something was done about an event of that day: "banned the rally of 24 May".
         left = []
@@ -242,6 +245,14 @@ def _nearest_is_past(
         # "was elected on 6 June and takes office in July": the plan belongs to the next clause.
         ahead = min(_distances(language, language.ahead, left, [], counted), default=None)
     return ahead is None or (distance is not None and distance < ahead)
+
+
+def _of_that_time(language: Language, left: Sequence[str], right: Sequence[str]) -> Sequence[str]:
+    """The words after the date, without an English clause about another time if what happened on the day is said."""
+    start = max((place + 1 for place, word in enumerate(left) if word in CLAUSE), default=0)
+    if language.code != "en" or not _tells(language, left[start:]):
+        return right
+    return right[: next((place for place, word in enumerate(right) if word in _SUBORDINATE), len(right))]
 
 
 _OF = {
@@ -308,7 +319,8 @@ def _lasted(language: Language, left: Sequence[str]) -> bool:
 
 def _is_over(language: Language, left: Sequence[str], right: Sequence[str]) -> bool:
     """Whether a sentence begins with the edge of a range and continues in the past: "From 6 June it ran"."""
-    if not 1 <= len(left) <= NEAR_BEFORE or not (language.until.has(left[0]) or left[0] in language.meant | _FROM):
+    edge = left[:1] and (language.until.has(left[0]) or left[0] in language.meant | _FROM)
+    if len(left) > NEAR_BEFORE or not (edge or left[:2] == ["as", "of"]):
         return False
     words = right[1:] if right[:1] == [","] else right
     clause = next((place for place, word in enumerate(words) if word in CLAUSE), len(words))
@@ -355,9 +367,13 @@ def _is_bare(words: Sequence[str]) -> bool:
 
 
 _OPENINGS = (["at"], ["after"], ["following"], ["during"], ["with"])
+_SIGNING_UP = (["registration"], ["registrations"], ["applications"], ["nominations"], ["entries"], ["booking"])
+"""Words that begin a sentence about joining an event of the date, whatever has happened to them."""
 _CONDITIONS = (["should"], ["were"])
 """Words that begin an English condition without "if"."""
 _SUBORDINATE_WORDS = "that which who whose because while although though whether if pending when where but"
+_SUBORDINATE = frozenset(("after", "amid", "as", "because", "when", "while"))
+"""Words after a date that begin a clause about another time: "settled on 6 June after it said that it would"."""
 _CLAUSE_STARTS = (CLAUSE - {":"}) | frozenset(_SUBORDINATE_WORDS.split())
 """Signs and English words that begin a clause with a verb of its own."""
 _DAY_OF = frozenset(("day", "this", "st", "nd", "rd", "th"))
@@ -464,7 +480,7 @@ def _distances(
         if forms is language.told and (
             (words[place] in _HEADLINE_VERBS and not _ARTICLES.isdisjoint(words))
             or _within_a_plan(language, words, place)
-            or (place >= len(left) and words[place] in language.saying)
+            or (place >= len(left) and words[place] in language.saying and not _opens_saying(left, words, place))
             or (words[place] in language.stance and not _is_beside(left, place))
         ):
             continue
@@ -473,7 +489,16 @@ def _distances(
         yield sum(_CLAUSE_COST if word in joints else 1 for word in between)
 
 
-_HEADLINE_VERBS = frozenset(("dies", "wins", "beats", "cuts", "sacks", "resigns", "praises", "lists"))
+def _opens_saying(left: Sequence[str], words: Sequence[str], place: int) -> bool:
+    """Whether the date that opens a sentence is that of a statement: "On 6 June the agency declared the outbreak"."""
+    return _is_bare(left) and bool(left) and place + 1 < len(words) and words[place + 1] not in CLAUSE
+
+
+_IN_HEADLINES = """
+dies wins beats cuts sacks resigns praises lists finds blocks rejects approves elects arrests convicts acquits jails
+ousts halts kills
+"""
+_HEADLINE_VERBS = frozenset(_IN_HEADLINES.split())
 _ARTICLES = frozenset(("the", "a", "an"))
 """English verbs in the present describe the past only in headlines, which have no articles."""
 
