@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fakes.postgres import LocalPostgres
 from foretell.models.canonical import content_key, pack_reply
 from foretell.models.journal import Journal, JournalEntry, JournalRequest
 from foretell.models.ledger import Account, CallEstimate, CallRequest, Ledger, Money, Shortage, batch_key
-from foretell.models.model import Reply
+from foretell.models.model import Reply, ReservationReleased
 from foretell.models.reservation import Grant
 from foretell.models.token_price import TokenPrice
 
@@ -232,6 +233,41 @@ def test_a_reply_is_stored_and_billed_together(place: Path | str):
         journal.keep(request, JournalEntry(body=pack_reply(Reply(text="yes")), dollars=0.03))
         assert money.ended
         assert journal.ledger.money("run") == Money(billed=0.03)
+
+
+def test_a_released_call_is_not_recorded_as_sent(place: Path | str):
+    with closing(Journal(place)) as journal:
+        journal.ledger.open(Account("run", "run", 1.0))
+        money = Reserved(journal.ledger, granted(journal.ledger.reserve(call_request("run"))))
+        journal.ledger.release(money.grant)
+        request = JournalRequest(content_key("x"), "model", "openai:m", payer="run", reservation=money)
+        with pytest.raises(ReservationReleased):
+            journal.intend(request)
+        assert journal.database.read("SELECT sends, owner FROM sent") == [(0, None)]
+        assert journal.ledger.money("run") == Money()
+
+
+def test_money_of_a_recorded_call_survives_a_crash_of_the_server(postgres: str, postgres_server: LocalPostgres):
+    """The reservation itself does not wait for the disk: recording the request writes it there."""
+    with closing(Journal(postgres)) as journal:
+        journal.ledger.open(Account("run", "run", 1.0))
+        money = Reserved(journal.ledger, granted(journal.ledger.reserve(call_request("run"))))
+        request = JournalRequest(content_key("x"), "model", "openai:m", payer="run", reservation=money)
+        assert journal.intend(request)
+        postgres_server.outage(0)
+        assert journal.ledger.money("run") == Money(reserved=0.1)
+        # Of a reservation without a request, the money may be lost with it, but nothing is sent then.
+        unsent = Reserved(journal.ledger, granted(journal.ledger.reserve(call_request("run", name="y"))))
+        postgres_server.outage(0)
+        reserved = journal.ledger.money("run").reserved
+        try:
+            assert journal.intend(
+                JournalRequest(content_key("y"), "model", "openai:m", payer="run", reservation=unsent)
+            )
+        except ReservationReleased:
+            assert reserved == 0.1
+        else:
+            assert reserved == 0.2
 
 
 ENDS = ("bill", "lose", "release")

@@ -278,12 +278,21 @@ class Journal:
         Returns False if another process is sending it. It must not be sent then.
         """
         key, me = bytes.fromhex(request.key), self._db.life.id
-        ours = self._db.write(_INTEND, (key, me, request.payer or None, _NOBODY)) or self._take_over(request, key, me)
         money = self._reservation(request)
-        if ours and money is not None and not request.batch and not self.ledger.sending(money.grant.call):
+        call = None if money is None or request.batch else money.grant.call
+
+        def record(statements: Statements) -> tuple[bool, bool]:
+            ours = bool(statements.write(_INTEND, (key, me, request.payer or None, _NOBODY)))
+            return ours, ours and (call is None or self.ledger.sending(call, statements))
+
+        # The request and its money in one transaction. Without a reservation, a single statement is enough.
+        ours, paid = record(self._db) if call is None else self._db.joined(record)
+        if not ours and self._take_over(request, key, me):
+            ours, paid = True, call is None or self.ledger.sending(call)
+        if ours and not paid:
             self.withdraw(request)
             raise ReservationReleased(f"the money for {request} was released")
-        return bool(ours)
+        return ours
 
     def _reservation(self, request: JournalRequest) -> LosableReservation | None:
         """The reservation of a request, if it is in the ledger of this journal."""

@@ -359,7 +359,8 @@ class Ledger:
             statements.write(_BEGIN, row)
             return Grant(call, request.account, amount, output, bool(limits))
 
-        return self.database.joined(work)
+        # Nothing is sent before the journal has recorded the request, which writes the reservation to disk too.
+        return self.database.joined(work, flushed=False)
 
     def _admitted(self, statements: Statements, account: str, amount: int) -> bool:
         """Count a reservation in every enclosing account; False if another machine took the room first."""
@@ -433,10 +434,10 @@ class Ledger:
         known.per_byte = max(known.per_byte, estimate._replace(input=estimate.bound).share(input_dollars))
         known.least = max(1, min(known.least, output_tokens))
 
-    def sending(self, call: int) -> bool:
+    def sending(self, call: int, statements: Statements | None = None) -> bool:
         """Record that a call is about to be sent. Returns False if it was released and must not be sent."""
         update = "UPDATE open_call SET state = ? WHERE id = ? AND owner = ? AND state < ?"
-        return bool(self.database.write(update, (SENT, call, self.database.life.id, UNKNOWN)))
+        return bool((statements or self.database).write(update, (SENT, call, self.database.life.id, UNKNOWN)))
 
     def sending_batch(self, keys: Iterable[str], *, sent: bool = True) -> None:
         """Record that the calls for these requests are about to be submitted in a batch, or were not accepted."""

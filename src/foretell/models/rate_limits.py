@@ -508,7 +508,8 @@ class DatabaseLimits:
             self._follow_clock(db)
             return work(db, self._wall())
 
-        return self.database.together(timed, alone=f"limits/{place}")
+        # After a power cut of a server the limits are those of a moment before.
+        return self.database.together(timed, alone=f"limits/{place}", flushed=False)
 
     def _jump(self, db: Statements) -> tuple[ClockReading | None, float]:
         """Return the clocks at the last write, and by how much the wall clock was set since."""

@@ -161,15 +161,19 @@ class Database(Statements, ABC):
         return None
 
     @abstractmethod
-    def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
-        """Run `work` in one transaction. With `alone`, no other process is in a transaction of that name."""
+    def together(self, work: Callable[[Statements], T], *, alone: str = "", flushed: bool = True) -> T:
+        """Run `work` in one transaction. With `alone`, no other process is in a transaction of that name.
 
-    def joined(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
+        Without `flushed`, a server need not wait for its disk. Others see the result at once, and the next flushed
+        transaction of anyone writes it to disk too. Use it for what matters only once such a transaction follows.
+        """
+
+    def joined(self, work: Callable[[Statements], T], *, alone: str = "", flushed: bool = True) -> T:
         """Like `together`, but as a part of the transaction that `grouped` has open, if there is one.
 
         It needs no savepoint. Use it for work that writes nothing before it raises.
         """
-        return self.together(work, alone=alone)
+        return self.together(work, alone=alone, flushed=flushed)
 
     @abstractmethod
     def stream(self, sql: str, values: SqlValues = ()) -> Iterator[SqlRow]:

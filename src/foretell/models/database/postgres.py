@@ -147,11 +147,13 @@ class PostgresDatabase(Database):
         """The server's clock."""
         return self._tried(lambda con: _PostgresStatements(con).now())
 
-    def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
+    def together(self, work: Callable[[Statements], T], *, alone: str = "", flushed: bool = True) -> T:
         """Run one transaction, again from the start if the server went away during it."""
 
         def all_of_it(con: Connection) -> T:
             with con.transaction():
+                if not flushed:
+                    con.execute("set local synchronous_commit to off")
                 if alone:
                     con.execute("select pg_advisory_xact_lock(%s)", (lock_number(alone),))
                 return work(_PostgresStatements(con))

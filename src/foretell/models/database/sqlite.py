@@ -278,7 +278,7 @@ class SqliteDatabase(Database):
         """Seconds since the machine was started. This clock cannot be set."""
         return steady_seconds()
 
-    def together(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
+    def together(self, work: Callable[[Statements], T], *, alone: str = "", flushed: bool = True) -> T:
         """Run one transaction. SQLite lets only one writer in at a time, so `alone` needs nothing more."""
         try:
             with self._lock:
@@ -290,7 +290,7 @@ class SqliteDatabase(Database):
         except sqlite3.DatabaseError as error:
             raise self._problem(error) from None
 
-    def joined(self, work: Callable[[Statements], T], *, alone: str = "") -> T:
+    def joined(self, work: Callable[[Statements], T], *, alone: str = "", flushed: bool = True) -> T:
         """Run it within the open transaction, or in one of its own."""
         with self._lock:
             return work(self) if self._con.in_transaction else self.together(work, alone=alone)
