@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from fakes.processes import forked_on_path
+from foretell.models.facts import facts_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
+MODEL = re.compile(r"\b(?:openai|openrouter|anthropic|google|xai):([a-z][a-z0-9/-]+-[a-z0-9./-]*[a-z0-9])")
 SECONDS = 120
 CHANGING = re.compile(
     r"\b[0-9a-f]{10,64}\b|localhost:\d+|file://[^\s,]+|\S+/(?=practice/)|[\d,]+ tokens|\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*"
@@ -97,3 +99,12 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_has_an_example_that_runs(page: Path) -> None:
     assert examples(page)
+
+
+def test_no_page_example_or_template_uses_a_model_that_is_switched_off() -> None:
+    templates = [*(ROOT / "src/foretell/operations").rglob("*"), *(ROOT / "examples").rglob("*.yaml")]
+    named: set[str] = set()
+    for path in [*PAGES, *(path for path in templates if path.suffix in (".yaml", ".py", ".md"))]:
+        named |= set(MODEL.findall(path.read_text(encoding="utf-8")))
+    assert len(named) > 5
+    assert not [name for name in sorted(named) if facts_of(name).ends is not None]

@@ -171,7 +171,7 @@ BOT_FILES = {
 """Template → its path in the bot's repository."""
 SUNDAYS = "7 1,5,9,13,17,21 * * 0"
 """Rounds of ForecastBench are due every other Sunday; on the other Sundays there is nothing to do."""
-USUAL_MODEL, USUAL_BUDGET = "openrouter:openai/gpt-5-mini", 1.0
+USUAL_MODEL, USUAL_BUDGET = "openrouter:openai/gpt-6-luna", 1.0
 GOOGLE_KEY = "GOOGLE_SERVICE_ACCOUNT_KEY"
 USUAL_TOURNAMENT = {"metaculus": "minibench", "prophet-arena": "weekly", "forecastbench": ""}
 WORDS: dict[str, dict[str, str]] = {

@@ -155,7 +155,7 @@ class InitRequest(OperationRequest):
 
     Settings of a bot: tournament (Metaculus tournament by slug or number, default minibench; Prophet Arena track,
     weekly or live), organization and bucket (ForecastBench: your team as registered, the folder to upload to), model
-    (default openrouter:openai/gpt-5-mini; ForecastBench: none), search=gdelt, tournament_budget=50, interval=20
+    (default openrouter:openai/gpt-6-luna; ForecastBench: none), search=gdelt, tournament_budget=50, interval=20
     (minutes between two runs), trials=3, install (a git address or a wheel; default: this installation, packed into a
     wheel).
     """
