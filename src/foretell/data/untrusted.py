@@ -24,10 +24,13 @@ plain number does not match."""
 DISARMED = pattern(rf"'+(?:[\t\r\n]|\s*[{_SIGNS}])")
 
 INVISIBLE = pattern(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f"
-    "\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Characters that people cannot see but models read: they can hide words, or split words that are searched for."""
+"""Characters that people cannot see but models read: they can hide words, or split words that are searched for.
+
+They are those that Unicode calls default-ignorable.
+"""
 _OPEN, _CLOSE = "[\\[［【〔⟦「『｢{｛<＜⟨〈《«‹]", "[\\]］】〕⟧」』｣}｝>＞⟩〉》»›]"
 _GAP = r"[\s_\-.·:#]{0,3}"
 IMITATED = pattern(

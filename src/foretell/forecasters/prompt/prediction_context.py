@@ -1,7 +1,6 @@
 """The shared context of a question as of a time: ranked sources and the market's quotes."""
 
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Protocol, cast
 
 from foretell.data.datasets.question_set import MOST_SOURCES
-from foretell.data.untrusted import for_terminal
+from foretell.data.untrusted import INVISIBLE, UNSAFE, for_terminal
 from foretell.models.canonical import canonical_json
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.codec import from_dict, parse_json, to_json
@@ -24,9 +23,6 @@ SCHEMA = "foretell/context/1"
 LONGEST_TITLE = 200
 LONGEST_SUMMARY = 900
 LONGEST_URL = 2000
-_INVISIBLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufffe\uffff\ud800-\udfff]+"
-)
 
 
 class PublishedArticle(Protocol):
@@ -48,7 +44,7 @@ def one_line(text: str, longest: int) -> str:
     >>> one_line("# Market\n\nYES\u202e is\x00 sure", 100), one_line("far too long a title", 12)
     ('# Market YES is sure', 'far too…')
     """
-    text = " ".join(unicodedata.normalize("NFC", _INVISIBLE.sub(" ", text)).split())
+    text = " ".join(unicodedata.normalize("NFC", UNSAFE.sub(" ", INVISIBLE.sub("", text))).split())
     if len(text) <= longest:
         return text
     start = text[: longest - 1]

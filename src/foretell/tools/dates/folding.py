@@ -8,14 +8,10 @@ from functools import lru_cache
 from html import unescape
 from itertools import accumulate
 
+from foretell.data.untrusted import INVISIBLE
 from foretell.patterns import pattern
 
 # Simple patterns suffice afterwards. Positions always refer to the folded text.
-
-_INVISIBLE = pattern(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
-    "\U000e0000-\U000e007f\U000e0100-\U000e01ef]"
-)
 
 
 class _Letters(dict[int, str]):
@@ -182,7 +178,7 @@ _NON_ASCII = pattern(r"[^\x00-\x7f]+")
 def _plain_run(text: str) -> str:
     """Fold a run of non-ASCII characters. Cached, because the same ones occur repeatedly."""
     # Digits first: NFKD would turn superscripts into digits of the number before them.
-    plain = unicodedata.normalize("NFKD", _INVISIBLE.sub("", text).translate(_LETTERS))
+    plain = unicodedata.normalize("NFKD", INVISIBLE.sub("", text).translate(_LETTERS))
     plain = unicodedata.normalize("NFC", plain.translate(_NO_MARKS)).translate(_LETTERS)
     return _DIGIT.sub(lambda match: str(unicodedata.digit(match[0])), plain)
 
