@@ -18,6 +18,7 @@ from foretell.models.model import (
     ModelBusy,
     ModelError,
     ModelRefused,
+    ModelSettings,
     Reply,
     ReplyLost,
     ReplyTooLong,
@@ -257,6 +258,36 @@ def test_routing_requirement_is_dropped_if_no_endpoint_supports_it():
     request = Request(model="openrouter:v/m", messages=QUESTION.messages, schema={"type": "object"})
     assert asyncio.run(model.complete(request)).text == TEXT
     assert ["provider" in body for body in model.sent] == [True, False]
+
+
+class Thoughtless(HttpModel):
+    """A gateway to a model that thinks by default and calls tools only if it does not."""
+
+    sent: list[dict[str, Any]]
+
+    async def _send(self, request: Request, path: str, data: bytes | None = None, **how: Any) -> HttpAnswer:
+        self.sent.append(json.loads(data or b"{}"))
+        if not self.sent[-1].get("tools") or self.sent[-1].get("reasoning_effort") == "none":
+            return HttpAnswer(status=200, headers={}, body=raw(BODIES["chat"]))
+        message = (
+            "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. "
+            "To use function tools, use /v1/responses or set reasoning_effort to 'none'."
+        )
+        error = {"message": message, "type": "invalid_request_error", "param": "reasoning_effort", "code": None}
+        return HttpAnswer(status=400, headers={}, body=raw({"error": error}))
+
+
+@pytest.mark.parametrize("name", ["mine", "gpt-5.6-sol"])
+@pytest.mark.parametrize("effort", [None, "high"])
+def test_model_that_calls_tools_only_without_thinking_is_asked_not_to_think(name: str, effort: Any):
+    model = Thoughtless(ChatApi(), "http://127.0.0.1:1")
+    model.sent = []
+    request = replace(QUESTION, model=f"openrouter:{name}", settings=ModelSettings(effort=effort))
+    for tools, asked in (((SEARCH,), 2), ((SEARCH,), 1), ((), 1)):
+        model.sent.clear()
+        assert asyncio.run(model.complete(replace(request, tools=tools))).text == TEXT
+        assert len(model.sent) == asked
+        assert model.sent[-1].get("reasoning_effort") == ("none" if tools else effort)
 
 
 def test_empty_reply_with_counts_was_paid_for():

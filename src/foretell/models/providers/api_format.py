@@ -131,6 +131,8 @@ SETTINGS = {
         "text.format",
     ),
     "temperature": ("temperature", "top_p", "sampling"),
+    # OpenAI's newer models call tools in this format only if they do not think; their default is to think.
+    "thinking": ("set reasoning_effort to 'none'",),
     "effort": (
         "reasoning_effort",
         "reasoning.effort",
@@ -284,6 +286,7 @@ def _refused_setting(words: str, request: Request) -> str | None:
         "tool_choice": request.force is not None,
         "schema": request.schema is not None,
         "temperature": settings.temperature is not None,
+        "thinking": bool(request.tools) and settings.effort != "none",
         "effort": settings.effort is not None,
         "seed": settings.seed is not None,
         "tier": settings.tier is not None,
@@ -524,7 +527,7 @@ def call_name(name: Any, request: Request) -> str:
     Models write "functions.search" or "search<|channel|>json": the part that names an offered tool is used.
     """
     text = name if isinstance(name, str) else ""
-    if CALLABLE.fullmatch(text):
+    if CALLABLE.fullmatch(text) or any(tool.name == text for tool in request.tools):
         return text
     parts = NOT_CALLABLE.split(text)
     named = [tool.name for tool in request.tools if tool.name in parts]

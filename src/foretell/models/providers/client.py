@@ -387,7 +387,9 @@ def _without(request: Request, dropped: frozenset[str]) -> Request:
     """The request without the settings that its model refuses."""
     if not dropped:
         return request
-    fields = {name: None for name in dropped if name in ("temperature", "seed", "effort", "tier")}
+    fields: dict[str, Any] = {name: None for name in dropped if name in ("temperature", "seed", "effort", "tier")}
+    if "thinking" in dropped and request.tools:
+        fields["effort"] = "none"
     messages = request.messages
     if "sealed" in dropped:
         messages = tuple(replace(message, sealed="") if hasattr(message, "sealed") else message for message in messages)
