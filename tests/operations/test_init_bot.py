@@ -270,6 +270,22 @@ def test_other_tournaments_have_bots_whose_files_fit_together(
         assert settings["tournament"].get("bucket") in (None, "gs://forecasts/{round}/us")
 
 
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_key_of_the_bucket_is_deleted_even_if_it_is_refused(tmp_path: Path, code: int):
+    init_bot(tmp_path / "bot", *BENCH, *ADDRESS)
+    programs, left = tmp_path / "bin", tmp_path / "left"
+    programs.mkdir()
+    left.mkdir()
+    for name, end in (("gcloud", code), ("foretell", 0)):
+        (programs / name).write_text(f"#!/bin/sh\nexit {end}\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    more = {"GOOGLE_SERVICE_ACCOUNT_KEY": "canary", "TMPDIR": str(left), "FORECASTBENCH_TOKEN": ""}
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    script = ["bash", str(tmp_path / "bot" / "bot.sh")]
+    assert subprocess.run(script, env={**os.environ, **more, "PATH": path}, check=False).returncode == code
+    assert not list(left.iterdir())
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
