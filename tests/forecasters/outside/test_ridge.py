@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from foretell.forecasters.base_rates.outside_fit import fit_logistic
-from foretell.forecasters.base_rates.sparse_matrix import BlockRow, SparseMatrix
+from foretell.forecasters.base_rates.sparse_matrix import BlockRow, RepeatedRows, SparseMatrix
 
 
 def sparse(x: np.ndarray) -> SparseMatrix:
@@ -21,6 +21,18 @@ def test_products_with_a_sparse_matrix_are_those_with_the_dense_one(seed: int) -
     right, left = rng.normal(size=15), rng.normal(size=7)
     np.testing.assert_allclose(whole @ right, dense @ right, atol=1e-12)
     np.testing.assert_allclose(whole.T @ left, dense.T @ left, atol=1e-12)
+
+
+@given(st.integers(0, 10**6))
+def test_products_with_repeated_rows_are_those_with_each_row_written_out(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, which = rng.normal(size=(3, 4)) * (rng.random((3, 4)) < 0.5), rng.integers(0, 3, 7)
+    right, left = rng.normal(size=4), rng.normal(size=7)
+    for few in (rows, sparse(rows)):
+        repeated = RepeatedRows(rows=few, which=which)
+        np.testing.assert_allclose(repeated @ right, rows[which] @ right, atol=1e-12)
+        np.testing.assert_allclose(repeated.T @ left, rows[which].T @ left, atol=1e-12)
+        assert repeated.shape == repeated.T.T.shape == (7, 4)
 
 
 def objective(x, target, weight, offset):

@@ -22,7 +22,7 @@ from foretell.forecasters.base_rates.outside_model import (
     training_targets,
 )
 from foretell.forecasters.base_rates.past import PastQuestions, Strings
-from foretell.forecasters.base_rates.sparse_matrix import BlockRow, Matrix, SparseMatrix
+from foretell.forecasters.base_rates.sparse_matrix import BlockRow, RepeatedRows, SparseMatrix
 from foretell.forecasters.base_rates.text_features import (
     BUCKETS,
     NAMES,
@@ -133,6 +133,8 @@ class TextModelTable:
     source: Strings
     grid: Ints
     """The grid day of each row; see `on_grid`."""
+    text: Ints
+    """The text of each row, as the number of a row of `grams`: a question is asked several times in the same words."""
     grams: Grams
     values: Floats
     """Values of the grams."""
@@ -151,17 +153,21 @@ def table_of(past: PastQuestions, day: date) -> TextModelTable:
     _, code, times = np.unique(past.id, return_inverse=True, return_counts=True)
     share = 1.0 / times[code]
     targets, price_correction = training_targets(past, features_of_past(past), share, day)
-    grams = Grams.of(targets.seen)
-    rarities = rarity(grams, share[targets.row])
+    texts = {seen.reading.text: seen for seen in targets.seen}
+    numbers = {text: number for number, text in enumerate(texts)}
+    text = np.array([numbers[seen.reading.text] for seen in targets.seen], np.int64)
+    grams = Grams.of([*texts.values()])
+    rarities = rarity(grams, np.bincount(text, weights=share[targets.row], minlength=len(texts)))
     return TextModelTable(
         targets=targets,
         source=past.source[targets.row],
         grid=on_grid(past.due[targets.row]),
+        text=text,
         grams=grams,
         values=gram_values(grams, rarities),
         named=np.array([s.named for s in targets.seen]).reshape(len(targets.seen), len(NAMES)),
         rarities=rarities,
-        known=np.unique(np.concatenate([*(marks(s.reading.text) for s in targets.seen), np.array([], np.int64)])),
+        known=np.unique(np.concatenate([*map(marks, texts), np.array([], np.int64)])),
         price_correction=price_correction,
     )
 
@@ -169,14 +175,13 @@ def table_of(past: PastQuestions, day: date) -> TextModelTable:
 def fit_text(table: TextModelTable, strength: float, start: Floats | None = None) -> tuple[TextModel, Floats]:
     """Fit a model with the given prior precision of words; also return its raw coefficients for a warm start."""
     levels, sources = basis(table.grid), np.unique(table.source)
-    blocks = _blocks(table, strength, levels, sources)
-    columns = BlockRow(blocks)
+    columns = _columns(table, strength, levels, sources)
     bound = np.zeros(columns.shape[1], bool)
     bound[2 * BUCKETS + np.flatnonzero(np.isin(NAMES, NOT_NEGATIVE))] = True
     targets, offset = table.targets, np.full(len(table), LONG_RUN)
     beta = fit_logistic(columns, targets.target, targets.weight, offset=offset, not_negative=bound, start=start)
-    ends = np.cumsum([block.shape[1] for block in blocks])
-    words, named, level, source, drift, own = np.split(beta, ends[:-1])
+    ends = np.cumsum([2 * BUCKETS, len(NAMES), 1, len(sources), len(levels.grid)])
+    words, named, level, source, drift, own = np.split(beta, ends)
     names = list(map(str, sources))
     fitted = DriftingLevel(
         long_run=LONG_RUN + float(level[0]) * LEVEL,
@@ -206,22 +211,27 @@ def prior_text() -> TextModel:
     return TextModel(level=level, named={}, words=none, rarity=none, known=grid, price_correction=PriceCorrection())
 
 
-def _blocks(table: TextModelTable, strength: float, levels: DriftBasis, sources: Strings) -> list[Matrix]:
+def _columns(table: TextModelTable, strength: float, levels: DriftBasis, sources: Strings) -> BlockRow:
     """Return columns (words, named, level, source, drift, drift by source), scaled to unit prior variance."""
-    n, steps = len(table), len(levels.grid)
-    root = levels.root[np.searchsorted(levels.grid, table.grid)]
-    code = np.searchsorted(sources, table.source)
-    own = (code[:, None] * steps + np.arange(steps)).ravel()
-    each = np.arange(n)
-    grams = table.grams
-    return [
-        SparseMatrix.of(table.values / sqrt(strength), grams.row, grams.bucket, (n, 2 * BUCKETS)),
-        table.named * NAMED_SCALE,
-        np.full((n, 1), LEVEL),
-        SparseMatrix.of(np.full(n, SOURCE), each, code, (n, len(sources))),
-        root * DRIFT,
-        SparseMatrix.of(root.ravel() * OWN_DRIFT, np.repeat(each, steps), own, (n, len(sources) * steps)),
-    ]
+    steps, grams = len(levels.grid), table.grams
+    # The last four depend only on the source and the day, which many rows share.
+    day, source = np.searchsorted(levels.grid, table.grid), np.searchsorted(sources, table.source)
+    shared, which = np.unique(source * steps + day, return_inverse=True)
+    source, day = np.divmod(shared, steps)
+    root, of_source = levels.root[day], source[:, None] == np.arange(len(sources))
+    own = (of_source[:, :, None] * root[:, None, :]).reshape(len(shared), -1)
+    level = np.full((len(shared), 1), LEVEL)
+    words = SparseMatrix.of(table.values / sqrt(strength), grams.row, grams.bucket, (len(grams.start) - 1, 2 * BUCKETS))
+    return BlockRow(
+        [
+            RepeatedRows(rows=words, which=table.text),
+            table.named * NAMED_SCALE,
+            RepeatedRows(
+                rows=np.hstack([level, of_source * SOURCE, root * DRIFT, own * OWN_DRIFT]),
+                which=which,
+            ),
+        ]
+    )
 
 
 # Fitting the outside view on the questions known on a day.

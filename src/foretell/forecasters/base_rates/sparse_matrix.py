@@ -1,4 +1,4 @@
-"""A matrix that is mostly zero, and matrices side by side: enough to multiply vectors in a fit."""
+"""Matrices that are mostly zero or repeat their rows, and matrices side by side: what a fit multiplies vectors with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from foretell.metrics.arrays import Floats, Ints
 
-Matrix = Union[Floats, "SparseMatrix"]
+Matrix = Union[Floats, "SparseMatrix", "RepeatedRows", "RepeatedColumns"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,6 +49,56 @@ class SparseMatrix:
             terms *= self.values
             product[self.filled] = np.add.reduceat(terms, self.first)
         return product
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RepeatedRows:
+    """A matrix with few different rows.
+
+    >>> matrix = RepeatedRows(rows=np.array([[1.0, 2.0], [0.0, 5.0]]), which=np.array([0, 1, 0]))
+    >>> (matrix @ np.array([10.0, 1.0])).tolist(), (matrix.T @ np.array([1.0, 1.0, 1.0])).tolist()
+    ([12.0, 5.0, 12.0], [2.0, 9.0])
+    """
+
+    rows: "Floats | SparseMatrix"
+    which: Ints
+    """For each row of the matrix, its number in `rows`."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and columns."""
+        return len(self.which), self.rows.shape[1]
+
+    @property
+    def T(self) -> "RepeatedColumns":
+        """The transposed matrix."""
+        return RepeatedColumns(columns=self.rows.T, which=self.which)
+
+    def __matmul__(self, vector: Floats) -> Floats:
+        """Multiply a vector."""
+        return (self.rows @ vector)[self.which]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RepeatedColumns:
+    """A matrix with few different columns."""
+
+    columns: "Floats | SparseMatrix"
+    which: Ints
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and columns."""
+        return self.columns.shape[0], len(self.which)
+
+    @property
+    def T(self) -> RepeatedRows:
+        """The transposed matrix."""
+        return RepeatedRows(rows=self.columns.T, which=self.which)
+
+    def __matmul__(self, vector: Floats) -> Floats:
+        """Multiply a vector."""
+        return self.columns @ np.bincount(self.which, weights=vector, minlength=self.columns.shape[1])
 
 
 class BlockRow:
