@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foretell.questions.forecast import Categorical, Numeric
+from foretell.questions.forecast import Categorical, Numeric, common_ends
 
 steps = st.lists(st.tuples(st.floats(0.01, 5), st.floats(0, 1)), min_size=2, max_size=12)
 
@@ -53,6 +53,13 @@ def test_a_range_cuts_tails_and_keeps_the_stated_quantiles():
     assert (narrow.below(70), narrow.below(75), narrow.below(81)) == pytest.approx((0, 0.5, 1))
     assert STATED.within(None, None) == STATED
     assert STATED.within(1000, 2000) == STATED, "nothing of it is in the range"
+
+
+def test_several_distributions_end_where_the_last_of_them_ends():
+    exact, cut = Numeric(x=(0, 10), cdf=(0, 1)), STATED.within(58, 100)
+    assert common_ends([exact]) == (0, 10)
+    assert common_ends([exact, cut]) == (0, 100)
+    assert common_ends([exact, STATED]) == (None, None), "the tails of one never end"
 
 
 def test_never_is_above_every_date():

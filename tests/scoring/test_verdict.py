@@ -87,6 +87,28 @@ def test_a_difference_in_accuracy_is_stated_in_points() -> None:
     assert "by 11.7 points of accuracy (71.7 and 60.0; 95 % interval 3.3 to 21.7" in result.sentence
 
 
+@pytest.mark.parametrize(("matters", "decimals"), [(0.0, 1), (0.05, 3), (0.5, 2), (1.0, 1), (20.0, 1)])
+def test_a_tenth_of_the_smallest_difference_that_matters_is_shown(matters: float, decimals: int) -> None:
+    assert verdict(2.3, 0.6, 3.9, matters=matters).decimals == decimals
+
+
+def test_a_verdict_on_the_second_against_the_first_is_the_mirror_image() -> None:
+    result = verdict(2.3, 0.6, 3.9)
+    other = result.swapped()
+    assert (other.first, other.second, other.says) == ("b", "a", "worse")
+    assert (other.diff, other.low, other.high) == (-2.3, -3.9, -0.6)
+    assert (other.first_score, other.second_score) == (result.second_score, result.first_score)
+    assert other.swapped() == result
+
+
+def test_a_finding_that_could_be_chance_needs_what_shows_the_difference_or_what_matters() -> None:
+    sd = math.sqrt(60)
+    assert verdict(0.9, -1.6, 3.4, matters=1.0).needed == questions_about(1.0, sd) - 60
+    assert verdict(0.9, -1.6, 3.4, matters=0.1).needed == questions_about(0.9, sd) - 60
+    hopeless = verdict(0.001, -1.0, 1.0, matters=0.0)
+    assert (hopeless.says, hopeless.needed) == ("could be chance", None), "nobody can ask hundreds of millions"
+
+
 @pytest.mark.parametrize(("clusters", "says"), [(9, "too few to tell"), (10, "better")])
 def test_fewer_than_ten_independent_clusters_are_too_few(clusters: int, says: str) -> None:
     result = verdict(30.0, 20.0, 40.0, n_clusters=90, n_effective=clusters, p=0.0001)
