@@ -347,8 +347,9 @@ the court, P2 or P3 comes true, 2 %; if none comes true, 0 %.
     parts: list[str] = []
     if children in stated:
         parts.append(f"{words.situation(children)} the claim has {brief_percent(stated[children])}")
-    ones = [frozenset({child}) for child in cases.children if len(children) > 1]
-    rows = ([children - one for one in ones] if len(children) > 2 else [], ones, [frozenset[str]()])
+    singles = [frozenset({child}) for child in cases.children if len(children) > 1]
+    all_but_single = [children - single for single in singles] if len(children) > 2 else []
+    rows = (all_but_single, singles, [frozenset[str]()])
     for row in rows:
         alike: dict[float, list[Situation]] = {}
         for situation in row:

@@ -12,7 +12,6 @@ from foretell.data.datasets.question_set import LeakyQuestions, SetFilter, SetSt
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, setting
 
-ROUNDS_FOLDER: Any = setting(None, "Folder of the pulled rounds (default: your foretell home).", metavar="FOLDER")
 SET_HELP = (
     "A file, a data set or a market: FILE, demo, forecastbench:DATE, prophet_arena:FILE, kalshi:SERIES, "
     "polymarket:SLUG, manifold:SLUG, metaculus:TOURNAMENT, the address of a market's page; an unknown name lists them."

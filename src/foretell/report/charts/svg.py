@@ -337,14 +337,7 @@ def figure(width: float, height: float, title: str, *children: Markup, rows: Seq
         role="img",
         aria_label=title,
     )
-    return chart_of(svg)
-
-
-def chart_of(svg: Markup, narrow: Markup | None = None) -> Chart:
-    """Build a chart from its SVG, whose width determines its layout on a page."""
-    match = re.search(r'\bwidth="([0-9.]+)"', svg)
-    width = float(match[1]) if match else 0.0
-    return Chart(svg, wide=width > 480, narrow=narrow, square=width <= 400)
+    return Chart(svg, wide=width > 480, square=width <= 400)
 
 
 def responsive(roomy: Chart, narrow: Chart) -> Chart:
