@@ -23,19 +23,22 @@ ALWAYS = (
     "request"
 )
 """What every command may load. A name stands for the modules directly in a package; inner packages are named apart."""
-TABLES = "data.datasets forecasters.base_rates forecasters.combine metrics scoring"
-STORE = "models models.database outgoing runs"
+TABLES = "data.datasets forecasters.combine metrics scoring"
+FITTING = f"{TABLES} forecasters.base_rates"
+STORE = "models models.database runs"
 STORED_RUNS = f"{STORE} data.datasets models.providers scoring"
-SCORED_RUNS = f"{STORED_RUNS} {TABLES}"
-SERVICES = f"{STORE} data.datasets data.markets data.search data.series data.settlements tools tools.dates"
+SCORED_RUNS = f"{STORED_RUNS} {FITTING}"
+SERVICES = f"{STORE} outgoing data.datasets data.markets data.search data.series data.settlements tools tools.dates"
 AGENT = "forecasters forecasters.agent forecasters.base_rates forecasters.prompt forecasters.series"
+PROMPTS = "forecasters forecasters.prompt"
 MODELS = f"{SERVICES} {AGENT} metrics models.providers"
 RUNNING = f"{MODELS} forecasters.combine"
 FORECASTING = f"{RUNNING} scoring"
 DATA = (
-    f"{SCORED_RUNS} data.markets data.search data.series forecasters forecasters.prompt tools tools.dates tournaments"
+    f"{STORED_RUNS} data.markets data.search data.series forecasters forecasters.prompt outgoing tools tools.dates "
+    "tournaments"
 )
-TREE_FILES = "data.datasets forecasters.tree models models.database runs tools.notebook"
+TREE_FILES = "forecasters.tree models models.database runs tools.notebook"
 SHOWN_TREES = f"{TREE_FILES} metrics report.charts scoring"
 GROWING = f"{RUNNING} forecasters.reason forecasters.tree tools.notebook"
 SERVERS = "models runs"
@@ -44,11 +47,11 @@ LOADS = {
     "arena run": f"{FORECASTING} arena tournaments",
     "arena score": f"{FORECASTING} arena tournaments",
     "arena show": f"{FORECASTING} arena tournaments",
-    "ask": f"{FORECASTING} arena forecasters.news forecasters.tree standing",
+    "ask": f"{FORECASTING} forecasters.tree standing",
     "audit": f"{FORECASTING} arena forecasters.tree report.charts studies studies.audit",
-    "backtest": f"agent {SERVICES} {TABLES} forecasters forecasters.prompt models.providers",
-    "calibrate apply": TABLES,
-    "calibrate fit": TABLES,
+    "backtest": f"{SERVICES} {PROMPTS} agent forecasters.base_rates metrics models.providers scoring",
+    "calibrate apply": FITTING,
+    "calibrate fit": FITTING,
     "compare": f"{TABLES} report.charts",
     "corpus add": DATA,
     "corpus search": DATA,
@@ -65,7 +68,7 @@ LOADS = {
     "models check": RUNNING,
     "models list": STORED_RUNS,
     "practice": SERVERS,
-    "record": f"{TABLES} {STORE} arena data.markets forecasters.tree report.charts standing",
+    "record": f"{FITTING} {STORE} outgoing arena data.markets forecasters.tree report.charts standing",
     "replay": f"{RUNNING} forecasters.tree tools.notebook",
     "run": f"{FORECASTING} report.charts",
     "runs delete": STORED_RUNS,
@@ -77,7 +80,7 @@ LOADS = {
     "serve": SERVERS,
     "show": f"{SCORED_RUNS} forecasters.agent forecasters.tree report.charts tools",
     "study": "",
-    "submit": f"{TABLES} {STORE} data.markets data.series tournaments",
+    "submit": f"{FITTING} {STORE} outgoing data.markets data.series tournaments",
     "tournament results": f"{FORECASTING} report.charts tournaments",
     "tournament run": f"{FORECASTING} forecasters.tree report.charts tournaments",
     "tree edit": GROWING,
@@ -154,7 +157,7 @@ CALLS = {
     COMMAND.format(words=["score", "table.csv"]): f"{TABLES} report.charts",
     COMMAND.format(words=["compare", "table.csv"]): f"{TABLES} report.charts",
     COMMAND.format(words=["runs", "list"]): STORED_RUNS,
-    COMMAND.format(words=["models", "list"]): STORED_RUNS,
+    COMMAND.format(words=["models", "list"]): f"{STORED_RUNS} outgoing",
     COMMAND.format(words=["tree", "list"]): TREE_FILES,
     COMMAND.format(words=["--help"]): "",
     "import foretell; foretell.score('table.csv')": TABLES,

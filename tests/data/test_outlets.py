@@ -17,14 +17,14 @@ from markdown_it import MarkdownIt
 
 import foretell
 from foretell.cli.main import NoteHandler, cli
-from foretell.data.untrusted import UNSAFE, for_log
+from foretell.data.untrusted import UNSAFE, for_log, rows_as_text
+from foretell.questions.tabular import rows_as_html
 from foretell.report.markup import element, markdown_text
 from foretell.report.result import Result
 from foretell.report.study import StudyColumn, StudyRow, StudyTable
 from foretell.report.study_result import StudyResult
 from foretell.report.terminal import console, show_exception
 from foretell.report.tournament_page import TournamentDay, TournamentRow, markdown_summary
-from foretell.scoring.scoreboard import rows_as_html, rows_as_text
 
 HOSTILE = (
     "\x1b]52;c;ZWNobw==\x07 \x1b[2J\x9b1;1H\x9d0;owned\x9c \u202egnp.exe [link=https://evil.example]x[/link] <b>|`"

@@ -8,9 +8,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from foretell.patterns import pattern
 from foretell.questions.question import Question
+from foretell.questions.tabular import cells
 
 UNSAFE = pattern(
     # C0 and C1 controls (a terminal obeys some of them), invisible and text-direction marks, and what XML forbids.
@@ -197,6 +199,27 @@ def rows_as_csv(
     lines = ([row.get(name) for name in names] for row in rows)
     csv.writer(text).writerows([let_out(cell) for cell in line] for line in (names, *lines))
     return text.getvalue()
+
+
+def rows_as_text(rows: list[dict[str, Any]]) -> str:
+    """Return the rows as aligned text for a terminal, with numbers to the right.
+
+    >>> print(rows_as_text([{"forecaster": "A", "brier": 0.04}, {"forecaster": "B", "brier": 0.25}]))
+    forecaster  brier
+    A            0.04
+    B            0.25
+    """
+    names, lines = cells(rows)
+    lines = [[for_terminal(cell) for cell in line] for line in lines]
+    numeric = [any(isinstance(row.get(name), float | int) for row in rows) for name in names]
+    widths = [max(len(line[i]) for line in (names, *lines)) for i in range(len(names))]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in (names, *lines)
+    )
 
 
 RESERVED = pattern(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)

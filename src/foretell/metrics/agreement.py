@@ -31,6 +31,7 @@ from foretell.metrics.bootstrap import (
     mean_from_sums,
 )
 from foretell.metrics.clusters import factorise
+from foretell.metrics.numerics import largest_decrease
 
 Penalty = Literal["linear", "quadratic"]
 
@@ -179,11 +180,6 @@ def exclusivity_score(p: npt.ArrayLike, event: npt.ArrayLike, *, tolerance: floa
     same_shape(p=p, event=events.codes)
     gaps = group_sums(events.codes, p, events.n) - 1
     return float(np.mean(np.abs(gaps) <= tolerance + ROUNDING_TOLERANCE))
-
-
-def largest_decrease(p: Floats) -> float:
-    """Largest decrease along a sequence that should not decrease."""
-    return float(np.max(np.maximum.accumulate(p) - p))
 
 
 def _chain(chain: npt.ArrayLike, name: str) -> Floats:

@@ -84,6 +84,11 @@ def isotonic(values: Floats, weight: Floats) -> tuple[Floats, Ints]:
     return np.repeat(np.array(means, np.float64), np.diff(starts, append=len(values))), starts
 
 
+def largest_decrease(p: Floats) -> float:
+    """Largest decrease along a sequence that should not decrease."""
+    return float(np.max(np.maximum.accumulate(p) - p))
+
+
 def nonnegative_least_squares(matrix: Floats, target: Floats) -> Floats:
     """Return the x ≥ 0 with the least |matrix·x − target|² (Lawson & Hanson 1974, chapter 23).
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from foretell.data.untrusted import rows_as_text
 from foretell.forecasters.combine.aggregate import PANEL
 from foretell.forecasters.tree.exports import tree_caveats, tree_failures
 from foretell.forecasters.tree.parts import reasoning_lines
@@ -38,7 +39,6 @@ from foretell.runs.spec import RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.stored_runs import check_start
 from foretell.scoring.caveats import answer_caveats
-from foretell.scoring.scoreboard import rows_as_text
 from foretell.standing.question_checks import unresolvable_note
 from foretell.standing.record import Sharpening
 from foretell.standing.settings import watch_changes

@@ -16,9 +16,9 @@ from foretell.questions.errors import InputError, known_names
 from foretell.report.comparison import comparison_study, matrix_study, print_comparison, print_matrix
 from foretell.report.result import DocumentResult, Result
 from foretell.report.study_result import StudyResult
+from foretell.scoring.added_tables import named_tables
 from foretell.scoring.baselines import BASELINES
 from foretell.scoring.join import forecasters_in
-from foretell.scoring.long_tables import named_tables
 from foretell.scoring.score import (
     PairComparison,
     ScoringOptions,

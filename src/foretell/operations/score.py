@@ -23,9 +23,9 @@ from foretell.report.numbers import estimate
 from foretell.report.provenance import Provenance
 from foretell.report.result import Result, show_table
 from foretell.report.terminal import TextColumn, show_text
+from foretell.scoring.added_tables import RunRows, add_tables, named_tables
 from foretell.scoring.breakdown import ErrorAnalysis, error_analysis
 from foretell.scoring.join import TRIAL_MARK, ReadOptions, read_table
-from foretell.scoring.long_tables import RunRows, add_tables, named_tables
 from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.score import ScoringOptions, prepared, score_table
 from foretell.scoring.scoreboard import Scoreboard

@@ -51,9 +51,10 @@ from foretell.runs.spec import (
     with_settings,
 )
 from foretell.runs.store import RunStore
+from foretell.scoring.added_tables import RunRows, add_tables
 from foretell.scoring.forecaster_facts import read_forecaster_facts
 from foretell.scoring.join import read_examples, read_table
-from foretell.scoring.long_tables import RunRows, add_tables, forecast_rows
+from foretell.scoring.long_tables import forecast_rows
 from foretell.scoring.run_scores import questions_of_runs, run_rows
 from foretell.scoring.table import ForecastCost, ForecastTable
 from foretell.scoring.table_input import TableSource

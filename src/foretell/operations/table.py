@@ -45,7 +45,7 @@ class Operation:
 
 
 OPERATIONS = {
-    "ask": Operation("asking:AskRequest", "foretell.operations.watch:ask_or_watch"),
+    "ask": Operation("asking:AskRequest", "foretell.operations.ask_or_watch:ask_or_watch"),
     "record": Operation("record:RecordRequest", "foretell.operations.record:record", PAGES),
     "tree grow": Operation("trees:TreeRequest", "foretell.operations.tree_grow:grow", TREES),
     "tree list": Operation("trees:TreeListRequest", "foretell.operations.tree_list:list_trees", ROWS),

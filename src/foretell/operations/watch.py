@@ -14,16 +14,15 @@ from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.number_text import percent, plural
-from foretell.operations.ask import AskResult, answer_question, cost_in_errors, names_model, prepare_ask, stored_answer
+from foretell.operations.ask import AskResult, cost_in_errors, names_model, prepare_ask, stored_answer
 from foretell.operations.requests.asking import AskRequest
-from foretell.operations.sharpen import SharpenedQuestion, accepted, sharpen_typed, sharpening_lines
+from foretell.operations.sharpen import accepted, sharpen_typed, sharpening_lines
 from foretell.operations.typed_question import typed_question
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import Question, Snapshot
 from foretell.questions.trace import BeliefRevised, EvidenceFound
 from foretell.report.result import Result
-from foretell.report.run_plan import RunPlan
 from foretell.runs.executor import WatchEvents
 from foretell.runs.public_answer import answer_without_model
 from foretell.runs.question_sets import typed_questions
@@ -201,25 +200,15 @@ def _evidence(store: RunStore, spec: RunSpec, question: Question) -> tuple[NewEv
 # The operation.
 
 
-async def ask_or_watch(
+async def watch_questions(
     request: AskRequest,
-    settings: Settings | None = None,
+    settings: Settings | None,
     *,
-    watch: WatchEvents | None = None,
-    tell: Callable[[str], None] = lambda _: None,
-    begin: Callable[[asyncio.Event], None] = lambda _: None,
-) -> "AskResult | RunPlan | WatchResult | SharpenedQuestion":
-    """Answer a question, or watch questions if the request says so.
-
-    Args:
-        request: The question, and how to ask it.
-        settings: Those of this machine.
-        watch: Called with every event of a trial, and with every change of a watched question.
-        tell: Called with a line for every look.
-        begin: Called when watching begins, with the event that ends it after the looks that are under way.
-    """
-    if not request.watch or request.sharpen == "propose":
-        return await answer_question(request, settings, watch=watch, tell=tell)
+    watch: WatchEvents | None,
+    tell: Callable[[str], None],
+    begin: Callable[[asyncio.Event], None],
+) -> WatchResult:
+    """Watch the questions of a request; see `ask_or_watch`."""
     settings = settings or load_settings()
     sharpening = None
     if request.sharpen is not None:

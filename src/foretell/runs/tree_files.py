@@ -13,8 +13,7 @@ from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, tree_from_dict
 from foretell.questions.errors import InputError, known_names
 from foretell.runs.settings import Settings, load_settings
-from foretell.runs.store import RunStore
-from foretell.tools.notebook.notebook import data_path
+from foretell.tools.notebook.notebook_file import data_path
 
 
 def find_tree(tree: Any, settings: Settings | None = None) -> Path:
@@ -31,6 +30,8 @@ def find_tree(tree: Any, settings: Settings | None = None) -> Path:
     name = text.removesuffix(".json")
     matches = [known[name]] if name in known else [path for key, path in known.items() if key.startswith(name)]
     if not matches and (isinstance(settings.store, str) or settings.store.exists()):
+        from foretell.runs.store import RunStore
+
         with closing(RunStore(settings.store)) as store:
             runs = [row.id for row in store.runs() if row.name == text]
         matches = [path for key, path in known.items() if key.partition("/")[0] in runs]

@@ -7,7 +7,7 @@ from pathlib import Path
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.text import format_probability
 from foretell.questions.errors import InputError
-from foretell.tools.notebook.notebook import conclusion_of, data_path, read_notebook
+from foretell.tools.notebook.notebook_file import conclusion_of, data_path, read_notebook
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from foretell.data.datasets.question_set import EXCLUDED, asked_key
 from foretell.data.files import write_atomically
@@ -17,9 +15,6 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
-from foretell.scoring.join import COST_COLUMNS, log_tables, table_rows
-from foretell.scoring.role_columns import ColumnNames
-from foretell.scoring.table_input import TableSource
 
 Row = dict[str, Any]
 
@@ -146,94 +141,3 @@ def day_text(value: Any) -> str:
     """Format midnight UTC as a day and any other time in full, so that the files of one round agree."""
     at = instant(value)
     return at.isoformat(timespec="seconds") if at.time() > time.min else at.date().isoformat()
-
-
-# Several tables as one: stored runs and the user's own.
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunRows:
-    """Stored runs, and tables of the user, over their questions as two long tables."""
-
-    forecasts: list[Row]
-    outcomes: list[Row]
-    combined: list[Row]
-    """Answers of runs whose trials were combined with price and base rate by a tested rule."""
-    names: tuple[str, ...]
-    """Names of the forecasters, in the order of the runs."""
-    texts: Mapping[str, str]
-    """Question texts, by question id."""
-    notes: tuple[str, ...] = ()
-    """What failed in the runs, and how the user's own tables were read."""
-
-
-def add_tables(
-    run: RunRows, forecasts: TableSource | None, outcomes: TableSource | None, columns: ColumnNames | None = None
-) -> RunRows:
-    """Add the user's own tables to stored runs: a single table, or several by name.
-
-    A table of forecasts may leave out what is unambiguous: the target of a question that has only one, and the date of
-    a question that was asked once. Without a column `forecaster`, the forecaster has the name of the table. Outcomes,
-    also those in a column of the forecasts, are added to the known ones.
-    """
-    known = {(row["question"], row["target"], row["due"]): row for row in run.outcomes}
-    by_question: dict[str, list[Row]] = {}
-    for row in run.outcomes:
-        by_question.setdefault(row["question"], []).append(row)
-
-    def add_outcome(row: Row) -> None:
-        key = (row.get("question"), row.get("target"), row.get("due"))
-        if key not in known:
-            by_question.setdefault(str(key[0]), []).append(row)
-            known[key] = {"due": None, **row}
-        elif row.get("outcome") is not None:
-            known[key] = known[key] | {"outcome": row["outcome"]}
-
-    added, notes = list[Row](), list[str]()
-
-    def read(table: TableSource, name: str, *, forecasts: bool) -> list[Row]:
-        rows, new_notes = table_rows(table, name, columns, forecasts=forecasts)
-        notes.extend(new_notes)
-        return [_filled(row, by_question) for row in rows]
-
-    tables = [(name, *log_tables(table, None)) for name, table in named_tables(forecasts).items()]
-    answers = [("outcomes", outcomes), *((name, inside) for name, _, inside in tables)]
-    for row in (row for name, table in answers if table is not None for row in read(table, name, forecasts=False)):
-        add_outcome(row)
-    taken = {row["forecaster"] for row in run.forecasts}
-    for name, table, _ in tables:
-        for row in read(table, name, forecasts=True):
-            forecaster = row["forecaster"]
-            full = row | {"forecaster": f"{forecaster} (table)" if forecaster in taken else forecaster}
-            added.append({column: full[column] for column in FORECAST_COLUMNS if full.get(column) is not None})
-            if "outcome" in full:
-                add_outcome(
-                    {
-                        column: value
-                        for column, value in full.items()
-                        if column not in ("forecaster", "p", "trial", *COST_COLUMNS)
-                    }
-                )
-    return replace(run, forecasts=[*run.forecasts, *added], outcomes=list(known.values()), notes=(*run.notes, *notes))
-
-
-FORECAST_COLUMNS = ("forecaster", "question", "target", "due", "trial", "p", *COST_COLUMNS)
-
-
-def named_tables(forecasts: Any) -> dict[str, TableSource]:
-    """Return tables by name: those of a mapping, a single one by the name of its file, or none."""
-    if forecasts is None or isinstance(forecasts, Mapping):
-        return dict(cast("Mapping[str, TableSource]", forecasts or {}))
-    return {str(forecasts) if isinstance(forecasts, str | Path) else "forecasts": forecasts}
-
-
-def _filled(row: Mapping[str, Any], by_question: Mapping[str, Sequence[Row]]) -> Row:
-    """Fill in the target and the date of a row's question, if they are missing and there is only one."""
-    known = by_question.get(str(row.get("question")), ())
-    full = dict(row)
-    for column in ("target", "due"):
-        if full.get(column) is None and len(values := {other[column] for other in known}) == 1:
-            full[column] = values.pop()
-    with suppress(ValueError, TypeError, InputError):  # Invalid dates are reported when tables are checked.
-        full["due"] = day_text(full["due"]) if full.get("due") else None
-    return full | {"target": full.get("target") or "yes"}

@@ -31,10 +31,11 @@ from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO
 from foretell.runs.store import RunRow, RunStore, find_run_row
+from foretell.scoring.added_tables import RunRows
 from foretell.scoring.baselines import BASE_RATE, MARKET_PRICE
 from foretell.scoring.caveats import run_caveats
 from foretell.scoring.join import read_table
-from foretell.scoring.long_tables import Row, RunRows, day_text, forecast_rows, outcome_rows
+from foretell.scoring.long_tables import Row, day_text, forecast_rows, outcome_rows
 from foretell.scoring.score import ScoringOptions, compare_pair, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import ForecastTable, base_rate

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from foretell.data.untrusted import rows_as_text
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
 from foretell.metrics.comparison import McNemarTest, mcnemar
@@ -41,7 +42,6 @@ from foretell.scoring.pair_comparer import PairComparer
 from foretell.scoring.scoreboard import (
     Score,
     Scoreboard,
-    rows_as_text,
     verdict_row,
 )
 from foretell.scoring.table import ForecastTable, with_baselines, with_computed_columns

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from foretell.data.untrusted import for_terminal
+from foretell.data.untrusted import rows_as_text
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.metric import METRICS, metric_text
 from foretell.number_text import bracket, number, signed
 from foretell.questions.codec import plain_data
-from foretell.questions.tabular import Tabular, cells, rows_as_html
+from foretell.questions.tabular import Tabular, rows_as_html
 from foretell.scoring.baselines import BASELINES, OVERALL
 from foretell.scoring.verdict import Finding, Verdict
 
@@ -231,27 +231,3 @@ def group_title(group: Group) -> str:
 def low_is_better(metric: str) -> bool:
     """Whether low values of the metric are good."""
     return metric in METRICS and METRICS[metric].better == "low"
-
-
-# Results as plain data, as a data frame, as text and as HTML, for a file, a prompt and a notebook.
-
-
-def rows_as_text(rows: list[dict[str, Any]]) -> str:
-    """Format rows as aligned text, with numbers to the right.
-
-    >>> print(rows_as_text([{"forecaster": "A", "brier": 0.04}, {"forecaster": "B", "brier": 0.25}]))
-    forecaster  brier
-    A            0.04
-    B            0.25
-    """
-    names, lines = cells(rows)
-    lines = [[for_terminal(cell) for cell in line] for line in lines]
-    numeric = [any(isinstance(row.get(name), float | int) for row in rows) for name in names]
-    widths = [max(len(line[i]) for line in (names, *lines)) for i in range(len(names))]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if right else text.ljust(width)
-            for text, width, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        for line in (names, *lines)
-    )

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from foretell.forecasters.combine.claims import NEGATED, ClaimTemplate, NestedClaims, Order, Strike, orders, read_claim
-from foretell.metrics.agreement import largest_decrease
 from foretell.metrics.arrays import Floats, as_probabilities, as_vector, as_weights, group_sums, reject
-from foretell.metrics.numerics import isotonic, minimum, nonnegative_least_squares, root
+from foretell.metrics.numerics import isotonic, largest_decrease, minimum, nonnegative_least_squares, root
 from foretell.metrics.transforms import logit, sigmoid
 from foretell.questions.question import Question, Target
 

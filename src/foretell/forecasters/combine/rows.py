@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from foretell.forecasters.base_rates.rates import Rates
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.transforms import EDGE, logit, sigmoid
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
+
+if TYPE_CHECKING:
+    from foretell.forecasters.base_rates.rates import Rates
 
 Days = npt.NDArray[np.datetime64]
 Strings = npt.NDArray[np.str_]
@@ -161,7 +164,7 @@ class Examples:
 
 
 def rows_of_question(
-    question: Question, trials: Sequence[Mapping[str, float]], as_of: AsOf, rates: Rates | None = None
+    question: Question, trials: Sequence[Mapping[str, float]], as_of: AsOf, rates: "Rates | None" = None
 ) -> TrialRows:
     """Return one row per target of a question, with prices and base rates as known at the cutoff."""
     targets, n = question.targets, len(question.targets)

@@ -5,7 +5,6 @@ from typing import Any, cast
 
 from foretell.models.model import Model
 from foretell.models.provider import Provider
-from foretell.models.providers.function import function_provider
 from foretell.plugins import load
 
 
@@ -14,4 +13,6 @@ def load_provider(name: str) -> Provider:
     plugin = load("models", name)
     if isinstance(plugin, Provider):
         return plugin
+    from foretell.models.providers.function import function_provider
+
     return function_provider(name, cast("Callable[..., Any] | Mapping[str, Any] | Model", plugin))

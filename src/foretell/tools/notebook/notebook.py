@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from foretell.data.untrusted import for_json, for_prompt
-from foretell.questions.errors import InputError
 from foretell.tools.notebook.limits import OutputCaps
+from foretell.tools.notebook.notebook_file import OURS
 from foretell.tools.notebook.protocol import JupyterMessage
 
 # Sanitizing untrusted text and HTML, so that they can be shown in a terminal or on a page.
@@ -342,7 +342,6 @@ class Notebook:
 # A notebook as a Jupyter file (format 4.5).
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-OURS = "foretell"
 
 
 def ipynb(notebook: Notebook) -> dict[str, Any]:
@@ -411,26 +410,3 @@ def _output(output: Output, count: int | None) -> dict[str, Any]:
 
 def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
-
-
-def data_path(notebook: Path) -> Path:
-    """Return the path of the file next to a notebook with the data it read."""
-    return notebook.with_suffix(".data.json")
-
-
-def read_notebook(path: Path) -> dict[str, Any]:
-    """Return the content of an `.ipynb` file; raise `InputError` if it is not one."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(document, dict) and isinstance(cast("dict[str, Any]", document)["cells"], list):
-            return cast("dict[str, Any]", document)
-    except OSError as error:
-        raise InputError(error.strerror or "cannot be read", path=path) from None
-    except (ValueError, KeyError):
-        pass
-    raise InputError("is not a notebook", path=path)
-
-
-def conclusion_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the conclusion recorded in a notebook's file: claim, p and key factor."""
-    return cast("Mapping[str, Any]", document.get("metadata", {}).get(OURS, {}).get("conclusion", {}))

@@ -20,14 +20,13 @@ from foretell.tools.notebook.notebook import (
     NotebookCell,
     Output,
     PythonCell,
-    data_path,
     ipynb,
     join_outputs,
     json_file,
     plain_text,
-    read_notebook,
     write_ipynb,
 )
+from foretell.tools.notebook.notebook_file import data_path, read_notebook
 from foretell.tools.notebook.pool import KernelPool
 from foretell.tools.notebook.process import CollectedFiles, collect_files, module_source
 from foretell.tools.notebook.proxy import SOCKET, DataProxy, ProxyLimits
