@@ -139,16 +139,14 @@ def test_tier_option_halves_the_price_and_says_so(tmp_path: Path):
     settings = Settings(home=tmp_path, keys={"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
     spec = {"questions": "demo", "models": {"agent": "openai:gpt-6-sol", "filter": "anthropic:claude-haiku-5-5"}}
     usual = prepare(RunRequest(spec=spec), settings)
-    assert usual.notices == (
-        "a backtest can wait: the service tier flex halves the price of openai:gpt-6-sol; "
-        "the service tier batch halves the price of openai:gpt-6-sol, anthropic:claude-haiku-5-5",
-    )
+    (waiting,) = usual.notices
+    assert "flex halves the price of openai:gpt-6-sol;" in waiting
+    assert "batch halves the price of openai:gpt-6-sol, anthropic:claude-haiku-5-5" in waiting
     cheap = prepare(RunRequest(spec=spec, set={"sampling.tier": "flex"}), settings)
     assert cheap.spec.sampling == {"tier": "flex"}
-    assert cheap.notices == (
-        "service tier flex: openai:gpt-6-sol costs half; a reply may take a quarter of an hour",
-        "service tier flex: anthropic:claude-haiku-5-5 has no such tier",
-    )
+    offered, missing = cheap.notices
+    assert "openai:gpt-6-sol costs half" in offered
+    assert "anthropic:claude-haiku-5-5 has no such tier" in missing
     # The time limit allows for slow replies.
     assert forecaster_options(cheap.spec) == {"seconds": 9000.0}
     assert forecaster_options(replace(cheap.spec, options={"seconds": 60})) == {"seconds": 60}
