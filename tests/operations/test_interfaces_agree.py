@@ -18,7 +18,7 @@ pytest.importorskip("mcp", reason="MCP is one of the ways in")
 from click.testing import CliRunner
 from fastapi.testclient import TestClient
 from tests.operations.interfaces import TOKEN, Interfaces
-from tests.runs.test_taught import keep
+from tests.runs.test_fitted_on_earlier_runs import keep
 
 import foretell
 from fakes.models import BackgroundModels

@@ -30,9 +30,9 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent
-from foretell.runs.anchors import ESTIMATOR, estimates_without_model, needs_estimate
 from foretell.runs.claims import ClaimTable
 from foretell.runs.contexts import check_views, context_rows, contexts_of, contexts_of_set, run_digest
+from foretell.runs.estimates import ESTIMATOR, estimates_without_model, needs_estimate
 from foretell.runs.executor import AnswerTrial, Executor, RunProgress, WatchEvents
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.past import keep_past

@@ -95,24 +95,24 @@ DATA_ATTACKS = {
     "rubbish": """
 import socket
 for data in (b'\\xff' * 100, b'{"call": "/x"', b'\\n' * 50, b'[' * 60_000 + b'\\n'):
-    with socket.socket(socket.AF_UNIX) as door:
-        door.connect('/api/data.sock')
-        door.sendall(data)
-        door.shutdown(socket.SHUT_WR)
-        print(door.recv(1000))
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect('/api/data.sock')
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        print(connection.recv(1000))
 """,
     "a crowd": """
 import socket
-doors = []
+connections = []
 for _ in range(60):
-    door = socket.socket(socket.AF_UNIX)
-    door.settimeout(2)
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(2)
     try:
-        door.connect('/api/data.sock')
+        connection.connect('/api/data.sock')
     except OSError:
         pass
-    doors.append(door)
-print('crowd', len(doors))
+    connections.append(connection)
+print('crowd', len(connections))
 """,
 }
 

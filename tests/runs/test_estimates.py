@@ -16,8 +16,8 @@ from foretell.forecasters.model_free.model_free import ModelFree
 from foretell.metrics.transforms import logit, sigmoid
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, SeriesRef, Snapshot, Target
-from foretell.runs.anchors import estimates_without_model
 from foretell.runs.combine import combined_answers, combining_of_run
+from foretell.runs.estimates import estimates_without_model
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 
