@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from foretell.forecasters.tree.proposition import Tree
     from foretell.models.model import Model, Reply, Request, ToolSpec
     from foretell.models.token_price import TokenPrice
+    from foretell.operations.answers import AnswerScores
     from foretell.operations.ask import AskResult
     from foretell.operations.grid import GridList, GridResult
     from foretell.operations.record import HistoryResult, RecordResult
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentOptions",
+    "AnswerScores",
     "AnyModel",
     "AnySearch",
     "AnyTool",
