@@ -27,11 +27,11 @@ import pandas
 from foretell.data.datasets.forecastbench_tables import read_question_tables
 from foretell.data.datasets.question_set import QuestionSet, outcome_key
 from foretell.data.files import open_duckdb
-from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates, Rates
+from foretell.forecasters.base_rates.rates import FixedRates, Rates
 from foretell.forecasters.combine.calibration import HierarchicalPlatt
-from foretell.forecasters.combine.crossfit import leave_last_out, leave_one_out
+from foretell.forecasters.combine.crossfit import leave_one_out
 from foretell.forecasters.combine.rows import Examples
-from foretell.forecasters.combine.rules import ChainedMethod
+from foretell.forecasters.combine.rules import ChainedMethod, with_rule_applied
 from foretell.forecasters.combine.shrink import Shrink
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
@@ -48,6 +48,19 @@ from foretell.scoring.join import read_examples
 from foretell.scoring.table_input import open_table
 from foretell.studies.configurations import build_method, divergence_chart, fit_under_protocol
 from foretell.studies.scores import Scores, brier_of, groups_of, index_of, paired_verdict
+
+PAPER_RATES: Mapping[tuple[str, str], float] = {
+    ("acled", "10x_spike"): 0.00,
+    ("acled", "increase"): 0.23,
+    ("wikipedia", "vaccine"): 0.00,
+    ("wikipedia", "fide_elo"): 0.01,
+    ("wikipedia", "fide_rank"): 0.68,
+    ("wikipedia", "swimming"): 0.99,
+    ("fred", ""): 0.42,
+    ("yfinance", ""): 0.58,
+    ("dbnomics", ""): 0.56,
+}
+"""Base rates by source and subtype as rounded in BLF 2026, Table 7; they include later outcomes."""
 
 # The names of configurations.
 
@@ -300,6 +313,17 @@ def first_answers(examples: Examples) -> Examples:
     rows = examples.rows
     first = np.take_along_axis(rows.trials, np.argmax(~np.isnan(rows.trials), axis=0)[None], axis=0)[0]
     return replace(examples, rows=rows.with_trials(np.where(rows.kind == "dataset", first, rows.raw)))
+
+
+def leave_last_out(chain: ChainedMethod, examples: Examples, *, by: str = "event") -> Floats:
+    """Like `leave_one_out`, but only the last stage leaves groups out; the others are fitted on everything.
+
+    This is the protocol of BLF 2026, whose shrinkage was tuned on the questions it was scored on. Use it only to
+    reproduce its tables.
+    """
+    for method in chain.methods[:-1]:
+        examples = with_rule_applied(method.fit(examples), examples)
+    return leave_one_out(chain.methods[-1], examples, by=by) if chain.methods else examples.rows.raw
 
 
 def paper_calibrated(examples: Examples) -> Floats:

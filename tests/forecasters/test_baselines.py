@@ -9,12 +9,13 @@ from foretell.forecasters.base_rates.baselines import (
     MarketOrBaseRate,
     MarketPriceForecaster,
 )
-from foretell.forecasters.base_rates.rates import PAPER_RATES, FixedRates
+from foretell.forecasters.base_rates.rates import FixedRates
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Exclusivity, Question, Snapshot, Target
 
 FREEZE = "2025-10-16"
+RATES = FixedRates(table={("fred", ""): 0.42, ("acled", "increase"): 0.23})
 
 
 def market(*snapshots: Snapshot | None, exclusivity: Exclusivity = "independent") -> Question:
@@ -71,14 +72,13 @@ def test_market_scales_asks_to_one_and_exclusive_options_on_request() -> None:
 
 
 def test_base_rate_is_that_of_source_and_subtype() -> None:
-    rates = FixedRates(table=PAPER_RATES)
-    assert probabilities(BaseRateForecaster(rates=rates), dataset()) == {"a": 0.42, "b": 0.42}
-    assert probabilities(BaseRateForecaster(rates=rates), dataset("acled", "increase")) == {"a": 0.23, "b": 0.23}
+    assert probabilities(BaseRateForecaster(rates=RATES), dataset()) == {"a": 0.42, "b": 0.42}
+    assert probabilities(BaseRateForecaster(rates=RATES), dataset("acled", "increase")) == {"a": 0.23, "b": 0.23}
     with pytest.raises(CannotForecast, match=r"question of unknown all is known at .*outside-view"):
-        probabilities(BaseRateForecaster(rates=rates), dataset("unknown"))
+        probabilities(BaseRateForecaster(rates=RATES), dataset("unknown"))
 
 
 def test_market_or_base_rate_depends_on_the_kind_of_question() -> None:
-    both = MarketOrBaseRate(rates=FixedRates(table=PAPER_RATES))
+    both = MarketOrBaseRate(rates=RATES)
     assert probabilities(both, market(Snapshot(at=FREEZE, last_price=0.7))) == {"t0": 0.7}
     assert probabilities(both, dataset()) == {"a": 0.42, "b": 0.42}

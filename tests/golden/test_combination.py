@@ -20,10 +20,10 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from benchmarks.blf_study import PAPER_RATES, leave_last_out
 
-from foretell.forecasters.base_rates.rates import PAPER_RATES
 from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
-from foretell.forecasters.combine.crossfit import across, leave_last_out, leave_one_out
+from foretell.forecasters.combine.crossfit import across, leave_one_out
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.rules import ChainedMethod
 from foretell.forecasters.combine.shrink import Shrink

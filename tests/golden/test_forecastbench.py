@@ -6,7 +6,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.data.datasets.forecastbench import read_resolution_set, read_rounds, resolution_revisions, subtype_of
+from fakes.forecastbench_rounds import read_rounds
+from foretell.data.datasets.forecastbench import read_resolution_set, resolution_revisions, subtype_of
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.questions.codec import from_json, to_json
 from foretell.questions.question import Question

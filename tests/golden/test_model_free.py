@@ -12,10 +12,11 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from benchmarks.blf_study import PAPER_RATES
 
 from foretell.data.series.series import Series, SeriesInMemory
 from foretell.forecasters.base_rates.baselines import BaseRateForecaster, ConstantForecaster, MarketOrBaseRate
-from foretell.forecasters.base_rates.rates import PAPER_RATES, BaseRates, FixedRates, PastOutcomes
+from foretell.forecasters.base_rates.rates import BaseRates, FixedRates, PastOutcomes
 from foretell.forecasters.forecaster import Context, Forecaster
 from foretell.forecasters.series.forecasters import Auto, Hybrid, LinearTrend, SeasonalKnn
 from foretell.metrics import brier_index, mean_brier

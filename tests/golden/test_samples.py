@@ -11,7 +11,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.data.datasets.forecastbench import question_file, read_rounds, resolution_file
+from fakes.forecastbench_rounds import read_rounds
+from foretell.data.datasets.forecastbench import question_file, resolution_file
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.datasets.samples import SamplePlan, build_sample
 from foretell.data.files import DownloadCache

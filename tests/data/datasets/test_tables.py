@@ -4,7 +4,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from foretell.data.datasets.forecastbench import read_rounds
+from fakes.forecastbench_rounds import read_rounds
 from foretell.data.datasets.forecastbench_tables import QUESTION_COLUMNS, read_question_tables
 from foretell.data.datasets.question_set import asked_key
 from foretell.questions.as_of import instant

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from foretell.data.datasets.forecastbench import read_rounds
+from fakes.forecastbench_rounds import read_rounds
 from foretell.data.markets.kalshi import TICKER
 from foretell.data.markets.market import MarketRef, market_ref
 from foretell.questions.question import Question, Target

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from benchmarks.blf_study import leave_last_out
 
 from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
-from foretell.forecasters.combine.crossfit import GROUPINGS, across, groups_by, leave_last_out, leave_one_out, rolling
+from foretell.forecasters.combine.crossfit import GROUPINGS, across, groups_by, leave_one_out, rolling
 from foretell.forecasters.combine.rules import ChainedMethod, TrainingOverlap
 from foretell.forecasters.combine.shrink import Shrink
 

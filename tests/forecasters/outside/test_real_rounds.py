@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretell.data.datasets.forecastbench import read_rounds
+from fakes.forecastbench_rounds import read_rounds
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.forecasters.base_rates.outside_estimate import ReferenceClass
 from foretell.forecasters.base_rates.outside_view import OutsideView

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isfinite
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, count_notes, outcome_key, union
+from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, count_notes, outcome_key
 from foretell.data.datasets.rows import Row, read_json, record
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -399,24 +399,6 @@ def read_round(questions: str | Path, resolutions: str | Path | None = None) -> 
     """Read one round from its question file and, if given, its resolution file."""
     question_set = read_question_set(questions)
     return question_set if resolutions is None else join_round(question_set, read_resolution_set(resolutions))
-
-
-def read_rounds(directory: str | Path, days: Sequence[str] | None = None) -> QuestionSet:
-    """Read all rounds, or the named ones, of a directory with `question_sets/` and `resolution_sets/`."""
-    root = Path(directory)
-    available = sorted(path.name.removesuffix("-llm.json") for path in root.glob("question_sets/????-??-??-llm.json"))
-    wanted = available if days is None else list(days)
-    missing = [day for day in wanted if day not in available]
-    if missing or not wanted:
-        problem = f"round {missing[0]} does not exist" if missing else "contains no question sets"
-        raise InputError(
-            problem, path=root, hint=f"rounds here: {', '.join(available) or 'none'}; see foretell data pull"
-        )
-    rounds: list[QuestionSet] = []
-    for day in wanted:
-        outcomes = root / resolution_file(day)
-        rounds.append(read_round(root / question_file(day), outcomes if outcomes.exists() else None))
-    return union("forecastbench", rounds)
 
 
 def join_round(question_set: QuestionSet, outcomes: QuestionSet) -> QuestionSet:

@@ -17,18 +17,6 @@ RateCounts = Mapping[str, tuple[float, float]]
 """Counts of yes and of all by level, such as "fred", "fred/all" and "fred/all/2", in independent outcomes."""
 HORIZON_EDGES = (14, 60, 135, 270, 730, 1460, 2700)
 """Boundaries in days between horizons of 7, 30, 90, 180 days and 1, 3, 5, 10 years, midway on a log scale."""
-PAPER_RATES: Mapping[tuple[str, str], float] = {
-    ("acled", "10x_spike"): 0.00,
-    ("acled", "increase"): 0.23,
-    ("wikipedia", "vaccine"): 0.00,
-    ("wikipedia", "fide_elo"): 0.01,
-    ("wikipedia", "fide_rank"): 0.68,
-    ("wikipedia", "swimming"): 0.99,
-    ("fred", ""): 0.42,
-    ("yfinance", ""): 0.58,
-    ("dbnomics", ""): 0.56,
-}
-"""Base rates by source and subtype as rounded in BLF 2026, Table 7; they include later outcomes."""
 
 
 class Rates(Protocol):

@@ -7,12 +7,10 @@ import numpy as np
 
 from foretell.forecasters.combine.rows import Examples, Strings, TrialRows
 from foretell.forecasters.combine.rules import (
-    ChainedMethod,
     Check,
     CombinationMethod,
     apply,
     left_out,
-    with_rule_applied,
 )
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.clusters import factorise
@@ -38,17 +36,6 @@ def leave_one_out(method: CombinationMethod, examples: Examples, *, by: str = "q
     again, in the training set.
     """
     return left_out(method, examples, groups_by(examples, by))
-
-
-def leave_last_out(chain: ChainedMethod, examples: Examples, *, by: str = "event") -> Floats:
-    """Like `leave_one_out`, but only the last stage leaves groups out; the others are fitted on everything.
-
-    This is the protocol of BLF 2026, whose shrinkage was tuned on the questions it was scored on. Use it only to
-    reproduce its tables.
-    """
-    for method in chain.methods[:-1]:
-        examples = with_rule_applied(method.fit(examples), examples)
-    return leave_one_out(chain.methods[-1], examples, by=by) if chain.methods else examples.rows.raw
 
 
 def raw(rows: TrialRows) -> Floats:
