@@ -34,7 +34,7 @@ from foretell.forecasters.base_rates.text_features import (
     marks,
     rarity,
 )
-from foretell.metrics.arrays import Bools, Floats, Ints
+from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.transforms import sigmoid
 from foretell.questions.as_of import AsOf
 
@@ -157,7 +157,7 @@ def table_of(past: PastQuestions, day: date) -> TextModelTable:
     numbers = {text: number for number, text in enumerate(texts)}
     text = np.array([numbers[seen.reading.text] for seen in targets.seen], np.int64)
     grams = Grams.of([*texts.values()])
-    rarities = rarity(grams, np.bincount(text, weights=share[targets.row], minlength=len(texts)))
+    rarities = rarity(grams, group_sums(text, share[targets.row], len(texts)))
     return TextModelTable(
         targets=targets,
         source=past.source[targets.row],

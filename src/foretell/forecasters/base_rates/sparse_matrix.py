@@ -6,7 +6,7 @@ from typing import Union
 
 import numpy as np
 
-from foretell.metrics.arrays import Floats, Ints
+from foretell.metrics.arrays import Floats, Ints, group_sums
 
 Matrix = Union[Floats, "SparseMatrix", "RepeatedRows", "RepeatedColumns"]
 
@@ -98,7 +98,7 @@ class RepeatedColumns:
 
     def __matmul__(self, vector: Floats) -> Floats:
         """Multiply a vector."""
-        return self.columns @ np.bincount(self.which, weights=vector, minlength=self.columns.shape[1])
+        return self.columns @ group_sums(self.which, vector, self.columns.shape[1])
 
 
 class BlockRow:
