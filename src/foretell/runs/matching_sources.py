@@ -67,7 +67,11 @@ def prices_of_same_question(question: Question, context: Context) -> Iterator[Ma
     day = context.as_of.at.date()
     table = context.past.whole.table
     now = np.datetime64(day, "D")
-    fresh = (table.price_on < now) & (table.price_on >= now - int(FRESH_PRICE_DAYS)) & ~np.isnan(table.price)
+    fresh = (
+        (table.price_on < now)
+        & (table.price_on >= now - np.timedelta64(int(FRESH_PRICE_DAYS), "D"))
+        & ~np.isnan(table.price)
+    )
     if not fresh.any():
         return
     closes = question.closes_at.date() if question.closes_at else None
