@@ -15,11 +15,13 @@ CORRECT = """
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from typing import Unpack
 import foretell
 from foretell import Agent, AsOf, Forecast, Question, Target
 from foretell.types import (
-    AgentOptions, AskResult, Backtest, Context, RunPlan, RunResult, Scoreboard, SearchHit, SourceItem, Tool,
-    ToolMaterial, ToolSpec, TreeResult,
+    AgentOptions, AskParameters, AskResult, Backtest, Context, HistoryResult, RecordResult, RunPlan, RunResult,
+    Scoreboard, SearchHit, SharpenedQuestion, SourceItem, StudyResult, Tool, ToolMaterial, ToolSpec, TreeResult,
+    WatchResult,
 )
 
 def guess(question: Question) -> float:
@@ -61,21 +63,32 @@ class Library:
 snow = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10", targets=[Target(id="yes")])
 answer: AskResult = foretell.ask("Will it rain?", closes=date(2027, 1, 1), range=(0, 100), model=model)
 plan: RunPlan = foretell.ask("Will it rain?", plan=True)
+watched: WatchResult = foretell.ask(watch=True, once=True)
+sharp: SharpenedQuestion = foretell.ask("Will it rain?", model=model, sharpen="propose")
+record: RecordResult = foretell.record()
+history: HistoryResult = foretell.record("rain", confirm="yes")
 agent = Agent(model=model, search=("brave",), options=AgentOptions(steps=3), models={"filter": "openai:NAME"})
 handy = Agent(model, tools=[rainy_days, wind, almanac], search=["brave", find, Library()], name="handy")
 other: Agent = replace(handy, trials=3)
 found: AskResult = foretell.ask("Will it rain?", model=model, search=[find, Library()])
 ran: RunResult = foretell.run({"questions": "demo"}, agent=agent)
 grown: TreeResult = foretell.grow_tree("It rains.", agent=handy, grounder="agent")
+foretell.update_tree(grown.tree, ["P1"], agent=handy)
+foretell.grid("grid.yaml", agent=handy, set={"trials": 3})
+noise: StudyResult = foretell.study("tree-noise", worlds=2, bootstrap={"draws": 100}, progress=print)
 both: Backtest = foretell.backtest([agent, "knn", guess], "demo", limit=10)
 board: Scoreboard = foretell.score([], by="source", metrics=("peer",))
 sure = Forecast(question_id="snow", forecaster="me", as_of=snow.as_of, p={"yes": 0.5})
 done: Backtest = foretell.backtest([guess, looks, Half(), "knn"], [snow], progress=lambda done, of: None)
 
+def rain(town: str, **parameters: Unpack[AskParameters]) -> AskResult:
+    return foretell.ask(f"Will it rain in {town}?", **parameters)
+
 async def main() -> None:
+    planned: RunPlan = await foretell.aask("Will it rain?", plan=True)
     waited: AskResult = await foretell.aask("Will it rain?", agent=agent)
     later: Backtest = await foretell.abacktest(guess, "demo")
-    print(waited, later)
+    print(planned, waited, later)
 """
 MISTAKES = """
 foretell.score([], bogus=3)
@@ -94,7 +107,19 @@ foretell.ask("Will it rain?", options=3)
 foretell.ask("Will it rain?", agent="openai:NAME")
 foretell.ask("Will it rain?", "2027-01-01")
 foretell.ask("Will it rain?", plan=True).p
+foretell.ask("Will it rain?", once=True)
 foretell.aask("Will it rain?", trails=3)
+foretell.aask("Will it rain?", plan=True, trials="3")
+rain("Oslo", modle="none")
+foretell.record(confirm="yes")
+foretell.record("rain", state="closed")
+foretell.study("trials", sektion="rules")
+foretell.study("tree-noise", worlds="2")
+foretell.study()
+foretell.grid("grid.yaml", agent="openai:NAME")
+foretell.grid("grid.yaml", budget="1 dollar")
+foretell.update_tree("bank.json", agent="openai:NAME")
+foretell.update_tree("bank.json", claim="P1")
 foretell.run()
 foretell.run("run.yaml", pilot="3")
 foretell.run("run.yaml", where="there")

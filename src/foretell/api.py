@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 from foretell.interface import suggesting
 
@@ -136,116 +136,56 @@ def _is_default(value: Any, field: Any) -> bool:
     return value is None or (not field.is_required() and value == field.get_default(call_default_factory=True))
 
 
+class AskParameters(TypedDict, total=False):
+    """The keyword parameters of `ask` that do not decide what it returns, to type functions that pass them on."""
+
+    agent: Agent | None
+    model: AnyModel | None
+    search: Sequence[AnySearch]
+    effort: ReasoningEffort | None
+    budget: float | None
+    config: str | Path | None
+    set: Mapping[str, Any] | None
+    closes: str | date | None
+    as_of: str | date | None
+    criteria: str
+    options: Sequence[str]
+    exclusivity: Exclusivity
+    range: str | tuple[float, float] | tuple[float, float, str] | None
+    price: float | None
+    trials: int | None
+    progress: Callable[[int, TraceEvent], None] | None
+    settings: Settings | None
+
+
 @overload
 def ask(
     question: str,
     *,
-    agent: Agent | None = None,
-    model: AnyModel | None = None,
-    search: Sequence[AnySearch] = (),
-    effort: ReasoningEffort | None = None,
-    budget: float | None = None,
-    config: str | Path | None = None,
-    set: Mapping[str, Any] | None = None,
-    closes: str | date | None = None,
-    as_of: str | date | None = None,
-    criteria: str = "",
-    options: Sequence[str] = (),
-    exclusivity: Exclusivity = "exactly one",
-    range: str | tuple[float, float] | tuple[float, float, str] | None = None,
-    price: float | None = None,
-    trials: int | None = None,
-    sharpen: Literal["propose", "accept"] | None = None,
-    plan: Literal[True],
+    plan: Literal[False] = False,
     watch: Literal[False] = False,
-    once: bool = False,
-    progress: Callable[[int, TraceEvent], None] | None = None,
-    settings: Settings | None = None,
+    sharpen: Literal["accept"] | None = None,
+    **parameters: Unpack[AskParameters],
+) -> AskResult: ...
+@overload
+def ask(
+    question: str,
+    *,
+    plan: Literal[True],
+    sharpen: Literal["propose", "accept"] | None = None,
+    **parameters: Unpack[AskParameters],
 ) -> RunPlan: ...
-
-
 @overload
 def ask(
     question: str = "",
     *,
-    agent: Agent | None = None,
-    model: AnyModel | None = None,
-    search: Sequence[AnySearch] = (),
-    effort: ReasoningEffort | None = None,
-    budget: float | None = None,
-    config: str | Path | None = None,
-    set: Mapping[str, Any] | None = None,
-    closes: str | date | None = None,
-    as_of: str | date | None = None,
-    criteria: str = "",
-    options: Sequence[str] = (),
-    exclusivity: Exclusivity = "exactly one",
-    range: str | tuple[float, float] | tuple[float, float, str] | None = None,
-    price: float | None = None,
-    trials: int | None = None,
-    sharpen: Literal["accept"] | None = None,
-    plan: Literal[False] = False,
     watch: Literal[True],
     once: bool = False,
-    progress: Callable[[int, TraceEvent], None] | None = None,
-    settings: Settings | None = None,
-) -> WatchResult: ...
-
-
-@overload
-def ask(
-    question: str,
-    *,
-    agent: Agent | None = None,
-    model: AnyModel | None = None,
-    search: Sequence[str] = (),
-    effort: ReasoningEffort | None = None,
-    budget: float | None = None,
-    config: str | Path | None = None,
-    set: Mapping[str, Any] | None = None,
-    closes: str | date | None = None,
-    as_of: str | date | None = None,
-    criteria: str = "",
-    options: Sequence[str] = (),
-    exclusivity: Exclusivity = "exactly one",
-    range: str | tuple[float, float] | tuple[float, float, str] | None = None,
-    price: float | None = None,
-    trials: int | None = None,
-    sharpen: Literal["propose"],
-    plan: Literal[False] = False,
-    watch: Literal[False] = False,
-    once: bool = False,
-    progress: Callable[[int, TraceEvent], None] | None = None,
-    settings: Settings | None = None,
-) -> SharpenedQuestion: ...
-
-
-@overload
-def ask(
-    question: str,
-    *,
-    agent: Agent | None = None,
-    model: AnyModel | None = None,
-    search: Sequence[AnySearch] = (),
-    effort: ReasoningEffort | None = None,
-    budget: float | None = None,
-    config: str | Path | None = None,
-    set: Mapping[str, Any] | None = None,
-    closes: str | date | None = None,
-    as_of: str | date | None = None,
-    criteria: str = "",
-    options: Sequence[str] = (),
-    exclusivity: Exclusivity = "exactly one",
-    range: str | tuple[float, float] | tuple[float, float, str] | None = None,
-    price: float | None = None,
-    trials: int | None = None,
     sharpen: Literal["accept"] | None = None,
-    plan: Literal[False] = False,
-    watch: Literal[False] = False,
-    once: bool = False,
-    progress: Callable[[int, TraceEvent], None] | None = None,
-    settings: Settings | None = None,
-) -> AskResult: ...
+    **parameters: Unpack[AskParameters],
+) -> WatchResult: ...
+@overload
+def ask(question: str, *, sharpen: Literal["propose"], **parameters: Unpack[AskParameters]) -> SharpenedQuestion: ...
 
 
 @suggesting
@@ -308,40 +248,29 @@ def ask(  # noqa: PLR0913 - one parameter per setting
     return call("ask", locals())
 
 
-@overload
-def run(
-    spec: str | Path | Mapping[str, Any],
-    *,
-    agent: Agent | None = None,
-    again: bool = False,
-    pilot: int | None = None,
-    plan: Literal[True],
-    prompts: bool = False,
-    extend: bool = False,
-    only_failed: str | None = None,
-    where: Where = "auto",
-    set: Mapping[str, Any] | None = None,
-    progress: Callable[[RunProgress], None] | None = None,
-    settings: Settings | None = None,
-) -> RunPlan: ...
+class RunParameters(TypedDict, total=False):
+    """The keyword parameters of `run` that do not decide what it returns."""
+
+    agent: Agent | None
+    again: bool
+    pilot: int | None
+    prompts: bool
+    extend: bool
+    only_failed: str | None
+    where: Where
+    set: Mapping[str, Any] | None
+    progress: Callable[[RunProgress], None] | None
+    settings: Settings | None
 
 
 @overload
 def run(
-    spec: str | Path | Mapping[str, Any],
-    *,
-    agent: Agent | None = None,
-    again: bool = False,
-    pilot: int | None = None,
-    plan: Literal[False] = False,
-    prompts: bool = False,
-    extend: bool = False,
-    only_failed: str | None = None,
-    where: Where = "auto",
-    set: Mapping[str, Any] | None = None,
-    progress: Callable[[RunProgress], None] | None = None,
-    settings: Settings | None = None,
+    spec: str | Path | Mapping[str, Any], *, plan: Literal[False] = False, **parameters: Unpack[RunParameters]
 ) -> RunResult: ...
+@overload
+def run(
+    spec: str | Path | Mapping[str, Any], *, plan: Literal[True], **parameters: Unpack[RunParameters]
+) -> RunPlan: ...
 
 
 @suggesting
@@ -382,12 +311,14 @@ def run(  # noqa: PLR0913 - one parameter per setting
 
 
 @suggesting
-def grid(
+def grid(  # noqa: PLR0913 - one parameter per setting
     grid: str | Path | None = None,
     *,
+    agent: Agent | None = None,
     plan: bool = False,
     budget: float | None = None,
     where: Where = "auto",
+    set: Mapping[str, Any] | None = None,
     progress: Callable[[RunProgress], None] | None = None,
     settings: Settings | None = None,
 ) -> GridResult | GridList:
@@ -395,10 +326,12 @@ def grid(
 
     Args:
         grid: A grid (YAML or JSON file) to run, or the name of one to show; none lists them.
+        agent: Model, tools, search, budget and settings as one object; they replace those of the grid's `base`.
         plan: Only show what it would cost.
         budget: Limit in dollars for all runs together, including earlier starts.
         where: Who does the work: this process ("here"), the workers of the shared database ("workers"), "both",
             or workers if a shared database is set ("auto").
+        set: Settings that replace those of the grid's `base`, by name, such as {"trials": 3}.
         progress: Called with the state of the work after every step.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
     """
@@ -460,6 +393,7 @@ def update_tree(  # noqa: PLR0913 - one parameter per setting
     tree: Tree | str | Path,
     claims: Sequence[str] = (),
     *,
+    agent: Agent | None = None,
     model: AnyModel | None = None,
     search: Sequence[AnySearch] = (),
     effort: ReasoningEffort | None = None,
@@ -486,7 +420,8 @@ def update_tree(  # noqa: PLR0913 - one parameter per setting
 
     Args:
         tree: The tree's file, its name in `list_trees()`, or the id of its run.
-        claims: Ids of the claims.
+        claims: Ids of the claims to update, if not all that are stale, failed or new.
+        agent: Model, tools, search, budget and settings as one object, for what is not given here.
         model: The model, as "provider:name", or a function or object that answers prompts. Without one, the
             answer comes from public markets and series.
         search: Search engines: names, functions of a query and a date, or objects with a method `search`.
@@ -786,6 +721,18 @@ def edit_run(  # noqa: PLR0913 - one parameter per setting
         settings: Settings of this machine, such as its home folder, instead of its settings file.
     """
     return call("edit_run", locals())
+
+
+@overload
+def record(*, settings: Settings | None = None) -> RecordResult: ...
+@overload
+def record(
+    id: str,
+    *,
+    confirm: str | None = None,
+    state: Literal["open", "paused"] | None = None,
+    settings: Settings | None = None,
+) -> HistoryResult: ...
 
 
 @suggesting

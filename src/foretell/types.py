@@ -6,6 +6,7 @@ from foretell.interface import lazy_imports
 
 if TYPE_CHECKING:
     from foretell.agent import AnyModel, ModelFunction
+    from foretell.api import AskParameters
     from foretell.data.search.engine import SearchEngine, SearchHit
     from foretell.data.search.own_engine import AnySearch
     from foretell.forecasters.agent.options import AgentOptions
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from foretell.operations.resolve import ResolveResult
     from foretell.operations.run import RunResult
     from foretell.operations.runs import DeletedRuns, RunLabels, RunsResult, StoppedRun
+    from foretell.operations.sharpen import SharpenedQuestion
     from foretell.operations.show import ShowResult
     from foretell.operations.submit import SubmissionFile, SubmitResult
     from foretell.operations.tournament_results import TournamentResults
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from foretell.operations.tree_grow import TreeResult
     from foretell.operations.tree_list import TreesResult
     from foretell.operations.tree_log import TreeLog
+    from foretell.operations.watch import WatchResult
     from foretell.operations.what_if import ScenarioComparison
     from foretell.questions.backtest import Backtest
     from foretell.questions.forecast import Failure
@@ -55,6 +58,7 @@ __all__ = [
     "AnyModel",
     "AnySearch",
     "AnyTool",
+    "AskParameters",
     "AskResult",
     "Backtest",
     "CombinationSettings",
@@ -88,6 +92,7 @@ __all__ = [
     "SearchEngine",
     "SearchHit",
     "Settings",
+    "SharpenedQuestion",
     "ShowResult",
     "ShownTree",
     "Snapshot",
@@ -109,5 +114,6 @@ __all__ = [
     "TreeLog",
     "TreeResult",
     "TreesResult",
+    "WatchResult",
 ]
 __getattr__, __dir__ = lazy_imports(__name__)

@@ -1,6 +1,7 @@
 """A study is one function with a class of options. The command line and Python find it by name."""
 
 import json
+from inspect import signature
 
 import pytest
 from click.testing import CliRunner
@@ -62,11 +63,20 @@ def test_a_function_is_a_study_everywhere():
     result = CliRunner().invoke(cli, ["study", "coin", "--throws", "5", "--json"])
     assert result.exit_code == 1, "an exam that was not passed"
     assert json.loads(result.stdout)["tables"][0]["rows"] == [{"name": "coin", "n": 5}]
-    assert foretell.study("coin", throws=4).table("Throws").numbers("n") == {"coin": 4}
+    assert foretell.study("coin", options={"throws": 4}).table("Throws").numbers("n") == {"coin": 4}
     assert foretell.study(coin).text == "Half of them."
     assert foretell.study(lambda inputs: coin(inputs, CoinOptions(throws=2))).text == "Half of them."
     with pytest.raises(InputError, match="throws"):
-        foretell.study("coin", throws=0)
+        foretell.study("coin", options={"throws": 0})
+
+
+def test_every_option_of_a_built_in_study_is_a_parameter():
+    offered = set(signature(foretell.study).parameters) - {"name", "inputs", "options", "progress", "settings"}
+    assert {field for name in TWELVE for field in load_study(name).options.model_fields} == offered
+    with pytest.raises(InputError, match="field worlds: there is no such option"):
+        foretell.study("trials", worlds=3)
+    with pytest.raises(TypeError, match="'sektion'; did you mean 'section'"):
+        foretell.study("trials", sektion="rules")  # pyright: ignore[reportCallIssue]
 
 
 def test_every_built_in_study_has_a_question_and_its_own_name():

@@ -1,6 +1,7 @@
 """An agent put together from objects, and the awaited forms of functions."""
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,14 @@ from typing import Any
 import pytest
 
 import foretell
+from foretell.forecasters.tree.links import LinearLink
+from foretell.forecasters.tree.proposition import Proposition, Tree
+from foretell.models.providers.function import model_name
 from foretell.questions.errors import InputError
 from foretell.questions.tabular import Tabular
 from foretell.questions.trace import TraceEvent
 from foretell.runs.settings import Settings
-from foretell.types import AgentOptions
+from foretell.types import AgentOptions, GridResult
 
 QUESTION = "Will the harbour bridge be approved?"
 
@@ -47,6 +51,42 @@ def test_what_is_given_to_ask_takes_precedence_over_the_agent(settings: Settings
     agent = foretell.Agent(model=careful, options=AgentOptions(variant="zero-shot"), trials=2, set={"seed": 3})
     answer = foretell.ask(QUESTION, agent=agent, trials=1, closes="2099-01-01", settings=settings)
     assert len(answer.trials) == 1
+
+
+def test_an_agent_replaces_the_base_of_a_grid(settings: Settings, tmp_path: Path) -> None:
+    asked = {"questions": {"dataset": "demo", "limit": 2}, "forecaster": "knn"}
+    file = tmp_path / "grid.yaml"
+    file.write_text(json.dumps({"base": asked, "factors": {"seed": [1, 2]}}), encoding="utf-8")
+    agent = foretell.Agent(careful, options=AgentOptions(variant="zero-shot"), trials=2, budget=3.0)
+    done = foretell.grid(file, agent=agent, settings=settings)
+    assert isinstance(done, GridResult)
+    assert (done.budget, [run.trials for run in done.planned], len(done.ended)) == (3.0, [4, 4], 2)
+    assert done.study is not None
+    by_name = foretell.grid(
+        file, settings=settings, budget=3.0,
+        set={"models.agent": model_name(careful), "forecaster": "agent", "options.variant": "zero-shot", "trials": 2},
+    )  # fmt: skip
+    assert isinstance(by_name, GridResult)
+    assert [run.run for run in by_name.planned] == [run.run for run in done.planned]
+    with pytest.raises(InputError, match="set: has no effect on an experiment that is only shown"):
+        foretell.grid(set={"trials": 2}, settings=settings)
+
+
+def test_an_agent_updates_a_tree(settings: Settings, tmp_path: Path) -> None:
+    claims = {
+        "P0": Proposition(
+            id="P0", claim="It rains.", children=("P1",), link=LinearLink(intercept=0.0, weights={"P1": 1.0})
+        ),
+        "P1": Proposition(id="P1", claim="It is cloudy.", p=0.9),
+    }
+    file = tmp_path / "rain.json"
+    foretell.write_tree(file, Tree(root="P0", nodes=claims))
+    agent = foretell.Agent(careful, set={"options.grounder": "agent"})
+    done = foretell.update_tree(file, ["P1"], agent=agent, settings=settings)
+    assert done.tree.nodes["P1"].p == pytest.approx(0.3)
+    refused = foretell.Agent(careful, options=AgentOptions(steps=3))
+    with pytest.raises(InputError, match="the options of an agent do not apply to a tree"):
+        foretell.update_tree(file, agent=refused, settings=settings)
 
 
 def test_functions_work_inside_a_running_loop_and_can_be_awaited(settings: Settings) -> None:

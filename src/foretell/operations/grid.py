@@ -19,7 +19,7 @@ from foretell.models.ledger import Money
 from foretell.number_text import bracket, dollars
 from foretell.operations.requests.runs import GridRequest
 from foretell.operations.run import carry_out
-from foretell.operations.studies import run_study
+from foretell.operations.studies import grid_data, run_study
 from foretell.questions.errors import InputError
 from foretell.report.provenance import Provenance
 from foretell.report.result import Result, show_table
@@ -402,7 +402,7 @@ async def run_grid(
     if request.file is None:
         return list_grids(settings, None if request.grid is None else str(request.grid))
     file = request.file
-    grid = read_grid(file)
+    grid = read_grid(file, request.set)
     runs = grid.runs()
     prepared = {run.name: prepare_grid_run(run, grid, settings, plan=request.plan) for run in runs}
     budget = request.budget if request.budget is not None else grid.budget
@@ -432,7 +432,7 @@ async def run_grid(
             f"{number} of {len(runs)}, {run.name}: run {prepared_run.spec.id}, {len(prepared_run.questions)} questions"
         )
         ended[run.name] = await carry_out(prepared_run, within, where=request.where, watch=watch, tell=tell)
-    study, notes = _results(file, settings)
+    study, notes = _results(grid, settings)
     return replace(result, planned=plan_grid(runs, prepared, settings), ended=ended, study=study, notes=notes)
 
 
@@ -457,10 +457,11 @@ def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings, *, plan: bool
         return find_run_of(store, prepared, extend=False)
 
 
-def _results(file: Path, settings: Settings) -> tuple[StudyResult | None, tuple[str, ...]]:
+def _results(grid: Grid, settings: Settings) -> tuple[StudyResult | None, tuple[str, ...]]:
     study = load_study(STUDY)
+    options = study.options.read({"grid": grid.path})
     try:
-        return run_study(study, study.options.read({"grid": file}), settings=settings), ()
+        return run_study(study, options, inputs=grid_data(settings, grid, options)), ()
     except InputError as error:
         return None, (f"no tables yet: {error}",)
 

@@ -22,6 +22,7 @@ from foretell.forecasters.combine.aggregate import PANEL
 from foretell.forecasters.forecaster import make_forecaster
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.forecasters.prompt.rendering import BOTH
+from foretell.interface import suggesting
 from foretell.models.budget import Budget
 from foretell.models.canonical import unpack_reply
 from foretell.models.journal import Journal
@@ -36,7 +37,7 @@ from foretell.runs import event_loop
 from foretell.runs.contexts import RunContexts, gathers_sources, named_view, stored_contexts
 from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import RunProgress
-from foretell.runs.grid import RunFactors, factors_of_specs, read_grid, run_name
+from foretell.runs.grid import Grid, RunFactors, factors_of_specs, read_grid, run_name
 from foretell.runs.runner import PreparedRun, WatchProgress, find_run_of, prepare_run
 from foretell.runs.runtime import forecaster_options, open_runtime, shown_context
 from foretell.runs.settings import Settings, load_settings
@@ -113,9 +114,27 @@ def _with_tables(settings: Settings, options: TableOptions, data: StudyData) -> 
     if not (tables or starts or options.grid):
         hint = "give RUN, a file of forecasts, -f FILE with -o FILE, or --grid FILE"
         raise InputError("a study needs forecasts", hint=hint)
-    runs = _runs_of_grid(settings, options.grid) if options.grid else {}
+    runs = _runs_of_grid(settings, read_grid(options.grid)) if options.grid else {}
     if starts:
         runs = _named_by_factors(_forecasts_of_runs(settings, starts))
+    return _joined(settings, runs, tables, options, data)
+
+
+def grid_data(settings: Settings, grid: Grid, options: StudyOptions) -> StudyData:
+    """Return the forecasts of the runs of a grid as inputs of a study. Raises `InputError` if one was not run."""
+    assert isinstance(options, TableOptions)
+    data = StudyData(tables={}, resampling=options.resampling)
+    return _joined(settings, _runs_of_grid(settings, grid), {}, options, data)
+
+
+def _joined(
+    settings: Settings,
+    runs: Mapping[str, FactoredRun],
+    tables: Mapping[str, TableSource],
+    options: TableOptions,
+    data: StudyData,
+) -> StudyData:
+    """Add the forecasts of runs and tables, joined with their outcomes."""
     data = _with_facts(runs, tables, options, data)
     if not runs and len(tables) == 1:
         (table,) = tables.values()
@@ -180,9 +199,9 @@ def _named_by_factors(runs: Sequence[tuple[StoredRun, list[Forecast]]]) -> dict[
     return {name: (run, forecasts, factors[run.id]) for name, (run, forecasts) in zip(names, runs, strict=True)}
 
 
-def _runs_of_grid(settings: Settings, file: Path) -> dict[str, FactoredRun]:
+def _runs_of_grid(settings: Settings, grid: Grid) -> dict[str, FactoredRun]:
     """Return the runs of a grid that have forecasts, by their names in the grid."""
-    grid = read_grid(file)
+    file = grid.path
     factored_runs: dict[str, FactoredRun] = {}
     with closing(RunStore(settings.store)) as store:
         for run in grid.runs():
@@ -265,30 +284,104 @@ def contexts_of_run(store: RunStore, run: StoredRun) -> FindContext:
 # Running a study.
 
 
-def study(name: str | Callable[..., Any], inputs: StudyData | None = None, **options: Any) -> StudyResult:
-    """Return the result of a study by name, or of a function of tables, or of tables and options.
+@suggesting
+def study(  # noqa: PLR0913 - one parameter per option of the studies
+    name: str | Callable[..., Any],
+    inputs: StudyData | None = None,
+    *,
+    sources: Sequence[str | Path] | None = None,
+    forecasts: TableSource | None = None,
+    outcomes: TableSource | None = None,
+    columns: Mapping[str, str] | None = None,
+    grid: str | Path | None = None,
+    runs: Sequence[str] | None = None,
+    arena: str | Path | None = None,
+    spec: str | Path | None = None,
+    set: Mapping[str, Any] | None = None,
+    questions: str | Path | None = None,
+    section: str | None = None,
+    methods: Sequence[str] | None = None,
+    reference: str | None = None,
+    cross: str | None = None,
+    worlds: int | None = None,
+    leaves: int | None = None,
+    tolerance: float | None = None,
+    step: int | None = None,
+    limit: int | None = None,
+    model: str | None = None,
+    models: Sequence[str] | None = None,
+    judge: str | None = None,
+    ratings: str | Path | None = None,
+    sheet: str | Path | None = None,
+    budget: float | None = None,
+    bootstrap: str | Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    progress: Callable[[RunProgress], None] | None = None,
+    settings: Settings | None = None,
+) -> StudyResult:
+    """Run a study by its name, or a function of tables, or of tables and options, as a study.
+
+    trials, calibration, ensemble, ablation, variance and decisions take forecasts with outcomes. The others are
+    tree-noise, trajectories, consistency, reasoning, memorization and intervention. A parameter that a study does not
+    have is refused.
+
+    Args:
+        name: The name of a study, or a function.
+        inputs: Tables that the program already has, instead of those that parameters name.
+        sources: Stored runs, or files of forecasts; for tree-noise, folders of trees or runs that grew trees.
+        forecasts: A table of forecasts, as in `score`. Columns that describe a forecaster are its factors.
+        outcomes: A table of outcomes. Runs, and forecasts with a column `outcome`, need none.
+        columns: Role → its column, if that has no usual name: {"forecaster": "model", "p": "prob"}.
+        grid: The file of a grid, for its runs with their factors.
+        runs: Stored runs, for trajectories, consistency and reasoning.
+        arena: consistency: the entries of an arena, by its file or name, instead of runs.
+        spec: intervention: the settings file of a run of the agent.
+        set: intervention: settings of that run by name, such as {"questions": "demo"}.
+        questions: memorization: past events with outcomes, as a file, a folder of tables or the name of a set.
+        section: Only this section of the study (default: all that the input allows).
+        methods: calibration: only these methods, such as ("platt", "isotonic").
+        reference: decisions: measure improvement from this configuration.
+        cross: decisions: two factors, such as "rule,grounder"; the first makes the rows of the crossed table.
+        worlds: tree-noise: number of simulated worlds (default: 40).
+        leaves: tree-noise: minimum number of leaves of each simulated tree (default: 10).
+        tolerance: trajectories: how far an answer may be from the belief stated last (default: 0.01); consistency:
+            how far the sum of exclusive outcomes may be from one (default: 0.02).
+        step: intervention: the step at which the belief is overwritten (default: 2).
+        limit: intervention (default: 20), reasoning and memorization: use only this many questions or forecasts.
+        model: tree-noise: the model that judges claims again; reasoning: the model that judges.
+        models: memorization: the models to test.
+        judge: consistency: a model that finds more structure than the wording rules.
+        ratings: reasoning: a sheet filled in by people, to compare with the judge.
+        sheet: reasoning: write an empty sheet for raters with the same cases to this file.
+        budget: Hard limit in dollars for a study that asks models.
+        bootstrap: How intervals are computed: {"draws": 2000, "seed": 0, "level": 0.95, "interval": "percentile"};
+            keys may be left out.
+        options: What only a study of your own or of a plug-in has, by name.
+        progress: Called with the state of the work after every step.
+        settings: Settings of this machine, such as its home folder, instead of its settings file.
 
     >>> study("tree-noise", section="error-bars", worlds=2, bootstrap="draws=100").name
     'tree-noise'
-
-    Args:
-        name: A study that `foretell study` lists, or a function.
-        inputs: Tables that the program already has, instead of those that the options name.
-        options: The options of the study.
     """
+    given = {key: value for key, value in locals().items() if key not in NO_OPTIONS and value is not None}
+    given |= options or {}
     chosen = load_study(name) if isinstance(name, str) else study_of(name)
     with errors_name_fields(chosen.options):
-        request = chosen.options.read(options)
+        request = chosen.options.read(given)
         if inputs is not None:
-            named = next((name for name in ("sources", "forecasts", "outcomes", "grid") if name in options), None)
+            named = next((name for name in ("sources", "forecasts", "outcomes", "grid") if name in given), None)
             if named:
                 raise InputError("has no effect together with inputs", column=named, hint="leave one of them out")
-            inputs = replace(inputs, resampling=request.resampling) if "bootstrap" in options else inputs
+            inputs = replace(inputs, resampling=request.resampling) if "bootstrap" in given else inputs
         by_name = isinstance(name, str) and inputs is None
         passed = {} if inputs is None else {"inputs": inputs}
-        call = command_text(f"study {name}", request) if by_name else call_text("study", name, **passed, **options)
+        call = command_text(f"study {name}", request) if by_name else call_text("study", name, **passed, **given)
         with running_command(call):
-            return run_study(chosen, request, inputs=inputs)
+            return run_study(chosen, request, inputs=inputs, settings=settings, watch=progress)
+
+
+NO_OPTIONS = frozenset(("name", "inputs", "options", "progress", "settings"))
+"""Parameters of `study` that are no options of a study."""
 
 
 def run_study(

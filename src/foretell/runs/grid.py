@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +11,7 @@ from typing import Any, cast
 from foretell.data.datasets.rows import read_text
 from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError, known_names
-from foretell.runs.spec import FORMER_NAMES, SAMPLING, RunSpec, spec_from_mapping
+from foretell.runs.spec import FORMER_NAMES, SAMPLING, RunSpec, read_changes, spec_from_mapping, with_settings
 
 GRID_FIELDS = ("name", "base", "factors", "also", "without", "budget")
 SECTIONS = ("questions", "options", "models", "sampling", "prices", "budget")
@@ -167,15 +167,21 @@ def _put(settings: dict[str, Any], path: str, value: Any) -> None:
 # Reading the file.
 
 
-def read_grid(path: str | Path) -> Grid:
-    """Read a YAML or JSON file. An unknown or wrong field raises an `InputError` that names it."""
+def read_grid(path: str | Path, changes: Mapping[str, Any] | None = None) -> Grid:
+    """Read a YAML or JSON file. An unknown or wrong field raises an `InputError` that names it.
+
+    Args:
+        path: The file.
+        changes: Settings that replace those of its base, by name.
+    """
     file = Path(path)
     if not file.exists():
         raise InputError("no such file", path=file)
     try:
-        return grid_from_mapping(parse_yaml(read_text(file)), file)
+        grid = grid_from_mapping(parse_yaml(read_text(file)), file)
     except InputError as error:
         raise error.at(path=file) from None
+    return replace(grid, base=with_settings(grid.base, read_changes(changes))) if changes else grid
 
 
 def grid_from_mapping(data: Any, path: Path) -> Grid:

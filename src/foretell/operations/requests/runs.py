@@ -239,10 +239,11 @@ class GridRequest(OperationRequest):
         None, "Limit in dollars for all runs together, including earlier starts.", metavar="DOLLARS", gt=0
     )
     where: RunPlace = WHERE
+    set: Mapping[str, Any] = setting({}, "Settings that replace those of the base, by name.", interface="api")
 
     @model_validator(mode="after")
     def _shown_or_run(self) -> Any:
-        unused = [f"--{name}" for name in ("plan", "budget", "where") if self._is_set(name)]
+        unused = [f"--{name}" for name in ("plan", "budget", "where", "set") if self._is_set(name)]
         if self.file is None and unused:
             raise InputError(
                 "has no effect on an experiment that is only shown", column=unused[0], hint="name its FILE"
