@@ -47,6 +47,33 @@ def test_a_name_of_an_earlier_version_says_where_it_is_now() -> None:
         foretell.AskResult  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue]
 
 
+def test_modules_with_more_names_need_no_import_of_their_own() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", "import foretell as f; print(f.types.AgentOptions.__name__, f.metrics.brier.__name__)"],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert told.stdout.split() == ["AgentOptions", "brier"]
+    public = {name for name in dir(foretell) if not name.startswith("_")}
+    assert public == {*foretell.__all__, "metrics", "types"}
+
+
+def test_every_public_function_has_parameters_with_types_and_names_them() -> None:
+    for name in foretell.__all__:
+        thing = getattr(foretell, name)
+        if inspect.isclass(thing):
+            continue
+        parameters = inspect.signature(thing).parameters
+        written = inspect.getdoc(thing) or ""
+        for each in parameters.values():
+            assert each.annotation is not each.empty, (name, each.name)
+            assert each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL), (name, each.name)
+            assert name in REFER or f"    {each.name}:" in written, (name, each.name)
+
+
+REFER = ("abacktest", "read_tree")
+"""An awaited form that names its function, and a function of a path."""
+
+
 def test_the_version_is_that_of_the_distribution() -> None:
     assert foretell.__version__ == version("foretell")
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from foretell.interface import lazy_imports
 
 if TYPE_CHECKING:
+    from foretell import metrics as metrics
+    from foretell import types as types
     from foretell.agent import Agent
     from foretell.api import (
         aask,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from foretell.models.model import Model, ReasoningEffort, Reply
 from foretell.models.names import ModelRole
+from foretell.questions.errors import InputError
 
 if TYPE_CHECKING:
     from foretell.data.search.own_engine import AnySearch
@@ -67,6 +68,19 @@ class Agent:
     budget: float | None = None
     name: str = ""
     set: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def __post_init__(self) -> None:
+        """Raise InputError for values of another type, which would only be noticed when the agent is used."""
+        from foretell.forecasters.agent.options import AgentOptions
+
+        for name in ("tools", "search"):
+            if not isinstance(getattr(self, name), list | tuple):
+                raise InputError("must be a list", column=name)
+        for name in ("models", "set"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise InputError("must be a mapping", column=name)
+        if self.options is not None and not isinstance(self.options, AgentOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError("must be foretell.types.AgentOptions", column="options")
 
     @property
     def label(self) -> str:

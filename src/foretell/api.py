@@ -84,17 +84,19 @@ def _begun(name: str, fields: Mapping[str, Any]) -> Generator[Any]:
     """Read a request and yield its result, or the coroutine that returns it."""
     from foretell.operations.table import OPERATIONS, PYTHON_NAMES, reading
 
-    given = dict(fields)
+    given = {key: _plain(value) for key, value in fields.items()}
     settings, agent, progress = (given.pop(key, None) for key in ("settings", "agent", "progress"))
-    if agent is not None:
-        _check_agent(agent)
+    _check_objects(settings, agent, progress)
     operation = OPERATIONS[PYTHON_NAMES[name]]
     known = operation.request.model_fields
     # What is not given may be set by the agent or an environment variable.
     given = {key: value for key, value in given.items() if not _is_default(value, known[key])}
     with reading(operation.request, given if agent is None else _completed(agent, given, known)) as request:
         watching = {} if progress is None else {"watch": progress}
-        yield operation.function(request, settings, **watching)
+        try:
+            yield operation.function(request, settings, **watching)
+        except ExceptionGroup as group:
+            raise _only(group) from group.__cause__
 
 
 def _completed(agent: Agent, given: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
@@ -124,12 +126,29 @@ AGENT_SETTINGS: Mapping[str, str] = {
 """Fields that an agent and requests have, and the settings of a run that they set."""
 
 
-def _check_agent(agent: Any) -> None:
+def _check_objects(settings: Any, agent: Any, progress: Any) -> None:
     from foretell.agent import Agent
     from foretell.questions.errors import InputError
+    from foretell.runs.settings import check_settings
 
-    if not isinstance(agent, Agent):
+    if agent is not None and not isinstance(agent, Agent):
         raise InputError("must be a foretell.Agent", column="agent", hint="name a model with the parameter `model`")
+    if settings is not None:
+        check_settings(settings)
+    if progress is not None and not callable(progress):
+        raise InputError("must be a function", column="progress")
+
+
+def _plain(value: Any) -> Any:
+    """Return arrays, series and numbers of NumPy and pandas as Python's own."""
+    return value.tolist() if callable(getattr(value, "tolist", None)) else value
+
+
+def _only(error: Exception) -> Exception:
+    """Return the error of a group that has only one, such as that of a function which reports progress."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def _is_default(value: Any, field: Any) -> bool:

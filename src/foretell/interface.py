@@ -15,7 +15,8 @@ def lazy_imports(package: str, *, others: str = "") -> tuple[Callable[[str], Any
     """Return the `__getattr__` and `__dir__` of a module that imports its names on first use.
 
     The names are those of the module's imports under `if TYPE_CHECKING:`, so that type checkers and readers see
-    ordinary imports, and there is no second list of them. The error for a name that is in the module `others` says so.
+    ordinary imports, and there is no second list of them. Modules that are imported there are loaded likewise. The
+    error for a name that is in the module `others` says so.
     """
     module = sys.modules[package]
 
@@ -23,13 +24,12 @@ def lazy_imports(package: str, *, others: str = "") -> tuple[Callable[[str], Any
         home = _homes(module).get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}{_near(module, name, others)}")
-        value = getattr(import_module(home), name)
+        value = import_module(f"{home}.{name}") if home == package else getattr(import_module(home), name)
         setattr(module, name, value)
         return value
 
     def public() -> list[str]:
-        hidden = {"TYPE_CHECKING", "annotations", "lazy_imports", "interface", "_homes"}
-        return sorted({*vars(module), *module.__all__} - hidden)
+        return sorted({*_homes(module), *module.__all__, *(name for name in vars(module) if name.startswith("__"))})
 
     return load, public
 

@@ -10,6 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin
 
@@ -90,7 +91,15 @@ class OperationRequest(BaseModel):
         info = cls.model_fields.get(name)
         if info is not None and isinstance(value, date) and hints(info).get("metavar") == "DATE":
             return value.isoformat()
-        return (value,) if info is not None and isinstance(value, str) and is_list(info) else value
+        if info is None:
+            return value
+        if isinstance(value, Path) and plain_type(info) is str:
+            return str(value)
+        if is_list(info) and isinstance(value, str | Path):
+            value = (value,)
+        if isinstance(value, list | tuple) and get_args(plain_type(info))[:1] == (str,):
+            return tuple(str(part) if isinstance(part, Path) else part for part in cast("list[Any]", value))
+        return value
 
     def changed(self, group: str) -> dict[str, Any]:
         """Return the fields of a group that differ from their default, by name, as a run spec has to state them."""
@@ -114,10 +123,10 @@ class OperationRequest(BaseModel):
                 raise own from None
             first = errors[0]
             info = cls.model_fields.get(str(first["loc"][0])) if first["loc"] else None
-            if info is not None and get_origin(plain_type(info)) is Union:
+            if info is not None and first["type"] != "missing" and get_origin(plain_type(info)) is Union:
                 # Pydantic reports one error per type of the union, located under the type's name.
                 reasons = [
-                    detail["msg"].removeprefix("Input should be ")
+                    UNION_WORDS.get(detail["type"]) or detail["msg"].removeprefix("Input should be ")
                     for detail in errors
                     if detail["loc"][0] == first["loc"][0]
                 ]
@@ -158,6 +167,10 @@ class OperationRequest(BaseModel):
         except InputError as error:
             name = (error.column or "").partition(".")[0]
             raise error.at(column=f"--set {name}") if name in keys else error from None
+
+
+UNION_WORDS = {"path_type": "a path", "dict_type": "a mapping", "string_type": "text", "callable_type": "a function"}
+"""What a value of a type is called, by pydantic's name of the problem."""
 
 
 def environment_values(request: type[OperationRequest]) -> dict[str, Any]:

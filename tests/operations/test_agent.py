@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import foretell
@@ -45,6 +46,56 @@ def test_an_agent_of_another_type_is_refused(settings: Settings) -> None:
     other: Any = "openai:x"
     with pytest.raises(InputError, match=r"agent: must be a foretell\.Agent"):
         foretell.ask(QUESTION, agent=other, settings=settings)
+
+
+def test_objects_of_another_type_are_refused_when_they_are_passed(settings: Settings) -> None:
+    wrong: Any = {"steps": 3}
+    for fields, problem in (
+        ({"tools": careful}, "field tools: must be a list"),
+        ({"search": "brave"}, "field search: must be a list"),
+        ({"models": ["openai:x"]}, "field models: must be a mapping"),
+        ({"options": wrong}, r"field options: must be foretell\.types\.AgentOptions"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            foretell.Agent(careful, **fields)
+    for fields, problem in (
+        ({"settings": "/home"}, r"settings: must be a foretell\.types\.Settings"),
+        ({"progress": 3}, "progress: must be a function"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            foretell.ask(QUESTION, model=careful, **fields)
+    assert Settings(home=str(settings.home)) == Settings(home=settings.home)  # pyright: ignore[reportArgumentType]
+
+
+def test_values_of_numpy_and_pandas_are_taken(settings: Settings) -> None:
+    pandas = pytest.importorskip("pandas", reason="a series")
+    both: Any = {"red": np.float32(0.25), "blue": np.float64(0.75)}
+    common: dict[str, Any] = {"settings": settings, "set": {"combine": "mean", "options.variant": "zero-shot"}}
+    for options in (np.array(["red", "blue"]), pandas.Series(["red", "blue"])):
+        answer = foretell.ask(
+            "Which colour?", options=options, closes=np.datetime64("2099-01-01"), trials=np.int64(2),
+            model=lambda prompt: {"p": both, "reason": "Seen."}, **common,
+        )  # fmt: skip
+        assert (answer.p, len(answer.trials)) == ({"red": 0.25, "blue": 0.75}, 2)
+
+
+def test_an_error_of_the_progress_function_is_raised_itself(settings: Settings) -> None:
+    async def awaited() -> None:
+        await foretell.aask(QUESTION, model=careful, progress=lambda trial, event: 1 / 0, settings=settings)
+
+    with pytest.raises(ZeroDivisionError):
+        foretell.ask(QUESTION, model=careful, progress=lambda trial, event: 1 / 0, settings=settings)
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(awaited())
+
+
+def test_paths_are_taken_for_names_of_files(tmp_path: Path, settings: Settings) -> None:
+    with pytest.raises(InputError, match="no run is named"):
+        foretell.submit_forecasts(tmp_path / "no.csv", to="metaculus", settings=settings)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match="field spec: is missing"):
+        foretell.run(None, settings=settings)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    with pytest.raises(InputError, match="field spec: should be a path or a mapping"):
+        foretell.run([1], settings=settings)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def test_what_is_given_to_ask_takes_precedence_over_the_agent(settings: Settings) -> None:

@@ -598,7 +598,7 @@ def test_python_functions_have_signatures_docs_and_ordinary_errors() -> None:
     assert repr(answer) == str(answer)
     with pytest.raises(InputError, match="field search: has no effect without `model`"):
         foretell.ask("Will it rain?", model="none", search="local")
-    with pytest.raises(InputError, match="field model: should be a valid string or callable"):
+    with pytest.raises(InputError, match="field model: should be text or a function"):
         foretell.ask("Will it rain?", model=3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="'Will it rain\\?' is not a Question"):
         foretell.backtest("prior", ["Will it rain?"])  # pyright: ignore[reportArgumentType]

@@ -222,3 +222,21 @@ def test_it_can_be_awaited_and_reports_its_progress():
 
     asyncio.run(both())
     assert seen == [(1, 1)]
+
+
+def test_wrong_arguments_are_refused_before_anything_is_asked():
+    assert len(backtest("constant:p=0.3", (question for question in [PRICED])).questions) == 1
+    for fields, problem in (
+        ({"limit": 0}, "limit = 0 is not a number of questions"),
+        ({"limit": 2.5}, "limit = 2.5 is not a number of questions"),
+        ({"leaky_questions": "maybe"}, "'maybe' is none of exclude, keep, redact"),
+        ({"settings": "/home"}, r"must be a foretell\.types\.Settings"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            backtest("constant:p=0.3", [PRICED], **fields)
+    with pytest.raises(InputError, match="forecasters: is empty"):
+        backtest([], [PRICED])
+    with pytest.raises(InputError, match=r"the class ConstantForecaster is not a forecaster"):
+        backtest(ConstantForecaster, [PRICED])
+    with pytest.raises(ValueError, match="has the target 'yes', which is not a Target"):
+        Question(id="a", source="own", text="?", due="2026-01-10", targets=("yes",))

@@ -1,5 +1,7 @@
 """`foretell.score` takes runs, backtests, dictionaries, frames and files, and its results have text and HTML forms."""
 
+import pickle
+
 import pytest
 
 import foretell
@@ -95,3 +97,50 @@ def test_an_unknown_run_is_an_error(tmp_path, monkeypatch):
 def test_a_former_name_of_a_metric_is_refused_with_its_new_name(old, new):
     with pytest.raises(InputError, match=f"{old} is now {new}"):
         foretell.score(ROWS, metric=old)
+
+
+def test_a_dictionary_of_columns_is_a_table():
+    columns = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+    assert foretell.score(columns).rows() == foretell.score(ROWS).rows()
+    with pytest.raises(InputError, match=r"columns have different lengths: forecaster 24, question 24, .* p 23"):
+        foretell.score({**columns, "p": columns["p"][1:]})
+    with pytest.raises(InputError, match="outcomes: cannot read dict as a table"):
+        foretell.score(FORECASTS, {"q0": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"missing": 2}, "field missing: must be from 0 to 1, not 2"),
+        ({"missing": "half"}, "field missing: 'half' is not a number"),
+        ({"missing": float("nan")}, "field missing: must be from 0 to 1"),
+        ({"matters": -1}, "field matters: must be at least 0"),
+        ({"trials": "median"}, "field trials: 'median' is none of mean, logit-mean, separate"),
+        ({"weights": "all"}, "field weights: 'all' is none of equal, question"),
+    ],
+)
+def test_options_that_do_not_exist_are_refused(options, problem):
+    with pytest.raises(InputError, match=problem):
+        foretell.score(ROWS, **options)
+    with pytest.raises(InputError, match=problem):
+        foretell.compare(ROWS, None, "bold", "<b>shy</b>", **options)
+
+
+def test_nothing_is_ignored_beside_a_table_that_was_read():
+    table = read_table(ROWS)
+    for options in ({"outcomes": OUTCOMES}, {"trials": "separate"}, {"columns": {"p": "p"}}):
+        with pytest.raises(InputError, match="no effect on a table that was read"):
+            foretell.score(table, **options)
+    with pytest.raises(InputError, match="'bold' is compared with itself"):
+        foretell.compare(table, None, "bold", "bold")
+
+
+def test_results_show_their_text_and_are_equal_by_value():
+    for result in (foretell.score(ROWS[:1]), foretell.compare(ROWS, None, "bold", "<b>shy</b>")):
+        assert repr(result) == str(result)
+        assert pickle.loads(pickle.dumps(result)) == result
+    # One question has no interval: its ends are NaN.
+    assert foretell.score(ROWS[:1]) == foretell.score(ROWS[:1])
+    assert foretell.score(ROWS[:1]) != foretell.score(ROWS[1:2])
+    assert foretell.score(ROWS) != foretell.compare(ROWS, None, "bold", "<b>shy</b>")
+    assert repr(read_table(ROWS)) == "<ForecastTable: 24 forecasts by 2 forecasters, 12 targets>"

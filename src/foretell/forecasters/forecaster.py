@@ -601,6 +601,8 @@ def as_forecaster(value: Any) -> Forecaster:
     """Make a forecaster from a forecaster, a function of a question, or a name with options such as "always:p=0.3"."""
     if isinstance(value, str):
         return build_forecaster(value)
+    if isinstance(value, type):
+        raise InputError(f"the class {value.__name__} is not a forecaster", hint=f"give an object: {value.__name__}(…)")
     method = getattr(value, "forecast", None)
     if inspect.iscoroutinefunction(method) and hasattr(value, "name"):
         return cast("Forecaster", value)

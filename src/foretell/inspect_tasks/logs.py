@@ -163,10 +163,14 @@ class LoggedForecasts(Result):
 
 
 def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedForecasts:
-    """Read an Inspect log (.eval or .json), or all logs of a folder, as tables for `foretell score`.
+    """Read an Inspect log, or all logs of a folder, as tables of forecasts and outcomes for `score`.
 
-    The forecaster is the model, or `name`; epochs are trials. Logs of `foretell/questions` contain their questions.
-    From other tasks, only samples are read whose target is yes or no and whose answer ends in a probability.
+    Epochs are trials. Logs of `foretell/questions` contain their questions. From other tasks, only samples are read
+    whose target is yes or no and whose answer ends in a probability.
+
+    Args:
+        path: A file (.eval or .json), or a folder of them.
+        name: The name of the forecaster, if it is not that of the model.
     """
     forecasts: list[Row] = []
     failures: list[Row] = []

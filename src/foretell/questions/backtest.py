@@ -14,7 +14,7 @@ from foretell.questions.tabular import Tabular, rows_as_html
 BacktestAnswer = Forecast | Failure
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True)
 class Backtest(Tabular):
     """The result of a backtest: every forecast and failure, in the order of questions, then forecasters.
 
@@ -60,9 +60,6 @@ class Backtest(Tabular):
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>{rows_as_html(self.rows()[:SHOWN_ROWS])}"
-
-    def __repr__(self) -> str:
-        return str(self)
 
     def __str__(self) -> str:
         """The numbers of questions, forecasts and failures, the runs, and the most frequent reasons for failures."""

@@ -360,11 +360,7 @@ class Question:
         object.__setattr__(self, "targets", tuple(self.targets))
         if not self.id:
             raise ValueError("a question needs an id")
-        if not self.targets:
-            raise ValueError(f"question {self.id} has no target")
-        repeated = [target for target, n in Counter(t.id for t in self.targets).items() if n > 1]
-        if repeated:
-            raise ValueError(f"question {self.id} names target {repeated[0]!r} twice")
+        self._check_targets()
         if self.last_value is not None and self.last_value.at.date() > self.due.date():
             raise ValueError(f"question {self.id} has a value of {self.last_value.at.date()}, after it was asked")
         if self.exclusivity not in EXCLUSIVITIES:
@@ -373,6 +369,15 @@ class Question:
             object.__setattr__(self, "exclusivity", "independent")
         if not self.cluster:
             object.__setattr__(self, "cluster", self.id)
+
+    def _check_targets(self) -> None:
+        if not self.targets:
+            raise ValueError(f"question {self.id} has no target")
+        if wrong := [target for target in self.targets if not isinstance(target, Target)]:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"question {self.id} has the target {wrong[0]!r}, which is not a Target")
+        repeated = [target for target, n in Counter(t.id for t in self.targets).items() if n > 1]
+        if repeated:
+            raise ValueError(f"question {self.id} names target {repeated[0]!r} twice")
 
     @cached_property
     def as_of(self) -> AsOf:

@@ -1,8 +1,10 @@
 """Results with rows: as a pandas or Polars data frame, and as a table in a notebook."""
 
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from foretell.questions.errors import InputError, MissingExtra
 
@@ -11,7 +13,19 @@ if TYPE_CHECKING:
 
 
 class Tabular:
-    """Base of results that are tables."""
+    """Base of results, which are dataclasses and tables. They are equal if all values are; NaN is equal to NaN."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Set methods that the dataclass decorator would otherwise create."""
+        super().__init_subclass__(**options)
+        cls.__repr__, cls.__eq__ = Tabular.__repr__, Tabular.__eq__
+
+    def __repr__(self) -> str:
+        """Return the same as `str`, so that an interactive session shows the table."""
+        return str(self)
+
+    def __eq__(self, other: object) -> bool:
+        return same_values(self, other) if type(self) is type(other) else NotImplemented
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dictionary per row."""
@@ -36,6 +50,28 @@ class Tabular:
     def _repr_html_(self) -> str:
         """Return the rows as a table in a notebook, with all text escaped."""
         return rows_as_html(self.rows())
+
+
+def same_values(a: Any, b: Any) -> bool:
+    """Return whether two values are equal, also within dataclasses, where NaN is equal to NaN.
+
+    >>> same_values([{"p": float("nan")}], [{"p": float("nan")}]), same_values([1], [2])
+    (True, False)
+    """
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return bool(a == b)
+    if is_dataclass(a):
+        return all(same_values(getattr(a, part.name), getattr(b, part.name)) for part in fields(a) if part.compare)
+    if isinstance(a, Mapping):
+        first, second = cast("Mapping[Any, Any]", a), cast("Mapping[Any, Any]", b)
+        return first.keys() == second.keys() and all(same_values(first[key], second[key]) for key in first)
+    if isinstance(a, list | tuple):
+        return len(cast("list[Any]", a)) == len(b) and all(map(same_values, cast("list[Any]", a), b))
+    if hasattr(a, "dtype"):  # An array or number of NumPy.
+        return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+    return bool(a == b or (a != a and b != b))
 
 
 def rows_as_html(rows: list[dict[str, Any]]) -> str:

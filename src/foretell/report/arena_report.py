@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from foretell.interface import suggesting
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.metric import METRICS
@@ -25,6 +26,7 @@ from foretell.report.provenance import call_text, current_command, running_comma
 from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyTable, cell_number, column, count, table
 from foretell.report.study_result import StudyResult
 from foretell.report.terminal import console
+from foretell.request import errors_name_fields
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
     MAIN_METRIC,
@@ -471,13 +473,29 @@ def arena_report(
     return ArenaReport(view=view_of_scored(arena, scored, by=by, shares=wanted), scored=scored, shares=shares)
 
 
-def score_arena(path: str | Path, **options: Any) -> ArenaReport:
-    """Score the published events of Prophet Arena (its CSV subset or events.jsonl), with the baselines alone.
+@suggesting
+@errors_name_fields()
+def score_arena(
+    path: str | Path,
+    *,
+    by: Sequence[str] = (),
+    shares: Sequence[str] = (),
+    bootstrap: str | Mapping[str, Any] | None = None,
+) -> ArenaReport:
+    """Score a published file of Prophet Arena events, with the baselines alone.
 
-    `options` are those of `arena_report`.
+    Args:
+        path: The CSV subset, or events.jsonl.
+        by: Columns (category, platform, lead time) for tables with more numbers for each group.
+        shares: Other shares of the categories for the Brier score, such as "Sports=0.25,Politics=0.25,other=0.5".
+        bootstrap: How intervals are computed: {"draws": 2000, "seed": 0, "level": 0.95, "interval": "percentile"};
+            keys may be left out. Whole events are resampled.
     """
-    with running_command(call_text("score_arena", path, **options)):
-        return arena_report(arena_table_from_prophet_arena(path), **options)
+    if not Path(path).is_file():
+        raise InputError("no such file", path=path)
+    options = {"by": by, "shares": shares, "bootstrap": bootstrap}
+    with running_command(call_text("score_arena", path, **{name: value for name, value in options.items() if value})):
+        return arena_report(arena_table_from_prophet_arena(path), by=by, shares=shares, bootstrap=bootstrap or "")
 
 
 def arena_finding(view: ArenaLeaderboard) -> str:

@@ -47,10 +47,8 @@ class Result(Tabular):
         return 0 if self.ok else 1
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Make `repr` return the text of the result, and remove terminal control characters from it."""
+        """Remove terminal control characters from the text of the result."""
         super().__init_subclass__(**options)
-        # Set here, before the dataclass decorator would create a `__repr__` of all fields.
-        cls.__repr__ = Result.__repr__
         words: Callable[[Result], str] | None = cls.__dict__.get("__str__")
         if words is not None:
 
@@ -77,10 +75,6 @@ class Result(Tabular):
             return [dict(line) if isinstance(line, Mapping) else asdict(line) for line in getattr(self, self.lines)]
         data = self.to_dict()
         return data if isinstance(data, list) else [data]
-
-    def __repr__(self) -> str:
-        """Return the same as `str`, so that an interactive session shows the table."""
-        return str(self)
 
     def print(self, console: "Console") -> None:
         """Print the result to a terminal."""

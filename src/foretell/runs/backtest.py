@@ -25,7 +25,7 @@ from foretell.request import errors_name_fields
 from foretell.runs.event_loop import run_sync
 from foretell.runs.question_sets import AskedQuestions, Benchmark, open_benchmark
 from foretell.runs.services import SeriesOnDemand
-from foretell.runs.settings import Settings, load_settings
+from foretell.runs.settings import Settings, check_settings, load_settings
 from foretell.tools.post_cutoff_text import split_leaky
 
 if TYPE_CHECKING:
@@ -141,10 +141,13 @@ def _plan(  # noqa: PLR0913 - the parameters of a backtest
 ) -> _Plan:
     several = forecasters if isinstance(forecasters, Sequence) and not isinstance(forecasters, str) else [forecasters]
     given = [item if isinstance(item, Agent) else as_forecaster(item) for item in several]
-    settings = settings or load_settings()
-    if limit is not None and limit < 1:
-        raise InputError(f"{limit} is not a number of questions", column="limit")
-    wanted = SetFilter(limit=limit, leaky_questions=leaky_questions)
+    if not given:
+        raise InputError("is empty", column="forecasters", hint="give a name, a function of a question, or an Agent")
+    settings = load_settings() if settings is None else check_settings(settings)
+    try:
+        wanted = SetFilter(limit=limit, leaky_questions=leaky_questions)
+    except ValueError as error:
+        raise InputError(str(error)) from None
     named = str(questions) if isinstance(questions, str | Path) else None
     own_past = past
     resolutions: tuple[Resolution, ...] = ()
@@ -158,6 +161,7 @@ def _plan(  # noqa: PLR0913 - the parameters of a backtest
         contexts = questions.contexts
         series = series or questions.series or (SeriesOnDemand(settings) if questions.own else None)
     else:
+        questions = tuple(questions)
         wrong = [question for question in questions if not isinstance(question, Question)]  # pyright: ignore[reportUnnecessaryIsInstance]
         if wrong:
             hint = "give foretell.Question objects, a file of questions, or the name of a question set"

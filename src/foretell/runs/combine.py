@@ -166,7 +166,15 @@ NO_PARTS: dict[str, Any] = {
 def combine_trials(
     answers: Iterable[Forecast | Failure], questions: Iterable[Question], how: CombinationSettings | None = None
 ) -> list[Forecast]:
-    """One forecast per question. Questions whose trials all failed or are fallback forecasts are left out."""
+    """Combine the trials of each question into one forecast.
+
+    Questions whose trials all failed or are fallback forecasts are left out.
+
+    Args:
+        answers: The trials, such as the `answers` of a backtest.
+        questions: The questions that they answer.
+        how: How they are combined; by default as in runs.
+    """
     return [answer.forecast for answer in combined_answers(answers, questions, how)]
 
 

@@ -74,6 +74,11 @@ class Settings:
     budget: "Budget | None" = field(default=None, repr=False, compare=False)
     """The budget that includes all runs: of a grid, an arena, a tournament or a server."""
 
+    def __post_init__(self) -> None:
+        for name in ("home", "corpus_file", "series_file"):
+            if isinstance(value := getattr(self, name), str):
+                object.__setattr__(self, name, Path(value))
+
     def key(self, service: str) -> str:
         """The key of a service; empty if there is none."""
         return next((key for name in KEYS.get(service, ()) if (key := key_in(name, self.keys))), "")
@@ -119,6 +124,14 @@ class Settings:
     def corpus(self) -> Path:
         """The local dated corpus."""
         return self.corpus_file or self.home / "corpus.db"
+
+
+def check_settings(settings: Any) -> Settings:
+    """Return settings that a program passed. Raises InputError if they are something else."""
+    if not isinstance(settings, Settings):
+        hint = "such as foretell.types.Settings(home=…)"
+        raise InputError("must be a foretell.types.Settings", column="settings", hint=hint)
+    return settings
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:

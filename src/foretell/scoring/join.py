@@ -70,15 +70,28 @@ class ReadOptions:
     columns: ColumnNames = field(default_factory=dict[str, str])
     """Role → its column, if the column does not have a usual name: {"forecaster": "model", "p": "prob"}."""
 
+    def __post_init__(self) -> None:
+        """Raise InputError for a word that is none of those allowed."""
+        for name, known in (("trials", TRIALS), ("weights", WEIGHTS)):
+            if (value := getattr(self, name)) not in known:
+                raise InputError(f"{value!r} is none of {', '.join(known)}", column=f"--{name}")
+
+
+TRIALS, WEIGHTS = ("mean", "logit-mean", "separate"), ("equal", "question")
+
 
 def read_table(
     forecasts: TableSource, outcomes: TableSource | None = None, reading: ReadOptions | None = None
 ) -> ForecastTable:
-    """Read, check and join both tables.
+    """Read, check and join a table of forecasts and one of outcomes, for several calls of `score` and `compare`.
 
-    Without a table of outcomes, the forecasts must have a column for the outcome, and columns such as price or source.
-    Columns and values may be written as people usually do (see `foretell.scoring.columns`); the notes of the result
-    then say how they were read.
+    Columns and values may be written as people usually do; the notes of the result say how they were read.
+
+    Args:
+        forecasts: A file, a data frame, a list of dictionaries or a dictionary of columns.
+        outcomes: The same. Without it, the forecasts must have a column for the outcome, and columns such as price or
+            source.
+        reading: How trials and weights are treated, and which column is which, if it has no usual name.
 
     Raises:
         InputError: If a table is invalid; the error lists all its problems.

@@ -1,8 +1,10 @@
 """From a joined table to a scoreboard: every metric with its interval, every difference, and completion rates."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -71,6 +73,22 @@ class ScoringOptions:
     resampling: Resampling = DEFAULT_RESAMPLING
     matters: float | None = None
     """The smallest difference that matters, in the unit of `metric`; None takes the metric's own."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError if a number is none or out of range."""
+        check_number("missing", self.missing, 0.0, 1.0)
+        check_number("matters", self.matters, 0.0, math.inf)
+
+
+def check_number(name: str, value: object, low: float, high: float) -> None:
+    """Raise InputError for what is neither None nor a number in a range."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{value!r} is not a number", column=f"--{name}")
+    if not low <= float(value) <= high:
+        limits = f"at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
+        raise InputError(f"must be {limits}, not {float(value):g}", column=f"--{name}")
 
 
 def add_metrics() -> None:
@@ -292,6 +310,8 @@ def compare_pair(
 ) -> PairComparison:
     """Compare two forecasters of a table on the targets both answered."""
     scoring = scoring or ScoringOptions()
+    if first == second:
+        raise InputError(f"{first!r} is compared with itself", hint="name two forecasters")
     table = prepared(table, scoring, baselines=bool({first, second} & set(BASELINES)))
     for name in (first, second):
         table.require(name)

@@ -7,6 +7,7 @@ from foretell.interface import suggesting
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
 from foretell.questions.backtest import Backtest
+from foretell.questions.errors import InputError
 from foretell.questions.resolution import Resolution
 from foretell.request import errors_name_fields
 from foretell.scoring.join import ReadOptions, read_table
@@ -44,7 +45,7 @@ def score(  # noqa: PLR0913 - one parameter per option
 
     Args:
         forecasts: The id of a stored run (or a list of ids), the result of a backtest, a file (CSV, Parquet, JSONL), a
-            data frame, a list of dictionaries, or what `read_table` returned.
+            data frame, a list of dictionaries, a dictionary of columns, or what `read_table` returned.
         outcomes: Any table, or a list of resolutions. Not needed for a run, for a backtest of a named question set, and
             if the forecasts have a column `outcome`.
         by: Columns of the outcomes whose combinations are scored separately.
@@ -151,9 +152,12 @@ def _table(
     columns: Mapping[str, str] | None,
 ) -> ForecastTable:
     """Return the joined table, reading it if necessary."""
-    if isinstance(forecasts, ForecastTable):
-        return forecasts
     reading = ReadOptions(trials=trials, weights=weights, columns=columns or {})
+    if isinstance(forecasts, ForecastTable):
+        if outcomes is not None or reading != ReadOptions():
+            problem = "outcomes, trials, weights and columns have no effect on a table that was read"
+            raise InputError(problem, hint="give them to read_table")
+        return forecasts
     return read_table(*_sources(forecasts, outcomes), reading)
 
 

@@ -134,7 +134,7 @@ class ForecastCost:
     seconds: float = nan
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ForecastTable:
     """Forecasts in long form over the targets of `targets`; a pair that is absent was not forecast."""
 
@@ -150,6 +150,10 @@ class ForecastTable:
     weighing: Weighing = "given"
     costs: Mapping[str, ForecastCost] = field(default_factory=dict[str, ForecastCost])
     """Forecaster → the mean cost of its answer to a question, where it is known."""
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.p):,} forecasts by {len(self.forecasters):,} forecasters"
+        return f"<ForecastTable: {counts}, {len(self.targets.outcome):,} targets>"
 
     @cached_property
     def _by_forecaster(self) -> tuple[Ints, Ints]:

@@ -35,7 +35,7 @@ ColumnArray = npt.NDArray[Any]
 ColumnArrays = dict[str, ColumnArray]
 
 TableSource = str | Path | object
-"""A CSV, Parquet, JSONL or JSON file, a data frame or Arrow table, or a list of dictionaries."""
+"""A CSV, Parquet, JSONL or JSON file, a data frame or Arrow table, a list of dictionaries, a dictionary of columns."""
 
 READERS = {
     # The quotation mark is fixed, because DuckDB's guess treats an unclosed one as part of a value.
@@ -146,6 +146,11 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
                 error.path = name
                 raise
             yield replace(table, name=name)
+    elif isinstance(source, Mapping) and all(map(is_column, cast("Mapping[str, Any]", source).values())):
+        with open_table(_rows_of_columns(cast("Mapping[str, Any]", source), name), name, con) as table:
+            yield table
+    elif hasattr(source, "iloc") and not len(cast("Any", source).columns):
+        raise InputError("the table has no columns", path=name)
     elif callable(rows := getattr(source, "to_dicts", None)):  # Polars, which DuckDB reads only with PyArrow.
         with open_table(rows(), name, con) as table:
             yield table
@@ -154,7 +159,7 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
             con.register(f"{name}_frame", source)
         except Exception:  # DuckDB raises many kinds of exceptions here.
             problem = f"cannot read {type(source).__name__} as a table"
-            hint = "use a file, a data frame, an Arrow table or a list of dictionaries"
+            hint = "use a file, a data frame, an Arrow table, a list of dictionaries or a dictionary of columns"
             raise InputError(problem, path=name, hint=hint) from None
         yield _from_query(f"{name}_frame", Path(name), name, con)
 
@@ -229,7 +234,7 @@ def table_columns(source: TableSource) -> set[str]:
                 raise unreadable_table(error, Path(source)) from None
     if isinstance(source, Sequence):
         return set(map(str, source[0])) if source and isinstance(source[0], Mapping) else set()
-    return set(map(str, getattr(source, "columns", ())))
+    return set(map(str, source if isinstance(source, Mapping) else getattr(source, "columns", ())))  # type: ignore[reportUnknownArgumentType]
 
 
 def _records(rows: Sequence[Any], name: str) -> Sequence[Mapping[str, Any]]:
@@ -237,6 +242,19 @@ def _records(rows: Sequence[Any], name: str) -> Sequence[Mapping[str, Any]]:
         if not isinstance(row, Mapping):
             raise InputError(f"expected a dictionary, found {type(row).__name__}", path=name, row=i)
     return rows
+
+
+def is_column(values: object) -> bool:
+    """Return whether a value is a list, an array or a series: the values of a column."""
+    return not isinstance(values, str | bytes | Mapping) and hasattr(values, "__len__") and hasattr(values, "__iter__")
+
+
+def _rows_of_columns(columns: Mapping[str, Sequence[Any]], name: str) -> Sequence[Mapping[str, Any]]:
+    lengths = {column: len(values) for column, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        problem = "columns have different lengths: " + ", ".join(f"{key} {length}" for key, length in lengths.items())
+        raise InputError(problem, path=name)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 @contextmanager

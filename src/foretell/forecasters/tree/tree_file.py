@@ -296,7 +296,7 @@ def read_tree_file(path: str | Path) -> TreeFile:
 
 
 def read_tree(path: str | Path) -> Tree:
-    """Read the tree of a tree file, with all probabilities computed."""
+    """Read the tree of a tree file, with all probabilities computed. Raises `InputError` if it is not valid."""
     return read_tree_file(path).tree
 
 
@@ -314,7 +314,13 @@ def check_file(path: str | Path) -> list[TreeProblem]:
 
 
 def write_tree(path: str | Path, tree: Tree, scenarios: Mapping[str, Scenario] | None = None) -> None:
-    """Write a tree file atomically."""
+    """Write a tree to a file; a file that is there is replaced as a whole.
+
+    Args:
+        path: The file.
+        tree: The tree.
+        scenarios: Changes for `what_if` to store with it, by name.
+    """
     from foretell.data.files import write_atomically
 
     write_atomically(Path(path), tree_text(tree, scenarios or {}).encode())

@@ -24,6 +24,7 @@ from foretell.models.structured_output import UnusableReply, read_object
 from foretell.models.token_price import TokenPrice
 from foretell.own_objects import find_own, name_object, own_object
 from foretell.plugins import takes_arguments
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 
 ModelFunction = Callable[[Any], Any]
@@ -117,7 +118,7 @@ def _result_as_reply(result: Any, request: Request) -> Reply:
         return replace(result)  # The function may return the same one again.
     if not isinstance(result, str | Mapping):
         raise ModelError(f"{request.model} returned {type(result).__name__}, not text, a dictionary or a Reply")
-    fields = _object_in(result) if isinstance(result, str) else dict(cast("Mapping[str, Any]", result))
+    fields = _object_in(result) if isinstance(result, str) else dict(cast("Mapping[str, Any]", plain_data(result)))
     tool = _tool_in(fields, request, named=isinstance(result, str))
     if tool is None:
         text = result if isinstance(result, str) else json.dumps(fields, ensure_ascii=False)
