@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from foretell.data import files
+
 WITHOUT_UNIX = """
 import ast, asyncio, fcntl, importlib, os, pkgutil, signal, subprocess, sys, types
 from contextlib import suppress
@@ -88,3 +92,42 @@ def test_every_module_is_imported_and_commands_run_without_unix(tmp_path: Path) 
     assert end.returncode == 0, end.stderr
     assert "Brier" in end.stdout
     assert end.stdout.count("notebooks need Linux") == 2
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [({}, "Müller"), ({"PYTHONIOENCODING": "cp1252"}, "Müller"), ({"PYTHONIOENCODING": "ascii"}, "M?ller")],
+)
+def test_a_command_prints_into_files_and_pipes_of_every_encoding(
+    encoding: dict[str, str], shown: str, tmp_path: Path
+) -> None:
+    rows = "".join(f"Müller,q{n},0.{n},{n % 2}\r\n" for n in range(1, 10))
+    (tmp_path / "table.csv").write_text(f"forecaster,question,p,outcome\r\n{rows}", encoding="utf-8")
+    # As on Windows, pipes are not UTF-8.
+    region = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "FORETELL_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "foretell", "score", "table.csv"],
+        capture_output=True, cwd=tmp_path, env={**os.environ, **region, **encoding}, check=False,
+    )  # fmt: skip
+    text = done.stdout.decode(encoding.get("PYTHONIOENCODING", "utf-8"))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert shown in text
+    assert "Differences are on the targets" in text
+
+
+def test_a_file_that_is_being_read_is_replaced_when_it_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "tree.json"
+    replace, refusals = Path.replace, [PermissionError("in use")] * 3
+
+    def refusing(temporary: Path, path: Path) -> Path:
+        if refusals:
+            raise refusals.pop()
+        return replace(temporary, path)
+
+    monkeypatch.setattr(Path, "replace", refusing)
+    monkeypatch.setattr(files, "sleep", lambda seconds: None)
+    with pytest.raises(PermissionError):
+        files.write_atomically(file, b"old")
+    monkeypatch.setattr(sys, "platform", "win32")
+    files.write_atomically(file, b"new")
+    assert (file.read_bytes(), refusals, list(tmp_path.iterdir())) == (b"new", [], [file])

@@ -21,6 +21,11 @@ def test_cdf_is_monotone_and_bounded(pairs, a, b):
     assert 0 <= d.below(min(a, b)) <= d.below(max(a, b)) <= 1
 
 
+def test_a_tiny_share_is_not_lost_at_the_last_point():
+    d = Numeric(x=(0.0, 1.0, 2.0), cdf=(0.0, 7e-121, 7e-121))
+    assert 0 < d.below(1.0) <= d.below(2.0) <= d.below(3.0)
+
+
 @given(pairs=steps, level=st.floats(0.001, 0.999))
 def test_quantile_inverts_the_cdf(pairs, level):
     d = numeric(pairs)

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -183,8 +184,20 @@ class NoteHandler(logging.Handler):
         click.echo(f"note: {for_log(record.getMessage())}", err=True)
 
 
+def print_all_characters() -> None:
+    """Make files and pipes UTF-8, and print a mark for what a terminal or an encoding chosen by the user lacks.
+
+    Windows writes to files and pipes in the encoding of the region, in which results could not be printed.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if (change := getattr(stream, "reconfigure", None)) and stream.encoding.lower() not in ("utf-8", "utf8"):
+            kept = stream.isatty() or "PYTHONIOENCODING" in os.environ
+            change(errors="replace") if kept else change(encoding="utf-8")
+
+
 def main() -> None:
     """Run the command line. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
+    print_all_characters()
     # Loading modules makes many objects and hardly any garbage: searching it as often as usual costs a tenth of a call.
     gc.set_threshold(100_000, 50, 100)
     # Commands report errors themselves; the library's log is for programs that ask for it.

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Any, cast
 
 from foretell.questions.errors import InputError
@@ -37,10 +38,24 @@ def write_atomically(path: Path, body: bytes, *, private: bool = False) -> None:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        _move(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _move(temporary: Path, path: Path) -> None:
+    """Replace a file. Windows refuses that while another process reads the file, so it is tried for a second."""
+    for pause in (0.01, 0.04, 0.2, 0.75):
+        try:
+            temporary.replace(path)
+        except PermissionError:
+            if sys.platform != "win32":
+                raise
+            sleep(pause)
+        else:
+            return
+    temporary.replace(path)
 
 
 def open_duckdb() -> "DuckDBPyConnection":

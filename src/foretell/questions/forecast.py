@@ -139,7 +139,7 @@ class Numeric:
             return _tail(self.x[0] - value, self.cdf[0], self._lower_rate, self._lower_room)
         if value >= self.x[-1]:
             beyond = _tail(value - self.x[-1], self._beyond, self._upper_rate, self._upper_room)
-            return 1.0 - self.never - beyond
+            return max(self.cdf[-1], 1.0 - self.never - beyond)  # Rounding must not make it less.
         i = bisect_right(self.x, value) - 1
         share = (value - self.x[i]) / (self.x[i + 1] - self.x[i])
         return self.cdf[i] + share * (self.cdf[i + 1] - self.cdf[i])
