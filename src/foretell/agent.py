@@ -27,8 +27,8 @@ class Agent:
     """A model with tools, search engines and settings that answers questions.
 
     Give it to `ask`, `run`, `grid`, `grow_tree`, `update_tree` or `enter_tournament` as `agent`, or to `backtest` as a
-    forecaster. What is given to the function itself takes precedence. Tools and search engines work behind the leakage filter: in a
-    backtest, the agent sees only what was published before the date of the question.
+    forecaster. What is given to the function itself takes precedence. Tools and search engines work behind the leakage
+    filter: in a backtest, the agent sees only what was published before the date of the question.
 
     Args:
         model: The model, as "provider:name", or a function or object that answers prompts.

@@ -149,8 +149,6 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
     elif isinstance(source, Mapping) and all(map(is_column, cast("Mapping[str, Any]", source).values())):
         with open_table(_rows_of_columns(cast("Mapping[str, Any]", source), name), name, con) as table:
             yield table
-    elif hasattr(source, "iloc") and not len(cast("Any", source).columns):
-        raise InputError("the table has no columns", path=name)
     elif callable(rows := getattr(source, "to_dicts", None)):  # Polars, which DuckDB reads only with PyArrow.
         with open_table(rows(), name, con) as table:
             yield table
@@ -158,7 +156,8 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
         try:
             con.register(f"{name}_frame", source)
         except Exception:  # DuckDB raises many kinds of exceptions here.
-            problem = f"cannot read {type(source).__name__} as a table"
+            empty = hasattr(source, "iloc") and not len(cast("Any", source).columns)
+            problem = "the table has no columns" if empty else f"cannot read {type(source).__name__} as a table"
             hint = "use a file, a data frame, an Arrow table, a list of dictionaries or a dictionary of columns"
             raise InputError(problem, path=name, hint=hint) from None
         yield _from_query(f"{name}_frame", Path(name), name, con)
