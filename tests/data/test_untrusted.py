@@ -27,7 +27,7 @@ from foretell.report.terminal import console, echo
 from foretell.runs.tree_runtime import TreeFolder
 from foretell.scoring.long_tables import write_rows
 from foretell.tools.dates.stamps import late_stamp
-from foretell.web.site import file_of
+from foretell.web.site_files import file_of
 
 HOSTILE = (
     "\x1b]52;c;ZWNobw==\x07 \x1b[2J\x9b1;1H\x9d0;owned\x9c \u202egnp.exe\r over \x1b]8;;http://evil.example\x1b\\x"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from fastapi.testclient import TestClient
-from tests.web.written_pages import page_text
+from tests.web.written_pages import written_pages
 
 from foretell.cli.main import cli
 from foretell.models.journal import Journal, JournalEntry, JournalRequest
@@ -124,6 +124,6 @@ def test_visitors_without_the_token_see_no_setup(client: TestClient) -> None:
 
 def test_static_site_has_no_setup_page(settings: Settings, tmp_path: Path) -> None:
     asyncio.run(write_site(tmp_path / "site", settings))
-    pages = {path.name: page_text(path) for path in (tmp_path / "site").rglob("*.html")}
+    pages = written_pages(tmp_path / "site")
     assert "setup.html" not in pages
     assert not re.search(r"\w+_API_KEY|canary|jane@", "".join(pages.values()))

@@ -8,13 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from html import unescape
 from pathlib import Path
+from posixpath import dirname, join, normpath
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import expect
 from tests.web.made_arena import fill
-from tests.web.written_pages import page_text
+from tests.web.written_pages import written_pages
 
 from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.tree_file import read_tree_file
@@ -26,6 +27,7 @@ from foretell.runs.settings import Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore, TrialKey
 from foretell.web.site import WrittenSite, write_site
+from foretell.web.site_files import PageGroup, key_of, read_part
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 HOSTILE = '<img src=x onerror="document.title=1"> " href="/runs'
@@ -68,28 +70,27 @@ def _write(out: Path, settings: Settings, *only: str, **more: Any) -> WrittenSit
 def test_every_link_of_the_static_site_leads_to_a_file(written_site: tuple[Path, WrittenSite]):
     out, site = written_site
     assert site.broken == ()
-    pages = list(out.rglob("*.html"))
+    pages = written_pages(out)
     assert len(pages) >= site.pages > 5
     assert len([path for path in out.rglob("*") if path.is_file()]) == site.files + 1  # and the record
-    for page in pages:
-        text = page_text(page)
-        if "export" in str(page.relative_to(out)):
+    for name, text in pages.items():
+        if "export" in name:
             continue
         for _, link, place in re.findall(r' (href|src)="([^"#]+)(#said[^"]*)?', text):
             if not link.startswith(("http", "data:")):
-                file = (page.parent / link).resolve()
-                assert file.is_file(), (page, link)
-                assert not place or f'id="{unquote(place[1:])}"' in unescape(page_text(file)), (page, place)
+                target = normpath(join(dirname(name), link))
+                assert target in pages or (out / target).is_file(), (name, link)
+                assert not place or f'id="{unquote(place[1:])}"' in unescape(pages[target]), (name, place)
         assert 'href="/' not in text
         assert 'type="module"' not in text
 
 
-def test_an_event_has_one_file_with_all_rounds_and_a_board_one_with_all_parts(
+def test_an_event_has_one_page_with_all_rounds_and_a_board_one_with_all_parts(
     written_site: tuple[Path, WrittenSite], open_page: Callable[..., Any]
 ):
     out, _ = written_site
-    assert len(list(out.glob("arena/made/event/*.html"))) == 12
-    assert not [path for path in out.rglob("*KX-3*") if "questions" in path.parts]
+    assert sum(name.startswith("arena/made/event.html?") for name in written_pages(out)) == 12
+    assert [path.name for path in out.glob("arena/made/event/*")] == ["1.js"]
     # The whole board, one for each of two categories and of the times to close, and the list of events.
     assert len(list(out.glob("arena/made*.html"))) <= 8
     page = open_page(viewport={"width": 390, "height": 740})  # An error in its console fails the test.
@@ -124,9 +125,67 @@ def test_an_interrupted_export_goes_on_where_it_stopped(settings: Settings, tmp_
     site = _write(out, settings)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert site.files == written_site[1].files
-    assert {path.relative_to(out) for path in out.rglob("*.html")} == {
-        path.relative_to(written_site[0]) for path in written_site[0].rglob("*.html")
-    }
+    assert written_pages(out).keys() == written_pages(written_site[0]).keys()
+
+
+def test_an_export_killed_between_pages_of_one_file_writes_the_same_in_the_end(
+    settings: Settings, tmp_path: Path, written_site: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("foretell.web.site.SAVE_SECONDS", 0.0)
+    first, out = written_site[0], tmp_path / "site"
+    lines = (first / ".foretell-site.jsonl").read_text().splitlines()
+    events = [number for number, line in enumerate(lines) if "/arena/made/event/" in line]
+
+    def interrupt(done: int, known: int) -> None:
+        if done == stops[0]:
+            raise InterruptedError
+
+    stops = [events[3], events[8], 0]
+    while stops[0]:
+        with pytest.raises(InterruptedError):
+            _write(out, settings, progress=interrupt)
+        # As after a kill between saving pages and recording them.
+        recorded = (out / ".foretell-site.jsonl").read_text().splitlines(keepends=True)
+        assert "/arena/made/event/" in recorded.pop()
+        (out / ".foretell-site.jsonl").write_text("".join(recorded))
+        stops.pop(0)
+    _write(out, settings)
+    parts = {path.relative_to(first) for path in first.rglob("*.js")}
+    assert {path.relative_to(out) for path in out.rglob("*.js")} == parts
+    assert [part for part in parts if (out / part).read_bytes() != (first / part).read_bytes()] == []
+    assert written_pages(out).keys() == written_pages(first).keys()
+
+
+def test_five_thousand_questions_of_a_run_need_a_few_dozen_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(
+        "foretell.web.site_files.SMALLEST_PART", 1_500
+    )  # As 30,000 characters a page are to 1.5 million.
+    group = PageGroup(out=tmp_path, file="runs/3f2a/questions.html")
+    page = '<title>Question {0}</title><main id="main" tabindex="-1"><h1>{0:030}</h1></main><script></script></body>'
+    for number in range(5_000):
+        group.add(key_of(f"/runs/3f2a/questions/{number}"), page.format(number))
+    group.save()
+    assert len(list(tmp_path.rglob("*.*"))) < 70
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.*")) < 300_000
+    parts = [read_part(path) for path in (tmp_path / "runs" / "3f2a" / "questions").iterdir()]
+    assert sorted(title for part in parts for title, _ in part.values()) == sorted(
+        f"Question {n}" for n in range(5_000)
+    )
+
+
+def test_pages_that_share_a_file_are_found_by_their_address(written_site: tuple[Path, WrittenSite], open_page: Any):
+    out, _ = written_site
+    shown = open_page(viewport={"width": 390, "height": 740})
+    link, text = next((link, text) for link, text in written_pages(out).items() if "/questions.html?" in link)
+    file, key = link.split("?")
+    assert HOSTILE in unescape(text)
+    for query in (key, f"{key}=&utm_source=mail"):
+        shown.goto(f"{(out / file).as_uri()}?{query}")
+        expect(shown.locator("h1")).to_contain_text("onerror")
+        expect(shown).to_have_title(re.compile("30 % · <img"))
+    for query in ("", "?0123456789ab"):
+        shown.goto(f"{(out / file).as_uri()}{query}")
+        expect(shown.locator("main")).to_have_text("This site has no page at this address.")
 
 
 def test_what_if_works_in_the_static_site(written_site: tuple[Path, WrittenSite], page: Any, settings: Settings):

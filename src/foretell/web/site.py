@@ -1,20 +1,18 @@
 """Crawls the web application as a visitor would and writes every page it reaches to a file.
 
-Pages are written as they are reached, with a record of them, so that an interrupted export can go on. The content of a
-page is stored compressed in it, because charts are large and browsers load no data of their own accord from disk.
+Pages are written as they are reached, with a record of them, so that an interrupted export can go on.
 """
 
 import hashlib
 import json
 import re
-import zlib
-from base64 import b64encode
+import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from html import escape, unescape
 from pathlib import Path
-from posixpath import dirname, relpath
+from posixpath import dirname
 from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import HTTPException
@@ -29,34 +27,8 @@ from foretell.runs.settings import Settings
 from foretell.runs.tree_files import tree_folder
 from foretell.web.app import create_app
 from foretell.web.boards import page_version
+from foretell.web.site_files import EXTRA_FILES, GROUP_PATTERN, UNPACK, PageGroup, file_of, key_of, link_from, pack_page
 from foretell.web.state import WebState
-from foretell.web.static_files import static_address
-
-# File names for addresses.
-
-MAX_NAME = 80
-
-
-def file_of(address: str) -> str:
-    """Return the file path for an address, always the same; replaced characters and queries are told apart by a hash.
-
-    >>> file_of("/"), file_of("/runs/3f2a"), file_of("/static/tree.js?v=1")
-    ('index.html', 'runs/3f2a.html', 'static/tree-1.js')
-    >>> file_of("/trees/view/run%2Fq"), file_of("/runs?offset=50")
-    ('trees/view/run-q-....html', 'runs-....html')
-    """
-    if address == "/":
-        return "index.html"
-    parts = urlsplit(address)
-    if shared := re.fullmatch(r"/(static/[\w-]+)(\.\w+)\?v=(\w+)", address):
-        return f"{shared[1]}-{shared[3]}{shared[2]}"
-    path = parts.path.strip("/")
-    names = [re.sub(r"[^A-Za-z0-9._=-]+", "-", unquote(part))[:MAX_NAME].strip(".-") for part in path.split("/")]
-    file = "/".join(name or "page" for name in names)
-    mark = "" if file == path and not parts.query else "-" + hashlib.sha256(address.encode()).hexdigest()[:8]
-    plain = EXTRA_FILES.match(address) and "/html/" not in address
-    return file + mark + (".txt" if plain else ".html")
-
 
 # Convert a served page to a file: links lead to files, and whatever needs a server is removed.
 
@@ -83,41 +55,12 @@ def rewrite_page(page: str, where: Callable[[str], str | None]) -> str:
     return text.replace(HEAD_TAG, f"{HEAD_TAG}\n{policy}", 1)
 
 
-SMALLEST_PACKED = 8_000
-"""Length in characters from which the content of a page is stored compressed."""
-CONTENT_PATTERN = re.compile(r'(<main id="main"[^>]*>)(.*)(</main>)', re.DOTALL)
-HEAD_PATTERN = re.compile(r'<h1.*?</h1>\s*(?:<p class="lead".*?</p>)?', re.DOTALL)
-SCRIPT_PATTERN = re.compile(r'<script defer src="([^"]*)"></script>\n?')
-UNPACK = static_address("unpack.js")
-
-
-def pack_page(page: str, script: str) -> str:
-    """Return the page with its content compressed; `script` is the link to the script that unpacks it.
-
-    The heading and the finding stay readable without the script.
-    """
-    content = CONTENT_PATTERN.search(page)
-    if content is None or len(content[2]) < SMALLEST_PACKED:
-        return page
-    head = HEAD_PATTERN.search(content[2])
-    packed = b64encode(zlib.compress(content[2].encode(), 9)).decode()
-    before, after = page[: content.start(2)], page[content.end(2) :]
-    scripts = " ".join(SCRIPT_PATTERN.findall(after))
-    after = SCRIPT_PATTERN.sub("", after).replace(
-        "</body>",
-        f'<script type="text/plain" id="packed">{packed}</script>\n'
-        f'<script src="{script}" data-then="{scripts}"></script>\n</body>',
-    )
-    note = '<noscript><p class="note">The rest of this page needs JavaScript.</p></noscript>'
-    return f"{before}{head[0] if head else ''}{note}{after}"
-
-
 START_PAGES = "/"
 MAX_PAGES = 20_000
+SAVE_SECONDS = 3.0
+"""Time between two saves of pages that share a file; the work of an interrupted export since the last one is lost."""
 SKIPPED_PATHS = ("/ask", "/setup", "/login", "/logout", "/compare", "/api", "/openapi.json")
 """Paths that only work on a server, or that describe this machine."""
-EXTRA_FILES = re.compile(r"/api/tree/export/")
-"""Paths of the API that pages offer as files."""
 ANSWER_PATTERN = re.compile(r"/runs/([^/?]+)/questions/([^/?]+)\?due=([^&]+)$")
 BOARD_PART = re.compile(r"/arena/[^/?]+\?(?:.*&)?(?:view=(?!events)|every=)")
 """Parts of a board that its page contains."""
@@ -226,7 +169,9 @@ class _Written:
 
     address: str
     file: str
+    """The file with its content."""
     size: int
+    """Its length in characters."""
     links: tuple[str, ...] = ()
 
 
@@ -269,7 +214,11 @@ def _recorded(out: Path, mark: str) -> dict[str, _Written]:
         ]
     except (OSError, ValueError, TypeError, KeyError):
         return {}
-    return {page.address: page for page in written if (out / page.file).is_file()}
+    return {
+        page.address: page
+        for page in written
+        if all((out / file).is_file() for file in (page.file, file_of(page.address)))
+    }
 
 
 def _arenas_of_runs(state: WebState) -> dict[str, str]:
@@ -292,31 +241,56 @@ class _Crawl:
     written: dict[str, _Written] = field(default_factory=dict[str, _Written])
     broken: dict[str, str] = field(default_factory=dict[str, str])
     """Addresses without a page, and why."""
+    _groups: dict[str, PageGroup] = field(default_factory=dict[str, PageGroup])
+
+    def __post_init__(self) -> None:
+        for page in self.recorded.values():
+            if group := self._group_of(page.address):
+                group.recall(page.file, key_of(page.address), page.size)
 
     async def run(self, mark: str) -> None:
-        waiting = [START_PAGES]
-        seen = {START_PAGES}
-        for address in waiting:
-            page = self.recorded.get(address) or await self._write(address)
-            if page is None:
-                continue
-            if not self.written:
-                self._begin_record(mark)
-            self.written[address] = page
-            if address not in self.recorded:
-                with (self.out / RECORD).open("a", encoding="utf-8") as record:
-                    record.write(json.dumps(asdict(page)) + "\n")
-            for link in page.links:
-                if link not in seen and len(seen) < MAX_PAGES:
-                    seen.add(link)
-                    waiting.append(link)
-            self.progress(len(self.written), len(waiting) - len(self.broken))
-        for page in [page for page in self.written.values() if self.broken.keys() & set(page.links)]:
-            await self._write(page.address)  # Again, without the links that lead nowhere.
-
-    def _begin_record(self, mark: str) -> None:
         lines = [{"state": mark}, *map(asdict, self.recorded.values())]
         write_atomically(self.out / RECORD, "".join(json.dumps(line) + "\n" for line in lines).encode())
+        waiting = [START_PAGES]
+        seen, saved = {START_PAGES}, time.monotonic()
+        try:
+            for address in waiting:
+                page = self.recorded.get(address) or await self._write(address)
+                if page is None:
+                    continue
+                self.written[address] = page
+                if time.monotonic() - saved > SAVE_SECONDS:
+                    self._save()
+                    saved = time.monotonic()
+                for link in page.links:
+                    if link not in seen and len(seen) < MAX_PAGES:
+                        seen.add(link)
+                        waiting.append(link)
+                self.progress(len(self.written), len(waiting) - len(self.broken))
+            for page in [page for page in self.written.values() if self.broken.keys() & set(page.links)]:
+                await self._write(page.address)  # Again, without the links that lead nowhere.
+        finally:
+            self._save()
+
+    def files(self) -> set[str]:
+        """Return every file of the site."""
+        return {page.file for page in self.written.values()} | {group.file for group in self._groups.values()}
+
+    def _save(self) -> None:
+        """Save pages that share a file, and then record what was written."""
+        for group in self._groups.values():
+            group.save()
+        new = [page for address, page in self.written.items() if address not in self.recorded]
+        with (self.out / RECORD).open("a", encoding="utf-8") as record:
+            record.writelines(json.dumps(asdict(page)) + "\n" for page in new)
+        self.recorded |= {page.address: page for page in new}
+
+    def _group_of(self, address: str) -> PageGroup | None:
+        """Return the group of a page that shares its file with others."""
+        if not GROUP_PATTERN.match(address):
+            return None
+        file = file_of(address)
+        return self._groups.setdefault(file, PageGroup(out=self.out, file=file))
 
     async def _write(self, address: str) -> _Written | None:
         """Fetch an address and write its file; return None if there is no such page."""
@@ -333,12 +307,14 @@ class _Crawl:
             folder = dirname(file) or "."
 
             def relative(link: str) -> str | None:
-                """Return a relative link, so that the site can be placed anywhere."""
                 target = targets[link]
-                return None if target is None else relpath(file_of(target[0]), folder) + target[1]
+                return None if target is None else link_from(folder, target[0]) + target[1]
 
-            body = pack_page(rewrite_page(text, relative), relpath(file_of(UNPACK), folder)).encode()
-            links = (*links, UNPACK)
+            text, links = rewrite_page(text, relative), (*links, UNPACK)
+            if group := self._group_of(address):
+                file, size = group.add(key_of(address), text)
+                return _Written(address=address, file=file, size=size, links=links)
+            body = pack_page(text, link_from(folder, UNPACK)).encode()
         path = self.out / file
         if not path.is_file() or path.read_bytes() != body:
             write_atomically(path, body)
@@ -416,7 +392,7 @@ async def write_site(
         await crawl.run(mark)
     finally:
         state.close()
-    files = crawl.written.values()
-    pages = sum(bool(page.links) for page in files)
-    size, broken = sum(page.size for page in files), tuple(crawl.broken.values())
+    pages = sum(bool(page.links) for page in crawl.written.values())
+    files, broken = crawl.files(), tuple(crawl.broken.values())
+    size = sum((out / file).stat().st_size for file in files)
     return WrittenSite(folder=out, pages=pages, files=len(files), size=size, broken=broken)
