@@ -7,6 +7,7 @@ import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ import pytest
 from fakes.answers import respond
 from fakes.faults import busy, cut_off, failing, inject, slow
 from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, SourceError
+from foretell.data.service_limits import ServiceAccess
 from foretell.outgoing.client import Answer, ConnectionBroke, FunctionTransport, HttpRequest, NotConnected
 from foretell.practice.server import PracticeServer, ServerRequest, ServerResponse, json_response
+from foretell.runs.settings import Settings
 
 QUICK = HttpLimits(attempts=3, wait_seconds=0.0, max_wait_seconds=1.0, total_seconds=5.0, max_bytes=100_000)
 CANARY = "sk-canary/7+7"
@@ -137,6 +140,18 @@ def test_a_response_that_never_ends_times_out() -> None:
 
     with pytest.raises(SourceError, match="longer than"):
         scripted([respond(200, content=drips())], HttpLimits(total_seconds=0.1))
+
+
+def test_a_slow_machine_changes_nothing_while_time_is_simulated() -> None:
+    async def use(server: PracticeServer, client: AsyncHttpClient) -> None:
+        server.latency = 0.3
+        assert (await client.get(f"{server.url}/ok")).status == 200
+
+    short = HttpLimits(attempts=1, connect_seconds=0.05, read_seconds=0.05, total_seconds=0.05)
+    served(use, limits=short, access=ServiceAccess(simulated=True))
+    assert "longer than" in str(failure(use, limits=short))
+    assert Settings(home=Path("home"), clock="file:now.txt").access.simulated
+    assert not Settings(home=Path("home")).access.simulated
 
 
 def test_progress_is_reported_with_the_total_and_status_304_is_not_an_error() -> None:

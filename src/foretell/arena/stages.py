@@ -154,8 +154,9 @@ async def _refresh(
             else:
                 await _note(arena, row, event, now, report)
 
-    for id in known.keys() & listed.keys():
-        await _note(arena, known[id], listed[id], now, report)
+    for id, row in known.items():
+        if id in listed:
+            await _note(arena, row, listed[id], now, report)
     await asyncio.gather(*(ask(row) for id, row in known.items() if id not in listed and row.platform in read))
 
 
@@ -331,6 +332,8 @@ class ContextReport:
     """Number of forecast times that another process is working on."""
     problems: dict[str, int] = field(default_factory=dict[str, int])
     """Number of failures to be retried, by reason."""
+    notes: Counter[str] = field(default_factory=Counter[str])
+    """Number of contexts that were made with fewer sources or without a model, by reason."""
 
     @property
     def has_news(self) -> bool:
@@ -343,7 +346,8 @@ class ContextReport:
         head += f"; {self.over} over" if self.over else ""
         head += f"; {self.elsewhere} in progress elsewhere" if self.elsewhere else ""
         lines = [f"  missed: {n} × {reason}" for reason, n in self.missed.items()]
-        return "\n".join([head, *lines, *(f"  to be retried: {n} × {reason}" for reason, n in self.problems.items())])
+        lines += [f"  to be retried: {n} × {reason}" for reason, n in self.problems.items()]
+        return "\n".join([head, *lines, *(f"  incomplete: {n} × {note}" for note, n in self.notes.most_common(5))])
 
 
 async def make_contexts(arena: LiveArena, now: datetime) -> ContextReport:
@@ -437,6 +441,7 @@ class _ForecastTimeWork:
         self._arena.retries.forget(self._forecast_time.id)
         self._report.made += 1
         self._report.sources += len(built.context.sources)
+        self._report.notes.update(built.notes)
 
     async def _too_late(self, closes: datetime) -> bool:
         """Return whether it is too late to answer. If so, mark the forecast time as missed.

@@ -594,9 +594,11 @@ class ArenaStore:
         ]
 
     def outcome_state(self) -> SqlRow:
-        """Return a value that changes whenever a result is added, corrected or withdrawn."""
-        query = "select count(*), coalesce(max(told_at), '') from outcome where arena = ?"
-        return self.db.read(query, (self.arena,))[0]
+        """Return a value that changes whenever a result is added, corrected or withdrawn, or an event is settled."""
+        query = """
+        select count(*), coalesce(max(told_at), ''), (select count(*) from listed where arena = ? and settled = 1)
+        from outcome where arena = ?"""
+        return self.db.read(query, (self.arena, self.arena))[0]
 
     def settled_since(self, when: datetime) -> list[SelectedEventRow]:
         """Return settled events with a result recorded since `when`."""

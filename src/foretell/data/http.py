@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
@@ -93,6 +93,11 @@ class HttpLimits:
     max_pause_seconds: float = 120.0
     """Longest pause of a service that we wait for; for a longer pause, an error is raised at once."""
 
+    def at_least(self, seconds: float) -> "HttpLimits":
+        """Return the same limits with at least so much time to connect and for a response."""
+        names = ("connect_seconds", "read_seconds", "total_seconds")
+        return replace(self, **{name: max(getattr(self, name), seconds) for name in names})
+
     @property
     def retries(self) -> RetryRule:
         """When to send a request again."""
@@ -157,6 +162,8 @@ CROSS_SITE_HEADERS = frozenset({"user-agent", "accept", "accept-language"})
 
 DEFINITE_STATUS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 """Refusals that the same request will get again on the same day."""
+SIMULATED_SECONDS = 600.0
+"""Least time for a request while time is simulated."""
 MOST_AT_ONCE = 100
 """Requests of one client that are under way at the same time."""
 Params = Mapping[str, str] | tuple[tuple[str, str], ...]
@@ -192,6 +199,9 @@ class AsyncHttpClient:
         self.limits = limits or HttpLimits(total_seconds=60.0, max_bytes=20_000_000)
         self._secrets: list[str] = []
         self._access = access or ServiceAccess()
+        if self._access.simulated:
+            # Otherwise the load of the machine would decide what is read, and at which simulated time.
+            self.limits = self.limits.at_least(SIMULATED_SECONDS)
         self._resolve = resolve or (look_up if transport is None else None)
         # With a custom transport no request leaves this machine, so no service needs rate limits.
         self._services = ServiceAddresses(self._access) if transport is None else None

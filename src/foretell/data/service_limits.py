@@ -217,6 +217,8 @@ class ServiceAccess:
     """User agent by service, or under "" for all."""
     rate_limits: Mapping[str, tuple[RateLimit, ...]] = field(default_factory=dict[str, tuple[RateLimit, ...]])
     """Limits by service that replace those of the table."""
+    simulated: bool = False
+    """Whether time is simulated. It stands still during a request, so a slow machine gets more time to answer."""
 
     def user_agent(self, service: str = "") -> str:
         """Return the configured user agent for a service; empty if none is set."""

@@ -22,6 +22,7 @@ from foretell.arena.stages import collect, make_contexts, settle
 from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient
 from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
+from foretell.data.service_limits import ServiceAccess
 from foretell.data.settlements.kalshi import KalshiSettlements
 from foretell.forecasters.forecaster import Context
 from foretell.practice.exchange.events import SimulationSettings
@@ -158,7 +159,7 @@ class SimulatedArena:
         day.asked += contexts.made
         day.forecasts, day.failed = day.forecasts + forecasts.made, day.failed + forecasts.failed
         day.calls += forecasts.calls
-        day.problems += [*contexts.problems, *forecasts.reasons]
+        day.problems += [*contexts.problems, *contexts.notes, *forecasts.reasons]
         if now == slot(now, arena.spec.resolve.every_hours):
             results = await settle(arena, now)
             day.settled += results.settled
@@ -200,7 +201,7 @@ async def open_simulation(
     async with (
         PracticeModels(news_reader) as provider,
         SimulatedExchange(world, clock).server() as server,
-        AsyncHttpClient() as http,
+        AsyncHttpClient(access=ServiceAccess(simulated=True)) as http,
     ):
         addresses = {
             PROVIDER: f"{provider.url}/v1",

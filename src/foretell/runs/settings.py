@@ -98,6 +98,7 @@ class Settings:
             contact=self.contact,
             user_agents=self.user_agents,
             rate_limits=self.rate_limits,
+            simulated=bool(self.clock),
         )
 
     @property

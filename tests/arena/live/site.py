@@ -132,6 +132,7 @@ class Searcher:
 
     built: list[str] = field(default_factory=list[str])
     broken: str = ""
+    notes: tuple[str, ...] = ()
 
     async def build(self, question: Question, as_of: AsOf) -> ContextBuild:
         if self.broken:
@@ -139,7 +140,7 @@ class Searcher:
         self.built.append(f"{question.id} {as_of}")
         source = RankedSource(url=f"https://news.example/{len(self.built)}", title="A report", summary="It says so.")
         context = PredictionContext(question=question, as_of=as_of, sources=(source,), searcher="test")
-        return ContextBuild(context=context, found=1, dropped={}, usage=Cost(dollars=0.01))
+        return ContextBuild(context=context, found=1, dropped={}, notes=self.notes, usage=Cost(dollars=0.01))
 
 
 @dataclass(kw_only=True)

@@ -9,6 +9,7 @@ import pytest
 from tests.arena.live.site import START, Site
 
 from foretell.arena.forecast import ForecastReport, make_forecasts
+from foretell.arena.opening import ArenaPast
 from foretell.arena.score_data import read_arena_table
 from foretell.arena.stages import SettleReport, collect, make_contexts, settle
 from foretell.arena.status import arena_status
@@ -17,6 +18,7 @@ from foretell.forecasters.forecaster import Context, build_forecaster
 from foretell.models.ledger import Money
 from foretell.operations.arena import ArenaRunResult
 from foretell.questions.forecast import Failure, Forecast
+from foretell.questions.resolution import Resolution
 from foretell.runs.store import RunStore, TrialKey
 from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard
 
@@ -262,6 +264,20 @@ def test_failed_forecast_is_retried_after_a_pause(site: Site):
         assert counts in text
 
 
+def test_past_read_while_results_are_being_stored_is_read_again(site: Site):
+    site.exchange.offer("CUP", closes=START + timedelta(days=2), targets=("A",))
+    arena = site.arena()
+    go(collect(arena, site.now))
+    (event,) = arena.records.selected()
+    past = ArenaPast(arena.records)
+    later = site.later(days=3)
+    result = Resolution(question_id=event, target_id="CUP-A", outcome=1, resolved_at=later, provenance="exchange")
+    arena.records.add_outcomes([result], later)
+    assert not past().resolved  # Another process has not marked the event as settled yet.
+    arena.records.settle(event)
+    assert [target.outcome for target in past().resolved] == [1]
+
+
 def test_failed_search_is_retried(site: Site):
     site.exchange.offer("CUP", closes=START + timedelta(days=2))
     site.searcher.broken = "no search worked"
@@ -283,6 +299,17 @@ def test_failed_search_is_retried(site: Site):
     (forecast_time,) = arena.records.forecast_times.ready()
     # It was asked on time, and only the search took longer.
     assert forecast_time.taken_at == START + timedelta(microseconds=1)
+
+
+def test_contexts_made_with_fewer_sources_are_reported(site: Site):
+    for name in ("CUP", "CAP"):
+        site.exchange.offer(name, closes=START + timedelta(days=2))
+    site.searcher.notes = ("1 of 2 searches failed: busy",)
+    arena = site.arena()
+    go(collect(arena, site.now))
+    report = go(make_contexts(arena, site.now))
+    assert (report.made, report.problems) == (2, {})
+    assert str(report).splitlines()[1:] == ["  incomplete: 2 × 1 of 2 searches failed: busy"]
 
 
 def test_outage_of_the_exchange_delays_forecasts(site: Site):
