@@ -98,8 +98,25 @@ def _rejected(trial: RunTrial, error: str, emit: EmitEvent) -> Failure:
 
 
 MOST_REASONS = 8
-"""Maximum number of failure reasons that a report lists."""
-NUMBER = re.compile(r"\d[\d.,]*")
+"""Maximum number of reasons that a report lists."""
+DETAIL = re.compile(r"https?://\S+|\S*\d\S*")
+"""Addresses, ids and numbers."""
+
+
+def reason_lines(what: str, reasons: Mapping[str, int]) -> list[str]:
+    """Return lines with the most frequent reasons and their numbers; those that differ in details only count as one.
+
+    >>> reason_lines("failed", {"no price of KX-1": 1, "no price of KX-2": 2, "busy": 1})
+    ['  failed: 2 × no price of KX-1', '  failed: 1 × busy']
+    """
+    alike: dict[str, list[str]] = {}
+    for reason in reasons:
+        alike.setdefault(DETAIL.sub("…", reason), []).append(reason)
+    often = Counter({same[0]: sum(reasons[reason] for reason in same) for same in alike.values()})
+    lines = [f"  {what}: {n} × {reason}" for reason, n in often.most_common(MOST_REASONS)]
+    return [*lines, *([f"  and {len(often) - MOST_REASONS} other reasons"] if len(often) > MOST_REASONS else [])]
+
+
 GRACE = timedelta(minutes=10)
 """How long after a deadline the store still accepts a forecast that a worker made in time."""
 
@@ -144,13 +161,7 @@ class ForecastReport:
             (self.missed, "too late"),
         ):
             head += f"; {number} {words}" if number else ""
-        alike: dict[str, list[str]] = {}  # Reasons that differ in numbers only.
-        for reason in self.reasons:
-            alike.setdefault(NUMBER.sub("N", reason), []).append(reason)
-        often = Counter({same[0]: sum(self.reasons[reason] for reason in same) for same in alike.values()})
-        lines = [f"  failed: {n} × {reason}" for reason, n in often.most_common(MOST_REASONS)]
-        lines += [f"  and {len(often) - MOST_REASONS} other reasons"] if len(often) > MOST_REASONS else []
-        return "\n".join([head, *lines])
+        return "\n".join([head, *reason_lines("failed", self.reasons)])
 
     def __add__(self, other: "ForecastReport") -> "ForecastReport":
         numbers = [part.name for part in fields(self) if part.name != "reasons"]

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
-from foretell.arena.forecast import ForecastReport, make_forecasts
+from foretell.arena.forecast import ForecastReport, make_forecasts, reason_lines
 from foretell.arena.live import LiveArena
 from foretell.arena.select import question_date, slot, volatilities
 from foretell.arena.store import ForecastTime, SelectedEventRow
@@ -345,9 +345,8 @@ class ContextReport:
         head = f"{self.made} contexts made with {self.sources} sources, {self.money}"
         head += f"; {self.over} over" if self.over else ""
         head += f"; {self.elsewhere} in progress elsewhere" if self.elsewhere else ""
-        lines = [f"  missed: {n} × {reason}" for reason, n in self.missed.items()]
-        lines += [f"  to be retried: {n} × {reason}" for reason, n in self.problems.items()]
-        return "\n".join([head, *lines, *(f"  incomplete: {n} × {note}" for note, n in self.notes.most_common(5))])
+        reasons = {"missed": self.missed, "to be retried": self.problems, "incomplete": self.notes}
+        return "\n".join([head, *(line for what, of in reasons.items() for line in reason_lines(what, of))])
 
 
 async def make_contexts(arena: LiveArena, now: datetime) -> ContextReport:

@@ -11,7 +11,7 @@ from tests.arena.live.site import START, Site
 from foretell.arena.forecast import ForecastReport, make_forecasts
 from foretell.arena.opening import ArenaPast
 from foretell.arena.score_data import read_arena_table
-from foretell.arena.stages import SettleReport, collect, make_contexts, settle
+from foretell.arena.stages import ContextReport, SettleReport, collect, make_contexts, settle
 from foretell.arena.status import arena_status
 from foretell.data.markets.listing import SkippedEntry
 from foretell.forecasters.forecaster import Context, build_forecaster
@@ -310,6 +310,14 @@ def test_contexts_made_with_fewer_sources_are_reported(site: Site):
     report = go(make_contexts(arena, site.now))
     assert (report.made, report.problems) == (2, {})
     assert str(report).splitlines()[1:] == ["  incomplete: 2 × 1 of 2 searches failed: busy"]
+
+
+def test_problem_that_many_events_have_is_one_line_of_a_report():
+    report = ContextReport()
+    for name in ("CUP-27MAR03", "CAP-27MAR04"):
+        report.problems[f"no source is left for question kalshi/{name}: 401 Unauthorized"] = 1
+    (line,) = str(report).splitlines()[1:]
+    assert line == "  to be retried: 2 × no source is left for question kalshi/CUP-27MAR03: 401 Unauthorized"
 
 
 def test_outage_of_the_exchange_delays_forecasts(site: Site):
