@@ -99,15 +99,15 @@ def _rejected(trial: RunTrial, error: str, emit: EmitEvent) -> Failure:
 
 MOST_REASONS = 8
 """Maximum number of reasons that a report lists."""
-DETAIL = re.compile(r"https?://\S+|\S*\d\S*")
-"""Addresses, ids and numbers."""
+DETAIL = re.compile(r"https?://\S+|\b\w+/\S*\d\S*|\d[\d.,]*")
+"""Addresses, ids of events, and numbers."""
 
 
 def reason_lines(what: str, reasons: Mapping[str, int]) -> list[str]:
     """Return lines with the most frequent reasons and their numbers; those that differ in details only count as one.
 
-    >>> reason_lines("failed", {"no price of KX-1": 1, "no price of KX-2": 2, "busy": 1})
-    ['  failed: 2 × no price of KX-1', '  failed: 1 × busy']
+    >>> reason_lines("failed", {"no price of kalshi/A-1": 1, "no price of kalshi/B-2": 1, "busy": 1})
+    ['  failed: 2 × no price of kalshi/A-1', '  failed: 1 × busy']
     """
     alike: dict[str, list[str]] = {}
     for reason in reasons:
