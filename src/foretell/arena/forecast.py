@@ -99,15 +99,15 @@ def _rejected(trial: RunTrial, error: str, emit: EmitEvent) -> Failure:
 
 MOST_REASONS = 8
 """Maximum number of reasons that a report lists."""
-DETAIL = re.compile(r"https?://\S+|\b\w+/\S*\d\S*|\d[\d.,]*")
-"""Addresses, ids of events, and numbers."""
+DETAIL = re.compile(r"https?://\S+|\b\w+/\S*\d\S*|(?<![\w-])\d[\d.,]*")
+"""Addresses, ids of events, and numbers that are not part of a name."""
 
 
 def reason_lines(what: str, reasons: Mapping[str, int]) -> list[str]:
     """Return lines with the most frequent reasons and their numbers; those that differ in details only count as one.
 
-    >>> reason_lines("failed", {"no price of kalshi/A-1": 1, "no price of kalshi/B-2": 1, "busy": 1})
-    ['  failed: 2 × no price of kalshi/A-1', '  failed: 1 × busy']
+    >>> reason_lines("failed", {"gpt-5: no kalshi/A-1": 1, "gpt-5: no kalshi/B-2": 1, "gpt-4: busy": 1})
+    ['  failed: 2 × gpt-5: no kalshi/A-1', '  failed: 1 × gpt-4: busy']
     """
     alike: dict[str, list[str]] = {}
     for reason in reasons:
@@ -139,7 +139,7 @@ class ForecastReport:
     """What it cost now."""
     calls: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Number of failures by reason."""
+    """Number of failures by entry and reason."""
 
     @property
     def has_news(self) -> bool:
@@ -347,7 +347,7 @@ class _EntryForecaster:
         if isinstance(answered, Failure):
             self._counts["failed"] += 1
             self._progress.failed += 1
-            self._reasons[answered.error] += 1
+            self._reasons[f"{self._entry.name}: {answered.error}"] += 1
             arena.retries.failed(trial.key, arena.clock())
             return
         which = (self._entry.id, forecast_time.id, trial.trial)

@@ -247,7 +247,7 @@ def test_failed_forecast_is_retried_after_a_pause(site: Site):
         return [first, second, await make_forecasts(arena, site.now)]
 
     first, second, third = go(main())
-    assert (first.made, first.failed, first.reasons) == (2, 1, {"the provider is down": 1})
+    assert (first.made, first.failed, first.reasons) == (2, 1, {"one: the provider is down": 1})
     assert (second.made, second.failed, second.resting) == (0, 0, 1)
     assert (third.made, third.failed, third.resting) == (1, 0, 0)
     shown.append(str(arena_status(arena, site.now)))
