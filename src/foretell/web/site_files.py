@@ -79,7 +79,7 @@ HEAD_PATTERN = re.compile(r'<h1.*?</h1>\s*(?:<p class="lead".*?</p>)?', re.DOTAL
 SCRIPT_PATTERN = re.compile(r'<script defer src="([^"]*)"></script>\n?')
 TITLE_PATTERN = re.compile(r"(?<=<title>).*?(?=</title>)", re.DOTALL)
 UNPACK = static_address("unpack.js")
-NEEDS_SCRIPT = '<noscript><p class="note">The rest of this page needs JavaScript.</p></noscript>'
+NEEDS_SCRIPT = '<noscript><p class="note">{} needs JavaScript.</p></noscript>'
 
 
 def packed(text: str) -> str:
@@ -97,7 +97,7 @@ def pack_page(page: str, script: str) -> str:
         return page
     head = HEAD_PATTERN.search(content[2])
     data = f'<script type="text/plain" id="packed">{packed(content[2])}</script>'
-    return _filled_by(script, page, (head[0] if head else "") + NEEDS_SCRIPT, data)
+    return _filled_by(script, page, (head[0] if head else "") + NEEDS_SCRIPT.format("The rest of this page"), data)
 
 
 def _filled_by(script: str, page: str, content: str, data: str) -> str:
@@ -178,7 +178,7 @@ class PageGroup:
         keys = "\n".join(" ".join(part) for part in self.parts)
         data = f'<script type="text/plain" id="pages" data-folder="{folder}">{keys}</script>'
         page = TITLE_PATTERN.sub("foretell", self._page, count=1)
-        return _filled_by(link_from(dirname(self.file), UNPACK), page, NEEDS_SCRIPT, data)
+        return _filled_by(link_from(dirname(self.file), UNPACK), page, NEEDS_SCRIPT.format("This page"), data)
 
     def _is_complete(self) -> bool:
         """Whether the last part is long enough."""
