@@ -156,6 +156,15 @@ def test_an_export_killed_between_pages_of_one_file_writes_the_same_in_the_end(
     assert written_pages(out).keys() == written_pages(first).keys()
 
 
+def test_site_that_leaves_pages_out_says_so(
+    settings: Settings, tmp_path: Path, written_site: tuple[Path, WrittenSite], monkeypatch: pytest.MonkeyPatch
+):
+    assert written_site[1].warnings == ()
+    monkeypatch.setattr("foretell.web.site.MAX_PAGES", 5)
+    (warning,) = _write(tmp_path / "site", settings).warnings
+    assert "at most 5 pages" in warning
+
+
 def test_five_thousand_questions_of_a_run_need_a_few_dozen_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
         "foretell.web.site_files.SMALLEST_PART", 1_500

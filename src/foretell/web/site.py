@@ -102,11 +102,15 @@ class WrittenSite(Result):
     """Total size in bytes."""
     broken: tuple[str, ...] = ()
     """Addresses that returned no page; links to them were removed."""
+    full: bool = False
+    """Whether there were more pages than a site may have."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about the first addresses without a page."""
-        return tuple(f"no page at {address}" for address in self.broken[:10])
+        """Warnings about the first addresses without a page, and about pages that were left out."""
+        broken = tuple(f"no page at {address}" for address in self.broken[:10])
+        most = f"a site has at most {MAX_PAGES:,} pages; the others were left out: choose with --only"
+        return (*broken, most) if self.full else broken
 
     def to_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
@@ -241,6 +245,8 @@ class _Crawl:
     written: dict[str, _Written] = field(default_factory=dict[str, _Written])
     broken: dict[str, str] = field(default_factory=dict[str, str])
     """Addresses without a page, and why."""
+    full: bool = False
+    """Whether there were more pages than a site may have."""
     _groups: dict[str, PageGroup] = field(default_factory=dict[str, PageGroup])
 
     def __post_init__(self) -> None:
@@ -263,9 +269,13 @@ class _Crawl:
                     self._save()
                     saved = time.monotonic()
                 for link in page.links:
-                    if link not in seen and len(seen) < MAX_PAGES:
-                        seen.add(link)
-                        waiting.append(link)
+                    if link in seen:
+                        continue
+                    if len(seen) == MAX_PAGES:
+                        self.full = True
+                        break
+                    seen.add(link)
+                    waiting.append(link)
                 self.progress(len(self.written), len(waiting) - len(self.broken))
             for page in [page for page in self.written.values() if self.broken.keys() & set(page.links)]:
                 await self._write(page.address)  # Again, without the links that lead nowhere.
@@ -395,4 +405,4 @@ async def write_site(
     pages = sum(bool(page.links) for page in crawl.written.values())
     files, broken = crawl.files(), tuple(crawl.broken.values())
     size = sum((out / file).stat().st_size for file in files)
-    return WrittenSite(folder=out, pages=pages, files=len(files), size=size, broken=broken)
+    return WrittenSite(folder=out, pages=pages, files=len(files), size=size, broken=broken, full=crawl.full)
