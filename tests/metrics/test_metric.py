@@ -15,6 +15,7 @@ from foretell.metrics import (
     Bettor,
     DecisionRows,
     MetricRows,
+    bootstrap_score,
     bootstrap_sums,
     brier,
     brier_index,
@@ -226,6 +227,13 @@ def test_scoring_nothing_raises():
             METRICS[name].population(unpriced)
         with pytest.raises(ValueError, match="carry no prices"):
             METRICS[name].population(MetricRows.of([0.5], [1]))
+
+
+def test_intervals_of_what_a_dollar_became_do_not_go_below_nothing():
+    paid, events = [0.0] * 9 + [12.0], [str(event) for event in range(10)]
+    assert bootstrap_score(paid, events).low < 0
+    names = ("return", "net", "yes_side", "no_side")
+    assert [bootstrap_score(paid, events, bounds=METRICS[name].bounds).low for name in names] == [0.0] * 4
 
 
 def test_returns_depend_on_the_risk_aversion_of_the_bettor():

@@ -183,6 +183,11 @@ def test_the_numbers_of_a_sentence_subtract(first: float, second: float) -> None
     assert difference_text(result, 1, gain=True).split("*")[0].split()[0] == signed(result.shown_difference(1), 1)
 
 
+def test_a_difference_with_more_decimals_than_its_scores_is_rounded_alone() -> None:
+    scores = {"metric": "brier", "better": "low", "first_score": score(0.14716), "second_score": score(0.14344)}
+    assert difference_text(verdict(0.00372, -0.02, 0.03, **scores), 4, gain=True).split()[0] == "−0.0037"
+
+
 def test_scores_that_round_apart_are_shown_with_their_own_difference() -> None:
     result = verdict(1.82, 0.6, 3.0, first_score=score(57.56), second_score=score(55.74))
     assert "by 1.9 points of Brier index (57.6 and 55.7; 95 % interval 0.6 to 3.0" in result.sentence

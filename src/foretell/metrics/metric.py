@@ -34,6 +34,8 @@ LOG_FLOOR = 0.001
 −inf would hide all other scores."""
 CALIBRATION_BINS = 10
 SHARE: Bounds = (0.0, 1.0)
+PAID: Bounds = (0.0, math.inf)
+"""Bounds of what a dollar became: no more than the dollar can be lost."""
 GAMMAS = (0.0, 0.5, 1.0)
 """Risk aversions of the bettors whose returns an arena shows."""
 
@@ -325,6 +327,7 @@ def return_metric(bettor: Bettor = RISK_NEUTRAL_BETTOR, name: str = "", *, net: 
         label=f"{label}, risk aversion {bettor.gamma:g}" if bettor.gamma else label,
         meaning=f"worth of a dollar bet on each market{asks}, {risk}{fees}; 1 is break-even",
         needs="fees" if net else "prices",
+        bounds=PAID,
     )
 
 
@@ -494,6 +497,7 @@ _ROWS: Sequence[Metric] = (
         label="Yes bets",
         meaning="what a dollar came to where the risk-neutral bettor bought Yes",
         needs="prices",
+        bounds=PAID,
     ),
     Metric(
         name="no_side",
@@ -503,6 +507,7 @@ _ROWS: Sequence[Metric] = (
         label="No bets",
         meaning="what a dollar came to where the risk-neutral bettor bought No",
         needs="prices",
+        bounds=PAID,
     ),
     replace(
         mean_metric(

@@ -197,7 +197,9 @@ def difference_text(verdict: Verdict, decimals: int, *, gain: bool = False) -> s
 
     Stars mean better or worse by more than chance.
     """
-    shown = verdict.shown_difference(decimals)
+    # With more decimals than the scores beside it, it is not their difference as they are shown.
+    alike = decimals <= metric_text(verdict.metric).decimals
+    shown = verdict.shown_difference(decimals) if alike else verdict.diff
     value = signed(-shown if gain and verdict.better == "low" else shown, decimals)
     return value + verdict.mark if verdict.decided else f"{value} {verdict.symbol}"
 
