@@ -99,15 +99,19 @@ def _rejected(trial: RunTrial, error: str, emit: EmitEvent) -> Failure:
 
 MOST_REASONS = 8
 """Maximum number of reasons that a report lists."""
-DETAIL = re.compile(r"https?://\S+|\b\w+/\S*\d\S*|(?<![\w-])\d[\d.,]*")
-"""Addresses, ids of events, and numbers that are not part of a name."""
+DETAIL = re.compile(
+    r"https?://\S+"  # addresses
+    r"|\b\w+/\S*\d\S*|\b[A-Z][A-Z\d._-]*\d[A-Z\d._-]*"  # ids of events and tickers of markets
+    r"|\d{4}-\d\d-\d\d\S*|(?<![\w-])\d[\d.,]*"  # times, and numbers that are not part of a name
+)
+"""Parts of a reason that differ from event to event."""
 
 
 def reason_lines(what: str, reasons: Mapping[str, int]) -> list[str]:
     """Return lines with the most frequent reasons and their numbers; those that differ in details only count as one.
 
-    >>> reason_lines("failed", {"gpt-5: no kalshi/A-1": 1, "gpt-5: no kalshi/B-2": 1, "gpt-4: busy": 1})
-    ['  failed: 2 × gpt-5: no kalshi/A-1', '  failed: 1 × gpt-4: busy']
+    >>> reason_lines("failed", {"gpt-5: no kalshi/A-1, KXA-1": 1, "gpt-5: no kalshi/B-2, KXB-2": 1, "gpt-4: busy": 1})
+    ['  failed: 2 × gpt-5: no kalshi/A-1, KXA-1', '  failed: 1 × gpt-4: busy']
     """
     alike: dict[str, list[str]] = {}
     for reason in reasons:
