@@ -6,7 +6,13 @@ from tests.scoring.made_standings import DAY, START, Answer, arena, one_asking, 
 
 from foretell import score
 from foretell.metrics import METRICS
-from foretell.scoring.arena_leaderboard import ScoredArena, arena_leaderboard, past_rate, with_arena_baselines
+from foretell.scoring.arena_leaderboard import (
+    ScoredArena,
+    adjusted_scores,
+    arena_leaderboard,
+    past_rate,
+    with_arena_baselines,
+)
 from foretell.scoring.arena_table import ArenaTable
 from foretell.scoring.baselines import BASELINES, MARKET_PRICE
 
@@ -89,3 +95,13 @@ def test_a_forecaster_that_repeats_a_baseline_has_the_same_scores():
         mine, other = rows[own], rows[baseline]
         assert (mine.n, mine.completion) == (other.n, other.completion)
         assert mine.metrics == other.metrics
+
+
+def test_interval_of_an_adjusted_brier_score_does_not_go_below_zero():
+    scores = [
+        score
+        for seed in range(8)
+        for score in adjusted_scores(ScoredArena.of(arena(events=6, forecast_times=1, seed=seed, drop=0.5))).values()
+    ]
+    assert len(scores) > 8
+    assert [score for score in scores if score.low < min(0.0, score.estimate)] == []

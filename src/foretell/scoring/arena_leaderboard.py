@@ -324,11 +324,15 @@ def adjusted_scores(scored: ScoredArena) -> dict[str, Interval]:
             (np.stack([sums for sums, _ in on_answered]), np.stack([weights for _, weights in on_answered])),
         )
     )
+    estimate = answered.estimate + everything.estimate - part.estimate
+    least, most = METRICS[MAIN_METRIC].bounds
     drawn = MetricDraws(
         names=answered.names,
-        estimate=answered.estimate + everything.estimate - part.estimate,
+        estimate=estimate,
         replicates=answered.replicates + everything.replicates - part.replicates,
         support=answered.support,
+        # The estimate of a score that was not observed may lie outside; only then does its interval.
+        bounds=(float(np.nanmin(estimate, initial=least)), float(np.nanmax(estimate, initial=most))),
     )
     return drawn.intervals(scored.resampling)
 
