@@ -97,6 +97,30 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def elapsed(seconds: float) -> str:
+    """Format a time since a start as minutes and seconds, with fractions below ten seconds.
+
+    >>> elapsed(0), elapsed(2.34), elapsed(112), elapsed(3725)
+    ('0:00', '0:02.3', '1:52', '1:02:05')
+    """
+    if 0 < seconds < 10 and seconds % 1:
+        return f"0:0{seconds:.3g}"[:6] if seconds >= 0.1 else f"0:00.{round(1000 * seconds):03d}"
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+
+
+def exact_duration(seconds: float) -> str:
+    """Format how long something took, with fractions below ten seconds.
+
+    >>> exact_duration(0.0123), exact_duration(3.21), exact_duration(41.6), exact_duration(150)
+    ('12 ms', '3.2 s', '42 s', '2 min')
+    """
+    if seconds < 0.9995:
+        return f"{1000 * seconds:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 9.95 else duration(seconds)
+
+
 def plural(count: int, noun: str, several: str = "") -> str:
     """Format a count with its noun in the singular or plural.
 

@@ -35,7 +35,9 @@ def test_runs_of_the_first_version_are_read(home: Path) -> None:
         assert [type(answer) for answer in answers].count(Forecast) == 3
         assert [type(answer) for answer in answers].count(Failure) == 1
         assert all(answer.usage.calls > 0 for answer in answers if isinstance(answer, Forecast))
-        assert len(list(store.events(run.id, None))) == 36
+        events = [event for _, _, event in store.events(run.id)]
+        assert len(events) == 36
+        assert {(event.at, event.seconds) for event in events} == {(None, None)}
         assert len(store.questions(run.id)) == 2
 
 

@@ -91,6 +91,22 @@ def test_reader_continues_after_the_last_event(place: Place):
         assert [key for _, key, _ in reader.events("r", "q1")] == []
 
 
+def test_events_keep_their_time(place: Place):
+    call = ModelCalled(role="agent", model="m", key="0").timed(1_790_000_000.25, 3.5)
+    with closing(RunStore(place)) as store:
+        store.add_events([(key_of(), call), (key_of(), Failed(error="ü").timed(1_790_000_001.5, None))])
+        columns = "run, question, due, trial, kind, body"
+        older = f"insert into event ({columns}) select {columns} from event where kind = 'Failed'"
+        store.database.write(older)
+        read = [event for _, _, event in store.events("r")]
+    assert [(event.at, event.seconds) for event in read] == [
+        (1_790_000_000.25, 3.5),
+        (1_790_000_001.5, None),
+        (None, None),
+    ]
+    assert read[1] == read[2], "time is no part of what an event is"
+
+
 @pytest.mark.parametrize("kind", [RunStore, Journal])
 def test_new_store_can_be_opened_concurrently(place: Place, kind: Callable[[Place], Any]):
     barrier = Barrier(6)

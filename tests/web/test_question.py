@@ -13,7 +13,7 @@ from fakes.stored_run import BEGAN, RunWords, StoredRunBuilder
 from foretell.forecasters.base_rates.outside_view import OutsideView
 from foretell.forecasters.forecaster import Context
 from foretell.questions.forecast import Forecast
-from foretell.questions.trace import BeliefRevised
+from foretell.questions.trace import BeliefRevised, ModelCalled, ToolUsed, TraceEvent
 from foretell.report.question_view import what_moved
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.settings import Settings
@@ -251,3 +251,58 @@ def test_steps_of_a_question_in_progress_are_listed_newest_first(client: TestCli
     assert listed.count("<li") == len(steps)
     assert "harbour bridge council vote" in listed
     assert "estimate revised" in listed
+
+
+NOON = 1_790_000_000.0
+
+
+def timed_trial() -> list[TraceEvent]:
+    """A reply of 4 s, two searches at once of 3 s and 1 s, an estimate, and half a second for nothing."""
+    call = ModelCalled(role="agent", model="openai:made-up", key="00", input_tokens=400, output_tokens=100)
+    use = ToolUsed(step=1, tool="web_search", arguments={"query": "pier"}, result="nothing")
+    belief = BeliefRevised(step=1, p={"yes": 0.4}, reason="so", belief={})
+    at = ((call, 4.0, 4.0), (use, 7.0, 3.0), (use, 5.0, 1.0), (belief, 7.5, None))
+    return [replace(event).timed(NOON + end, seconds) for event, end, seconds in at]
+
+
+def test_page_says_when_each_step_happened_and_how_long_it_took(client: TestClient, store: RunStore) -> None:
+    builder = StoredRunBuilder(questions=1, trials=1)
+    run = builder.begin(store)
+    (trial,) = trials_of(run, builder.asked(), 1)
+    store.add_events((trial.key, event) for event in timed_trial())
+    builder.finish(store, trial.key)
+    view = client.get(f"/api/runs/{run}/{PATH}").json()
+    assert view["trials"][0]["time"] == {"began": NOON, "seconds": 7.5, "model": 4.0, "tool": 3.0}
+    shown = client.get(f"/runs/{run}/{PATH}").text
+    assert "0:07 · took 3.0 s" in shown
+    assert "7.5 s, of which 4.0 s waiting for models and 3.0 s for tools" in shown
+    chart = shown[shown.index('id="times"') :].partition("</section>")[0]
+    assert chart.count("web search “pier”, 3.0 s") >= 1
+    events = client.get(f"/api/runs/{run}/events").json()
+    assert [event["seconds"] for event in events] == [4.0, 3.0, 1.0, None]
+    assert events[0]["at"] == "2026-09-21T14:13:24.000+00:00"
+
+
+def test_events_without_a_time_are_shown_without_one(client: TestClient, store: RunStore) -> None:
+    builder = StoredRunBuilder(questions=1, trials=1)
+    run = builder.begin(store)
+    (trial,) = trials_of(run, builder.asked(), 1)
+    store.add_events((trial.key, event.timed(None, None)) for event in timed_trial())
+    builder.finish(store, trial.key)
+    assert client.get(f"/api/runs/{run}/{PATH}").json()["trials"][0]["time"] is None
+    shown = client.get(f"/runs/{run}/{PATH}").text
+    assert "How long each step took</h2>" not in shown
+    assert "<time" not in shown[shown.index('id="trials"') :]
+
+
+def test_a_step_that_has_not_ended_is_on_the_time_axis(client: TestClient, store: RunStore) -> None:
+    builder = StoredRunBuilder(questions=1, trials=2)
+    run = builder.begin(store)
+    first = next(iter(trials_of(run, builder.asked(), 2))).key
+    store.add_events((first, event) for event in timed_trial())
+    work = {"kind": "model", "name": "agent", "about": "openai:made-up", "since": NOON + 8, "tokens": 0, "retries": 0}
+    store.keep_pending_work({first: json.dumps([{**work, "problem": ""}])})
+    shown = client.get(f"/runs/{run}/{PATH}").text
+    chart = shown[shown.index('id="times"') :].partition("</section>")[0]
+    assert "so far" in chart
+    assert "trial 2" not in chart, "it has not begun"

@@ -420,7 +420,7 @@ class TracedModel:
         """Return the reply after emitting its event; earlier replies that were cut off have their own events."""
         sampled, taken, sample = self._sample(request)
         try:
-            with PendingWork("model", self._role, request.model):
+            with PendingWork("model", self._role, request.model) as work:
                 reply = await self._inner.complete(sampled)
         except BaseException:
             taken.discard(sample)  # The next request takes the sample of this one, which failed.
@@ -438,7 +438,7 @@ class TracedModel:
                     reused=part.reused,
                     # The count of a free call matters to nobody.
                     uncounted=part.tokens.estimated and dollars != 0,
-                )
+                ).since(work.since)
             )
         return reply
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from foretell.models.model import ModelBusy
 
@@ -51,7 +51,7 @@ class PendingWork:
         self.problem = ""
         """Why the last attempt failed."""
 
-    def __enter__(self) -> "PendingWork":
+    def __enter__(self) -> Self:
         """Register the work."""
         _pending[self] = None
         self.token = _inner_work.set(self)

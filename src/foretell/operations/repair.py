@@ -221,7 +221,7 @@ def _rebuild_run(store: RunStore, run: str, settings: Settings) -> Iterator[str]
         with closing(RunStore(Path(folder) / "runs.db")) as computed:
             events: dict[Any, list[Any]] = {}
             for _, key, event in computed.events(run):
-                events.setdefault(key, []).append((key, event))
+                events.setdefault(key, []).append((key, event.timed(None, None)))  # When it happened is lost.
             for key in missing:
                 for answer in computed.answers_to(key):
                     if isinstance(answer, Forecast) and answer.trial == key.trial and not answer.fallback:

@@ -107,7 +107,12 @@ class ShowResult(DocumentResult):
         if self.question is not None:
             body["steps"] = {
                 f"trial {trial}": [
-                    {"event": type(event).__name__, "text": describe_event(event).strip(), **_as_json(vars(event))}
+                    {
+                        "event": type(event).__name__,
+                        **event.time_fields,
+                        "text": describe_event(event).strip(),
+                        **_as_json(vars(event)),
+                    }
                     for event in events
                 ]
                 for trial, events in sorted(self.steps.items())

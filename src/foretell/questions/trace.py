@@ -1,15 +1,53 @@
 """Events of a forecast in progress, which every view of it reads."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Self
 
 from foretell.questions.quick_init import quick_init
 
 
+class TimedEvent:
+    """An event knows when it happened and how long it took.
+
+    Neither is a field: events that differ only in time are equal, are sorted and stored alike, and replays do not
+    compare them.
+    """
+
+    __slots__ = ("at", "seconds")
+
+    at: float | None
+    """When it ended, in seconds since 1970; None for events that were stored without a time."""
+    seconds: float | None
+    """How long the model or tool took, including waiting for its turn; None if nothing was waited for."""
+
+    def __new__(cls, *_: Any, **fields: Any) -> Self:
+        """Create an event that happens now."""
+        return super().__new__(cls).timed(time.time(), None)
+
+    def timed(self, at: float | None, seconds: float | None) -> Self:
+        """Set when the event happened, and return it."""
+        object.__setattr__(self, "at", at)  # The events are frozen.
+        object.__setattr__(self, "seconds", seconds)
+        return self
+
+    @property
+    def time_fields(self) -> dict[str, Any]:
+        """When it happened and how long it took, for JSON."""
+        at = None if self.at is None else datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds")
+        return {"at": at, "seconds": None if self.seconds is None else round(self.seconds, 3)}
+
+    def since(self, start: float) -> Self:
+        """Set that the event took from `start`, in seconds since 1970, until now, and return it."""
+        now = time.time()
+        return self.timed(now, max(0.0, now - start))
+
+
 @quick_init
 @dataclass(frozen=True, kw_only=True)
-class ModelCalled:
+class ModelCalled(TimedEvent):
     """A model answered, or its answer was read from the journal."""
 
     role: str
@@ -26,7 +64,7 @@ class ModelCalled:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionShown:
+class QuestionShown(TimedEvent):
     """A model was given the question; this is its first prompt, with everything that was known before research."""
 
     text: str
@@ -34,7 +72,7 @@ class QuestionShown:
 
 @quick_init
 @dataclass(frozen=True, kw_only=True)
-class ToolUsed:
+class ToolUsed(TimedEvent):
     """A tool was called; this is what the model saw of its result."""
 
     step: int
@@ -47,7 +85,7 @@ class ToolUsed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeakBlocked:
+class LeakBlocked(TimedEvent):
     """The leakage filter withheld something from the model."""
 
     layer: str
@@ -60,7 +98,7 @@ class LeakBlocked:
 
 @quick_init
 @dataclass(frozen=True, kw_only=True)
-class BeliefRevised:
+class BeliefRevised(TimedEvent):
     """The current estimate changed."""
 
     step: int
@@ -70,7 +108,7 @@ class BeliefRevised:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvidenceFound:
+class EvidenceFound(TimedEvent):
     """The research of a trial ended; this is the evidence it leaves to other trials."""
 
     items: tuple[Mapping[str, str], ...]
@@ -81,7 +119,7 @@ class EvidenceFound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForecastMade:
+class ForecastMade(TimedEvent):
     """A trial ended with a forecast."""
 
     p: Mapping[str, float]
@@ -104,14 +142,14 @@ class ForecastMade:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failed:
+class Failed(TimedEvent):
     """A trial failed."""
 
     error: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeAnalyzed:
+class NodeAnalyzed(TimedEvent):
     """A claim of a tree was decomposed or found to be a leaf."""
 
     node: str
@@ -125,7 +163,7 @@ class NodeAnalyzed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeGrounded:
+class NodeGrounded(TimedEvent):
     """A leaf was grounded, or its grounding failed."""
 
     node: str
@@ -138,7 +176,7 @@ class NodeGrounded:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeSynthesized:
+class NodeSynthesized(TimedEvent):
     """The probability of a claim was synthesised from those of its children."""
 
     node: str
@@ -150,7 +188,7 @@ class NodeSynthesized:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeGrown:
+class TreeGrown(TimedEvent):
     """A finished tree in the form of its file."""
 
     tree: str

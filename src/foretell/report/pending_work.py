@@ -54,7 +54,7 @@ def pending_in_words(stored: str, *, stated: bool) -> list[dict[str, Any]]:
     """
     found = cast("list[dict[str, Any]]", json.loads(stored or "[]"))
     return [
-        {"text": _text(work, stated), "since": work["since"], "retries": work["retries"]}
+        {"text": _text(work, stated), "kind": work["kind"], "since": work["since"], "retries": work["retries"]}
         for work in found[:MOST_AT_ONCE]
     ]
 

@@ -22,6 +22,7 @@ from foretell.questions.question import Question, probability_of_none
 from foretell.questions.resolution import Resolution
 from foretell.questions.thresholds import LEVELS
 from foretell.questions.trace import ModelCalled, TraceEvent
+from foretell.report.charts.steps import busy
 from foretell.report.pending_work import pending_in_words
 from foretell.report.run_report import describe_event
 from foretell.runs.combine import (
@@ -156,7 +157,7 @@ def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:
     """Return one event. Which fields are filled depends on its kind. Live streams use the same number."""
     view = dict.fromkeys(("title", "text", "url", "published"), "")
     view |= {"id": number, "step": None, "arguments": {}, "sources": (), "p": {}, "failed": False}
-    view |= {"dollars": None, "reused": False}
+    view |= {"dollars": None, "reused": False, "at": event.at, "seconds": event.seconds}
     match event:
         case kinds.ModelCalled():
             text = f"{event.model}: {event.input_tokens:,} tokens read, {event.output_tokens:,} written"
@@ -251,8 +252,34 @@ def _trial(
         "drift": drift,
         # The step that it is at, or at which it ended.
         "step": max(steps, default=0) + (answer is None),
-        "pending": pending_in_words(pending, stated=bool(trace["path"])),
+        "pending": (waits := pending_in_words(pending, stated=bool(trace["path"]))),
         "trace": trace,
+        "time": trial_time(trace["happenings"], waits),
+    }
+
+
+def trial_time(happenings: Sequence[Mapping[str, Any]], pending: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return when a trial began and how long it waited for models and tools; None if its events have no time.
+
+    What went on at the same time counts once. `pending` is what the trial still waits for.
+    """
+    known = [event for event in happenings if event["at"] is not None]
+    starts = [event["at"] - (event["seconds"] or 0.0) for event in known] + [work["since"] for work in pending]
+    if len(known) < len(happenings) or not starts:
+        return None
+    began = min(starts)
+    spans = {
+        kind: [
+            (event["at"] - event["seconds"], event["at"])
+            for event in known
+            if event["kind"] == kind and event["seconds"]
+        ]
+        for kind in ("model", "tool")
+    }
+    return {
+        "began": began,
+        "seconds": max([began, *(event["at"] for event in known)]) - began,
+        **{kind: busy(several) for kind, several in spans.items()},
     }
 
 
@@ -484,6 +511,8 @@ def question_view(
         "withheld": _withheld(trials),
         "spending": cost_of_events(event for several in events.values() for _, event in several),
         "finished": finished,
+        # When the first of its trials began; None if that is not known.
+        "began": min((trial["time"]["began"] for trial in trials if trial["time"]), default=None),
     }
 
 

@@ -20,11 +20,12 @@ from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.chains import ChainCondition, chain_plot
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.rulers import ShownAnswer, probability_ruler
+from foretell.report.charts.steps import TimedStep, TimedTrial, steps_plot
 from foretell.report.charts.svg import Chart, ChartScale, figure
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, Section
-from foretell.report.markup import Markup, element, sentence, web_address
+from foretell.report.markup import Markup, element, sentence, shorten, web_address
 from foretell.report.numbers import half_text
 from foretell.report.study import column, table
 from foretell.scoring.run_scores import THIS_RUN, QuestionAnswer, RunScores
@@ -74,6 +75,54 @@ def question_charts(view: Mapping[str, Any]) -> QuestionCharts:
     return QuestionCharts(ruler=_ruler(view), targets=leading, paths=paths, stages=stages, chains=chains)
 
 
+def question_steps(view: Mapping[str, Any], now: float = 0.0) -> Chart | None:
+    """Draw what each trial of a question did when, until `now` if it goes on; None if its events have no time."""
+    targets = view["question"]["targets"]
+    trials = [
+        _timed_trial(trial, now, targets[0]["id"] if len(targets) == 1 else "")
+        for trial in view["trials"]
+        if trial["time"] is not None
+    ]
+    return steps_plot(trials) if any(trial.steps for trial in trials) else None
+
+
+def _timed_trial(trial: Mapping[str, Any], now: float, target: str) -> TimedTrial:
+    began, happenings = trial["time"]["began"], trial["trace"]["happenings"]
+    steps = [
+        TimedStep(
+            kind=event["kind"],
+            start=event["at"] - event["seconds"] - began,
+            end=event["at"] - began,
+            text=event["text"] if event["kind"] == "model" else shorten(_used(event), LONGEST_TIP),
+        )
+        for event in happenings
+        if event["kind"] in ("model", "tool") and event["seconds"] is not None
+    ]
+    open_steps = [
+        TimedStep(kind=work["kind"], start=work["since"] - began, end=now - began, text=work["text"], open=True)
+        for work in trial["pending"]
+        if work["since"] < now
+    ]
+    return TimedTrial(
+        name=_trial_name(trial),
+        steps=sorted([*steps, *open_steps], key=lambda step: step.start),
+        beliefs=[
+            (event["at"] - began, event["p"][target])
+            for event in happenings
+            if event["kind"] == "belief" and target in event["p"]
+        ],
+    )
+
+
+def _used(event: Mapping[str, Any]) -> str:
+    given = next(iter(event["arguments"].values()), "")
+    return f"{event['title'].replace('_', ' ')} “{given}”" if given else event["title"].replace("_", " ")
+
+
+def _trial_name(trial: Mapping[str, Any]) -> str:
+    return "panel" if trial["panel"] else f"trial {trial['number'] + 1}"
+
+
 def _band(parts: ClaimParts | None, total: float | None) -> Chart | None:
     """Draw conditions that must hold in sequence; None if the claim has another kind."""
     if parts is None or total is None or parts.kind != "all" or not parts.chained:
@@ -113,7 +162,7 @@ def _ruler(view: Mapping[str, Any]) -> Chart | None:
 
 def _trajectory(trial: dict[str, Any], target: str) -> Trajectory:
     return Trajectory(
-        name="panel" if trial["panel"] else f"trial {trial['number'] + 1}",
+        name=_trial_name(trial),
         points=[(point["step"], point["p"][target]) for point in trial["trace"]["path"] if target in point["p"]],
         final=(trial["p"] or {}).get(target),
         findings={
@@ -271,6 +320,9 @@ def _answer_blocks(view: Mapping[str, Any], charts: QuestionCharts) -> Iterator[
         yield HtmlBlock(table=table("Answer by outcome", "outcome", map(column, labels), rows))
     if any(trial["trace"]["path"] for trial in view["trials"]):
         yield HtmlBlock(charts=charts.paths)
+    if (steps := question_steps(view)) is not None:
+        yield HtmlBlock(heading="How long each step took")
+        yield HtmlBlock(charts=[steps])
 
 
 def _tree_blocks(view: Mapping[str, Any], tree: Mapping[str, Any], charts: QuestionCharts) -> Iterator[HtmlBlock]:

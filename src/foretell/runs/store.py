@@ -106,6 +106,8 @@ MIGRATIONS = (
         primary key (run, question, due, trial)
     ) without rowid;
     """,
+    # When events happened and how long they took; those of older versions have neither.
+    "alter table event add column at real; alter table event add column seconds real;",
 )
 """Migrations of the tables. Existing entries never change."""
 
@@ -115,7 +117,7 @@ select id, spec, created, services, count(forecast), count(failure),
     name, note, tags, archived, problem, deleted
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
 _KEEP_QUESTION = "insert into question values (?, ?, ?, ?) on conflict do nothing"
-_ADD_EVENT = "insert into event (run, question, due, trial, kind, body) values (?, ?, ?, ?, ?, ?)"
+_ADD_EVENT = "insert into event (run, question, due, trial, kind, body, at, seconds) values (?, ?, ?, ?, ?, ?, ?, ?)"
 _NO_PENDING_WORK = "delete from pending_work where run = ? and question = ? and due = ? and trial = ?"
 _KEEP_PENDING_WORK = """
 insert into pending_work values (?, ?, ?, ?, ?)
@@ -662,12 +664,13 @@ class RunStore:
         if kinds:
             where += f" and kind in ({', '.join('?' * len(kinds))})"
         values = [*values, *(kind.__name__ for kind in kinds)]
-        query = f"select id, run, question, due, trial, kind, body from event where {where} order by id"
+        query = f"select id, run, question, due, trial, kind, body, at, seconds from event where {where} order by id"
         query += "" if limit is None else f" limit {limit}"
         # A part is read at once, because a stream may need a session of its own.
         rows = self._db.read(query, values) if kinds or limit else self._db.stream(query, values)
-        for id, *key, kind, body in rows:
-            yield id, TrialKey(*key), stored_row("event", (run, id, kind, body), self._db.place)
+        for id, *key, kind, body, at, seconds in rows:
+            event: TraceEvent = stored_row("event", (run, id, kind, body), self._db.place)
+            yield id, TrialKey(*key), event.timed(at, seconds)
 
 
 def _digest(text: str) -> str:
@@ -728,7 +731,7 @@ def _run_row(row: SqlRow, place: str | Path | None = None) -> RunRow:
 
 def _event_row(key: TrialKey, event: TraceEvent) -> SqlRow:
     # Not `asdict`, because copying the events takes longer than writing them.
-    return (*key.row(), type(event).__name__, quick_json(vars(event)).decode())
+    return (*key.row(), type(event).__name__, quick_json(vars(event)).decode(), event.at, event.seconds)
 
 
 # The units of work of a run: one trial on one question.

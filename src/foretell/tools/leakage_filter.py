@@ -5,9 +5,10 @@ all layers are off. A run with `leakage_filter: false` switches them off on purp
 every result.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from types import MethodType
@@ -196,6 +197,10 @@ class FetchedResult:
     """A result shown before, with the text in full."""
     ended: Observation | None = None
     """The observation, if the call failed or computed something."""
+    at: float | None = field(default=None, compare=False)
+    """When the call ended, in seconds since 1970; None if it could not begin."""
+    seconds: float | None = field(default=None, compare=False)
+    """How long it took."""
 
 
 def failed_result(tool: str, arguments: Mapping[str, Any], error: Exception) -> FetchedResult:
@@ -292,8 +297,10 @@ class FilteredTools:
         Calls made at once may end in any order, so ids and repeated results are decided afterwards, in a fixed order.
         """
         about = next((value for value in arguments.values() if isinstance(value, str)), "")
-        with PendingWork("tool", name, about[:LONGEST_ABOUT]):
-            return await self._fetch(name, arguments)
+        with PendingWork("tool", name, about[:LONGEST_ABOUT]) as work:
+            fetched = await self._fetch(name, arguments)
+        now = time.time()
+        return replace(fetched, at=now, seconds=max(0.0, now - work.since))
 
     async def _fetch(self, name: str, arguments: Mapping[str, Any]) -> FetchedResult:
         ended = FetchedResult(tool=name, arguments=arguments)

@@ -10,6 +10,8 @@ from foretell.number_text import (
     brief_percent,
     dollars,
     duration,
+    elapsed,
+    exact_duration,
     number,
     percent,
     percent_range,
@@ -43,6 +45,15 @@ def clock(seconds: float) -> str:
     '12:03:10 UTC'
     """
     return f"{datetime.fromtimestamp(seconds, UTC):%H:%M:%S} UTC"
+
+
+def instant(seconds: float) -> str:
+    """Format a time in seconds since 1970 for machines.
+
+    >>> instant(43_390.7)
+    '1970-01-01T12:03:10.700+00:00'
+    """
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def span(interval: Mapping[str, float]) -> str:
@@ -90,7 +101,10 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": "{:,}".format,
     "when": when,
     "clock": clock,
+    "instant": instant,
     "lasting": duration,
+    "elapsed": elapsed,
+    "took": exact_duration,
     "some": plural,
     "span": span,
     "signed": partial(signed, decimals=1),

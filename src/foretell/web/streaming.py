@@ -128,7 +128,7 @@ def event_to_dict(number: int, key: TrialKey, event: TraceEvent, *, brief: bool 
     """Convert an event to plain data for JSON, with its question and trial."""
     place = {"id": number, "question": key.question, "due": key.due, "trial": key.trial, "kind": type(event).__name__}
     if not brief:
-        return {**place, "event": vars(event)}
+        return {**place, **event.time_fields, "event": vars(event)}
     match event:
         case BeliefRevised():
             return {**place, "step": event.step, "p": dict(event.p)}

@@ -326,8 +326,8 @@ class AgentTrial:
         fetched = await asyncio.gather(*(self._fetch(action) for action in turn.actions))
         # Ids are given in the order of the calls, however they ended.
         seen = [None if result is None else self.toolbox.present(result) for result in fetched]
-        for action, observation in zip(turn.actions, seen, strict=True):
-            self._emit_tool(action.tool, action.arguments, observation or NO_BUDGET)
+        for action, result, observation in zip(turn.actions, fetched, seen, strict=True):
+            self._emit_tool(action.tool, action.arguments, observation or NO_BUDGET, result)
             self.tools_used += 1
             self.tools_failed += observation is not None and observation.failed
         results = [observation.text for observation in seen if observation is not None]
@@ -425,17 +425,19 @@ class AgentTrial:
             ending, detail = "fallback", detail or NO_TOOL_WORKED.format(self.tools_used)
         return TrialResult(stop=stop, belief=self.belief, ending=ending, detail=detail, **fields)
 
-    def _emit_tool(self, tool: str, arguments: Mapping[str, Any], seen: Observation) -> None:
-        self.emit(
-            ToolUsed(
-                step=self.number,
-                tool=tool,
-                arguments=arguments,
-                result=seen.text,
-                sources=seen.source_ids,
-                failed=seen.failed,
-            )
+    def _emit_tool(
+        self, tool: str, arguments: Mapping[str, Any], seen: Observation, fetched: FetchedResult | None = None
+    ) -> None:
+        used = ToolUsed(
+            step=self.number,
+            tool=tool,
+            arguments=arguments,
+            result=seen.text,
+            sources=seen.source_ids,
+            failed=seen.failed,
         )
+        timed = fetched is not None and fetched.at is not None
+        self.emit(used.timed(fetched.at, fetched.seconds) if timed else used)
 
     def _emit_belief(self) -> None:
         belief = self.belief

@@ -14,7 +14,13 @@ from foretell.questions.errors import InputError, MissingExtra
 from foretell.report.charts.svg import figure_png
 from foretell.report.document import Writable, write_outputs
 from foretell.report.question_view import question_view
-from foretell.report.run_report import finding_of, question_card, question_charts, reasoning_sentence
+from foretell.report.run_report import (
+    finding_of,
+    question_card,
+    question_charts,
+    question_steps,
+    reasoning_sentence,
+)
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import TrialKey
 from foretell.runs.tree_files import tree_folder
@@ -93,6 +99,7 @@ def show_question(
             (view["last"], *here.answered(here.run(run))),
             lambda: question_charts(view),
         ),
+        steps=question_steps(view, now),
         shared=shared,
         page_of=here.page_of,
         finding=finding_of(view),

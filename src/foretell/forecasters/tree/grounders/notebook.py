@@ -1,6 +1,7 @@
 """The grounder `notebook`: a model writes and runs notebook cells in a sandbox, then concludes."""
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -262,8 +263,9 @@ class _NotebookConversation:
         for step in range(1, self._grounder.steps + 1):
             answer = await self._ask(f"cells {step}", CELLS, _usable)
             cells = [_cell(cell) for cell in answer["cells"]]
+            began = time.time()
             ran = await self._notebook.run(cells) if cells else NotebookTurn(results=())
-            self._record(answer, step, ran)
+            self._record(answer, step, ran, began)
             await self._correct(step, ran)
             if answer["finished"] or self._leaf.budget.nearly_spent or self._given_up >= MOST_GIVEN_UP:
                 return
@@ -282,8 +284,9 @@ class _NotebookConversation:
             self._messages.append(UserMessage(text=CORRECT.format(number=number)))
             answer = await self._ask(f"cells {step}/correction {attempt}", CORRECTION, _not_empty)
             corrected = PythonCell(source=str(answer["source"])[:LONGEST_SOURCE])
+            began = time.time()
             ran = await self._notebook.run((corrected, *ran.waiting), correcting=True)
-            self._record(answer, step, ran)
+            self._record(answer, step, ran, began)
         if ran.failed is not None:
             self._given_up += 1
             self._messages.append(
@@ -301,7 +304,7 @@ class _NotebookConversation:
         )
         return await request.ask(self._context, read)
 
-    def _record(self, answer: Mapping[str, Any], step: int, ran: NotebookTurn) -> None:
+    def _record(self, answer: Mapping[str, Any], step: int, ran: NotebookTurn, began: float) -> None:
         """Add what the model wrote, and the results, to the conversation and the trace."""
         first = len(self._notebook.cells) - len(ran.results)
         lines = [ran.notice] if ran.notice else []
@@ -315,7 +318,7 @@ class _NotebookConversation:
         sources = [str(result["source"]) for result in ran.results]
         failed = ran.failed is not None
         self._context.emit(
-            ToolUsed(step=step, tool="notebook", arguments={"cells": sources}, result=text, failed=failed)
+            ToolUsed(step=step, tool="notebook", arguments={"cells": sources}, result=text, failed=failed).since(began)
         )
 
 

@@ -1,6 +1,7 @@
 """The grounders `plain`, `search` and `agent`, and helpers that all grounders share."""
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -188,7 +189,7 @@ class _SearchConversation:
         # Ids are given in the order of the calls, however they ended.
         seen = [self._toolbox.present(result) for result in fetched]
         self._messages.append(AssistantMessage(text=reply.text, calls=tuple(calls), sealed=reply.sealed))
-        for call, arguments, observation in zip(calls, arguments_by_call, seen, strict=True):
+        for call, arguments, result, observation in zip(calls, arguments_by_call, fetched, seen, strict=True):
             self._messages.append(ToolResult(call_id=call.id, name=call.name, text=observation.text))
             self._context.emit(
                 ToolUsed(
@@ -198,7 +199,7 @@ class _SearchConversation:
                     result=observation.text,
                     sources=observation.source_ids,
                     failed=observation.failed,
-                )
+                ).timed(result.at or time.time(), result.seconds)
             )
 
     def _arguments(self, call: ToolCall) -> dict[str, Any]:
