@@ -11,25 +11,26 @@ from foretell.report.charts.svg import (
     Chart,
     ChartScale,
     CsvRow,
+    SeriesStyle,
     empty,
     figure,
     line,
     mark,
     rect,
     responsive,
-    series_style,
     text,
 )
 from foretell.report.markup import Markup, join, shorten
 
-LANE, GAP, TOP = 11.0, 20.0, 44.0
+LANE, GAP, TOP = 11.0, 38.0, 44.0
 """Height of a bar, space between two trials, and where the first trial begins."""
 MOST_LANES = 6
 """Maximum number of steps of one trial that are drawn below each other; further ones at the same time share a lane."""
 NARROWEST = 1.5
 STEPS_OF_TIME = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 """Possible distances between the ticks of the axis, in seconds."""
-COLOURS = {"model": "a", "tool": "c"}
+COLOURS = {"model": "a", "tool": "d"}
+BELIEF = SeriesStyle("ink", 6)
 NAMES = {"model": "waiting for a model", "tool": "using a tool"}
 
 
@@ -70,27 +71,26 @@ def steps_plot(trials: Sequence[TimedTrial]) -> Chart:
 
 
 def _steps(trials: Sequence[TimedTrial], width: float) -> Chart:
-    room = max(len(trial.name) for trial in trials) * LETTER + 8 if len(trials) > 1 else 4.0
+    room = max(len(trial.name) for trial in trials) * LETTER + 8 if len(trials) > 1 else 18.0
     last = max(max(trial.seconds for trial in trials), 1e-3)
     x = ChartScale(low=0, high=last, start=room, stop=width - 24)
     parts: list[Markup] = []
     y = TOP
-    for number, trial in enumerate(trials):
+    for trial in trials:
         lanes = _lanes(trial.steps)
         deep = LANE * (max(lanes, default=0) + 1)
         if len(trials) > 1:
-            style = series_style(number)
-            parts.append(text(4, y + LANE, shorten(trial.name, 16), f"s w f-{style.colour}"))
-        parts.append(line(x.start, y + deep + 2, x.stop, y + deep + 2, "l-grid thin"))
+            parts.append(text(4, y + LANE - 1, shorten(trial.name, 16), "s w"))
+        parts.append(line(x.start, y + deep + 5, x.stop, y + deep + 5, "l-grid thin"))
         for step, lane in zip(trial.steps, lanes, strict=True):
             start, end = x(step.start), x(step.end)
             style = f"f-{COLOURS[step.kind]}{' soft' if step.open else ''}"
             tip = f"{trial.name}, {elapsed(step.start)}: {step.text}, {exact_duration(step.end - step.start)}"
             tip += " so far" if step.open else ""
             parts.append(rect(start, y + LANE * lane, max(end - start, NARROWEST), LANE - 2, style, tip=tip))
-        parts.append(_beliefs(trial, number, x, y + deep + 2))
+        parts.append(_beliefs(trial, x, y + deep + 5))
         y += deep + GAP
-    bottom = y - GAP + 14
+    bottom = y - GAP + (24 if any(trial.beliefs for trial in trials) else 4)
     ticks = [(at, elapsed(at)) for at in time_ticks(last, int((x.stop - x.start) / 70))]
     axis = [
         join(line(x(at), TOP - 8, x(at), bottom, "l-grid thin"), text(x(at), bottom + 15, s, "s m k"))
@@ -116,20 +116,20 @@ def _legend(trials: Sequence[TimedTrial], left: float) -> list[Markup]:
             parts += [rect(left, 10, 12, LANE - 2, f"f-{colour}"), text(left + 17, 19, NAMES[kind], "s")]
             left += 17 + len(NAMES[kind]) * LETTER + 12
     if any(trial.beliefs for trial in trials):
-        parts += [mark(left + 5, 14.5, 0), text(left + 15, 19, "new estimate", "s")]
+        parts += [mark(left + 5, 14.5, BELIEF), text(left + 15, 19, "new estimate", "s")]
     return parts
 
 
-def _beliefs(trial: TimedTrial, number: int, x: ChartScale, y: float) -> Markup:
+def _beliefs(trial: TimedTrial, x: ChartScale, y: float) -> Markup:
     """Draw a mark for each estimate, with its number where there is room for it."""
     parts: list[Markup] = []
     free = 0.0
     for at, p in trial.beliefs:
         place, shown = x(at), percent(p)
-        parts.append(mark(place, y, number, tip=f"{trial.name}, {elapsed(at)}: {shown}"))
+        parts.append(mark(place, y, BELIEF, tip=f"{trial.name}, {elapsed(at)}: {shown}"))
         half = len(shown) * LETTER / 2
         if place - half >= free:
-            parts.append(text(place, y + 15, shown, "s m"))
+            parts.append(text(place, y + 16, shown, "s m"))
             free = place + half + 6
     return join(*parts)
 
