@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +25,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from fakes.stored_run import BEGAN, StoredRunBuilder
+from fakes.stored_run import StoredRunBuilder
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
-from foretell.runs.store import RunStore, trials_of
+from foretell.runs.store import RunStore
 from foretell.scoring.stored_scores import keep_summary
 from foretell.web.app import create_app
 
 WARM = 5
+OWNER = {"run": "id"} | dict.fromkeys(("question", "cell", "run_outcome", "run_score", "run_combined"), "run")
+"""Table → its column with the id of the run; answers without a checksum are those of an older version."""
 RUN_ROWS = "select * from run"
 ANSWER_ROWS = "select q.body, c.forecast from question q join cell c on c.run = q.run and c.question = q.id"
 
@@ -49,16 +50,23 @@ def _resolve(store: RunStore, run: str, questions: tuple[Question, ...]) -> None
 
 
 def _many_runs(home: Path, runs: int) -> None:
+    """Store one scored run, and copies of it under other ids."""
     with closing(RunStore(home / "runs.db")) as store:
         builder = StoredRunBuilder(questions=2, trials=1, steps=1)
-        for number in range(runs):
-            spec = replace(builder.spec, questions=replace(builder.spec.questions, limit=number + 1))
-            store.begin(spec.id, spec.to_json(), BEGAN, services=("openai",))
-            store.keep_questions(spec.id, builder.asked())
-            for trial in trials_of(spec.id, builder.asked(), 1):
-                builder.tell(store, trial.key)
-            _resolve(store, spec.id, builder.asked())
-            keep_summary(home / "runs.db", spec.id)
+        run = builder.keep(store)
+        _resolve(store, run, builder.asked())
+    keep_summary(home / "runs.db", run)
+    with closing(sqlite3.connect(home / "runs.db")) as con:
+        for table in OWNER:
+            columns = [column for _, column, *_ in con.execute(f"pragma table_info({table})")]
+            kept = ", ".join(column for column in columns if column not in (OWNER[table], "checksum"))
+            for number in range(1, runs):
+                con.execute(
+                    f"insert into {table} ({OWNER[table]}, {kept}) "
+                    f"select ?, {kept} from {table} where {OWNER[table]} = ?",
+                    (f"{number:012x}", run),
+                )
+        con.commit()
 
 
 def _long_run(home: Path, questions: int) -> str:
@@ -121,7 +129,8 @@ def main(runs: int, questions: int) -> None:
             cold, warm, read, bare, size = _measured(str(home), path, rows)
             print(
                 f"{name:34} {cold:6.2f} s {cold / read:7.1f} {1000 * warm:5.0f} ms {warm / read:7.1f} "
-                f"{warm / bare:7.1f} {size / 1000:6.0f} kB"
+                f"{warm / bare:7.1f} {size / 1000:6.0f} kB",
+                flush=True,
             )
 
 

@@ -225,7 +225,8 @@ def test_paused_run_resumes_without_paying_twice(keyed: Settings, token: str, pr
     with TestClient(app, base_url="http://127.0.0.1") as client:
         provider.reset()
         wish = {"question": TEXT, "model": "openai:searcher-9", "search": ["local"], "trials": 1}
-        run = client.post("/api/ask", json=wish, headers=headers).json()["run"]
+        begun = client.post("/api/ask", json=wish, headers=headers).json()
+        run = begun["run"]
         while client.get(f"/api/runs/{run}").json()["spending"]["calls"] < 2:
             time.sleep(0.05)
         again = client.post("/api/runs", json={"run": run}, headers=headers)
@@ -233,7 +234,13 @@ def test_paused_run_resumes_without_paying_twice(keyed: Settings, token: str, pr
         paused = client.post(f"/api/runs/{run}/stop", json={"discard": True}, headers=headers)
         assert paused.json()["state"] == "stopped"
         assert client.get(f"/api/runs/{run}").json()["background"]["state"] == "stopped"
-        assert client.post("/api/runs", json={"run": run}, headers=headers).status_code == 202
+        client.get("/login", params={"token": token})
+        asked = client.get(f"/runs/{run}/questions/{begun['question']}").text
+        form = asked[asked.index(f'action="/runs/{run}/resume"') :].partition("</form>")[0]
+        sent = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
+        continued = client.post(f"/runs/{run}/resume", data=sent, follow_redirects=False)
+        assert continued.status_code == 303
+        assert continued.headers["location"].startswith(f"/runs/{run}/questions/"), "the page of the button"
         client.get(f"/api/runs/{run}/stream")
         view = client.get(f"/api/runs/{run}").json()
         assert (view["run"]["done"], view["run"]["failed"]) == (1, 0)
@@ -315,6 +322,14 @@ def test_the_estimate_follows_every_choice(client: TestClient, token: str) -> No
     assert estimate(model=unheard, set="prices.agent=1/2")["text"].startswith("About $")
     assert estimate(model="local:x.gguf")["text"].startswith("Costs nothing")
     assert "cannot read the model name" in estimate(model="gpt-5")["basis"]
+
+
+def test_without_a_model_the_free_answer_comes_first(client: TestClient, token: str) -> None:
+    client.get("/login", params={"token": token})
+    form = client.get("/ask").text
+    assert '<output id="estimate">Choose a model</output>' in form
+    buttons = re.findall(r'<button[^>]* id="([a-z-]+)"', form[form.index('<p class="actions">') :].partition("</p>")[0])
+    assert buttons == ["outside-button", "research", "sharpen-button"]
 
 
 def test_the_estimate_is_seen_before_the_start(page: Any, keyed_app: FastAPI, serve: Callable[[FastAPI], Any]) -> None:

@@ -257,11 +257,17 @@ NOON = 1_790_000_000.0
 
 
 def timed_trial() -> list[TraceEvent]:
-    """A reply of 4 s, two searches at once of 3 s and 1 s, an estimate, and half a second for nothing."""
+    """A reply of 4 s, two searches at once of 3 s and 1 s, of which a filter takes one, and an estimate after 0.5 s."""
     call = ModelCalled(role="agent", model="openai:made-up", key="00", input_tokens=400, output_tokens=100)
     use = ToolUsed(step=1, tool="web_search", arguments={"query": "pier"}, result="nothing")
     belief = BeliefRevised(step=1, p={"yes": 0.4}, reason="so", belief={})
-    at = ((call, 4.0, 4.0), (use, 7.0, 3.0), (use, 5.0, 1.0), (belief, 7.5, None))
+    at = (
+        (call, 4.0, 4.0),
+        (replace(call, role="filter"), 6.0, 1.0),
+        (use, 7.0, 3.0),
+        (use, 5.0, 1.0),
+        (belief, 7.5, None),
+    )
     return [replace(event).timed(NOON + end, seconds) for event, end, seconds in at]
 
 
@@ -279,7 +285,7 @@ def test_page_says_when_each_step_happened_and_how_long_it_took(client: TestClie
     chart = shown[shown.index('id="times"') :].partition("</section>")[0]
     assert chart.count("web search “pier”, 3.0 s") >= 1
     events = client.get(f"/api/runs/{run}/events").json()
-    assert [event["seconds"] for event in events] == [4.0, 3.0, 1.0, None]
+    assert [event["seconds"] for event in events] == [4.0, 1.0, 3.0, 1.0, None]
     assert events[0]["at"] == "2026-09-21T14:13:24.000+00:00"
 
 

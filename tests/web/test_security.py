@@ -202,3 +202,15 @@ def test_logging_in_with_a_browser(page: Any, site: Any, serve: Callable[..., An
     page.get_by_label("Token").fill(site.login.partition("=")[2])
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("button", name="Log out").wait_for()
+
+
+def test_a_wrong_token_is_answered_with_a_way_to_log_in(client: TestClient, token: str) -> None:
+    refused = client.get("/login", params={"token": "wrong"})
+    assert refused.status_code == 403
+    assert "That is not the token of this server" in refused.text
+    assert re.search('<a class="button" href="/login">', refused.text)
+    client.get("/login", params={"token": token})
+    lost = client.get("/runs/nothing")
+    assert lost.status_code == 404
+    assert '<a href="/runs">All runs</a>' in lost.text
+    assert 'href="/login"' not in lost.text

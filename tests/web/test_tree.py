@@ -27,6 +27,7 @@ from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import apply_scenario, what_if
 from foretell.number_text import brief_percent, percent
 from foretell.operations.tree import show_tree
+from foretell.practice.example import example_tree
 from foretell.questions.forecast import Reconciliation
 from foretell.runs.settings import Settings
 from foretell.web.app import create_app
@@ -382,6 +383,16 @@ def test_link_to_another_version_is_noted(trees: Path, site: Any, page: Any):
     expect(page.locator("#said")).to_contain_text(f"P9=0.5, {SCRIPT}=0.1, P1.1.1=7")
     expect(page.locator("#sets-shown")).to_have_text("P1 NVIDIA's total return over the coming t… 79 → 20 %")
     assert "owned" not in page.title()
+
+
+def test_a_tree_of_four_levels_opens_whole_beside_its_panel(trees: Path, site: Any, page: Any):
+    (trees / "four_levels.json").write_text(example_tree(), encoding="utf-8")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"{site.url}/trees/view/four_levels")
+    expect(page.locator("#minimap")).to_be_hidden()
+    room = page.locator("#canvas").bounding_box()
+    boxes = [card.bounding_box() for card in page.locator(".claim:not([hidden]):not(.again)").all()]
+    assert max(box["x"] + box["width"] for box in boxes) <= room["x"] + room["width"]
 
 
 def test_tree_is_fitted_zoomed_and_moved(trees: Path, site: Any, page: Any):

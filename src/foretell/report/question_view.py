@@ -23,6 +23,7 @@ from foretell.questions.resolution import Resolution
 from foretell.questions.thresholds import LEVELS
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.report.charts.steps import busy
+from foretell.report.markup import shorten
 from foretell.report.pending_work import pending_in_words
 from foretell.report.run_report import describe_event
 from foretell.runs.combine import (
@@ -155,7 +156,7 @@ def what_it_rests_on(traces: Sequence[Mapping[str, Any]], moved: Sequence[Mappin
 
 def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:
     """Return one event. Which fields are filled depends on its kind. Live streams use the same number."""
-    view = dict.fromkeys(("title", "text", "url", "published"), "")
+    view = dict.fromkeys(("title", "text", "words", "url", "published"), "")
     view |= {"id": number, "step": None, "arguments": {}, "sources": (), "p": {}, "failed": False}
     view |= {"dollars": None, "reused": False, "at": event.at, "seconds": event.seconds}
     match event:
@@ -168,6 +169,7 @@ def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:
         case kinds.ToolUsed():
             arguments = {name: str(value) for name, value in event.arguments.items() if name != "updated_belief"}
             view |= {"kind": "tool", "step": event.step, "title": event.tool, "text": event.result}
+            view |= {"words": tool_use_in_words(event)}
             view |= {"arguments": arguments, "sources": event.sources, "failed": event.failed}
         case kinds.LeakBlocked():
             view |= {"kind": "withheld", "title": event.title or event.layer, "text": f"{event.layer}: {event.reason}"}
@@ -179,8 +181,26 @@ def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:
         case kinds.Failed():
             view |= {"kind": "failed", "text": event.error, "failed": True}
         case _:
-            view |= {"kind": "tree", "text": describe_event(event)}
+            view |= {
+                "kind": "tree",
+                "text": describe_event(event),
+                "words": describe_event(event, LONGEST_WORDS).strip(),
+            }
     return view
+
+
+LONGEST_WORDS = 80
+"""Maximum length of what a step was about, in characters."""
+
+
+def tool_use_in_words(event: kinds.ToolUsed) -> str:
+    """Return the call of a tool in a few words: its name, and the text that it was given.
+
+    >>> tool_use_in_words(kinds.ToolUsed(step=1, tool="web_search", arguments={"query": "pier"}, result=""))
+    'web search “pier”'
+    """
+    given = next((value for value in event.arguments.values() if isinstance(value, str) and value), "")
+    return " ".join([event.tool.replace("_", " "), *([f"“{shorten(given, LONGEST_WORDS)}”"] if given else [])])
 
 
 def _evidence(stated: Any, sources: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -261,25 +281,21 @@ def _trial(
 def trial_time(happenings: Sequence[Mapping[str, Any]], pending: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return when a trial began and how long it waited for models and tools; None if its events have no time.
 
-    What went on at the same time counts once. `pending` is what the trial still waits for.
+    What went on at the same time counts once. Models that read the results of tools count as part of the tools.
+    `pending` is what the trial still waits for.
     """
     known = [event for event in happenings if event["at"] is not None]
     starts = [event["at"] - (event["seconds"] or 0.0) for event in known] + [work["since"] for work in pending]
     if len(known) < len(happenings) or not starts:
         return None
     began = min(starts)
-    spans = {
-        kind: [
-            (event["at"] - event["seconds"], event["at"])
-            for event in known
-            if event["kind"] == kind and event["seconds"]
-        ]
-        for kind in ("model", "tool")
-    }
+    waits = [(event["kind"], (event["at"] - event["seconds"], event["at"])) for event in known if event["seconds"]]
+    tools = busy([span for kind, span in waits if kind == "tool"])
     return {
         "began": began,
         "seconds": max([began, *(event["at"] for event in known)]) - began,
-        **{kind: busy(several) for kind, several in spans.items()},
+        "model": busy([span for _, span in waits]) - tools,
+        "tool": tools,
     }
 
 

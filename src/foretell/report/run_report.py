@@ -25,7 +25,7 @@ from foretell.report.charts.svg import Chart, ChartScale, figure
 from foretell.report.charts.timelines import Trajectory, stages_plot, trajectory_plot
 from foretell.report.document import ReportDocument
 from foretell.report.html import HtmlBlock, LinkItem, Section
-from foretell.report.markup import Markup, element, sentence, shorten, web_address
+from foretell.report.markup import Markup, element, sentence, web_address
 from foretell.report.numbers import half_text
 from foretell.report.study import column, table
 from foretell.scoring.run_scores import THIS_RUN, QuestionAnswer, RunScores
@@ -93,7 +93,7 @@ def _timed_trial(trial: Mapping[str, Any], now: float, target: str) -> TimedTria
             kind=event["kind"],
             start=event["at"] - event["seconds"] - began,
             end=event["at"] - began,
-            text=event["text"] if event["kind"] == "model" else shorten(_used(event), LONGEST_TIP),
+            text=f"{event['title']}, {event['text']}" if event["kind"] == "model" else event["words"],
         )
         for event in happenings
         if event["kind"] in ("model", "tool") and event["seconds"] is not None
@@ -112,11 +112,6 @@ def _timed_trial(trial: Mapping[str, Any], now: float, target: str) -> TimedTria
             if event["kind"] == "belief" and target in event["p"]
         ],
     )
-
-
-def _used(event: Mapping[str, Any]) -> str:
-    given = next(iter(event["arguments"].values()), "")
-    return f"{event['title'].replace('_', ' ')} “{given}”" if given else event["title"].replace("_", " ")
 
 
 def _trial_name(trial: Mapping[str, Any]) -> str:

@@ -42,6 +42,8 @@ PATIENCE = 0.3
 """Seconds that a visitor waits for a new board before an older or partial one is shown."""
 LARGE = 100_000
 """Number of forecasts above which reading and scoring take so long that the ranking is shown first."""
+SMALL = 20_000
+"""Number of forecasts up to which a board is scored for a list."""
 T = TypeVar("T")
 Word = Annotated[str, Query(max_length=200)]
 
@@ -200,6 +202,18 @@ class LeaderboardCache:
         It is not cached, because the sums of 200 entries on 20,000 events take more than a gigabyte.
         """
         return arena_report(self._chosen(arena, filters), by=("category",))
+
+    def small(self, arena: str) -> ArenaReport | None:
+        """Return the board of an arena small enough to score at once; None if it is large or nothing has resolved."""
+
+        def make() -> ArenaReport | None:
+            try:
+                return self.report(arena, ArenaFilters())
+            except InputError:
+                return None
+
+        forecasts = sum(entry.forecasts for entry in ArenaStore(self._database, arena).entries())
+        return self._once(arena, ("small",), make) if forecasts <= SMALL else None
 
     def board(self, arena: str, filters: ArenaFilters) -> ArenaLeaderboard:
         """Return the numbers of the filtered board."""

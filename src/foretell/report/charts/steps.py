@@ -31,7 +31,7 @@ STEPS_OF_TIME = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 
 """Possible distances between the ticks of the axis, in seconds."""
 COLOURS = {"model": "a", "tool": "d"}
 BELIEF = SeriesStyle("ink", 6)
-NAMES = {"model": "waiting for a model", "tool": "using a tool"}
+NAMES = {"model": "model", "tool": "tool"}
 
 
 @dataclass(frozen=True, kw_only=True)

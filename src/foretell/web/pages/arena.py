@@ -10,7 +10,7 @@ from foretell.arena.listing import arena_rows, event_counts, event_titles, event
 from foretell.arena.status import ArenaEventHistory, event_history
 from foretell.arena.store import ArenaStore
 from foretell.questions.errors import InputError
-from foretell.report.arena_report import ARENA_COLUMNS, ArenaReport
+from foretell.report.arena_report import ARENA_COLUMNS, ArenaReport, arena_headline
 from foretell.report.charts.rulers import ShownAnswer, probability_ruler
 from foretell.report.charts.svg import Chart, series_styles
 from foretell.report.markup import Markup
@@ -74,8 +74,11 @@ def list_arenas(here: CurrentState) -> dict[str, Any]:
 
 @router.get("/arena", include_in_schema=False)
 def show_arenas(request: Request, here: CurrentState) -> Response:
-    """Show the list of arenas."""
-    return html_page(request, "arenas.html", list_arenas(here))
+    """Show the list of arenas, with who is best so far."""
+    view = list_arenas(here)
+    boards = {row.name: here.boards.small(row.name) for row in view["arenas"]}
+    findings = {name: f"{arena_headline(board.view)}." for name, board in boards.items() if board is not None}
+    return html_page(request, "arenas.html", view, findings=findings)
 
 
 @router.get("/api/arena/{arena}/board", tags=["arena"], responses=NO_ARENA)

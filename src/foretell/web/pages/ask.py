@@ -188,6 +188,9 @@ def _with_price(values: dict[str, Any]) -> dict[str, Any]:
 
 def _estimate(here: WebState, values: Mapping[str, Any]) -> AskEstimate:
     """Estimate from similar trials on this machine, or roughly from the price of the model."""
+    model = values.get("model") or environment_values(AskRequest).get("model") or NO_CHOICE
+    if model == NO_CHOICE and not values.get("config") and not values.get("set"):
+        return AskEstimate(dollars=None, seconds=0.0, text="Choose a model", basis="The outside view needs none.")
     try:
         with errors_name_fields(AskRequest, titles=True):
             return _estimate_of(here, AskRequest.read(NOTHING_CHOSEN | {"question": "?", **values}))

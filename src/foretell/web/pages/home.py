@@ -25,7 +25,7 @@ from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.tournament_results import score_tournaments
 from foretell.questions.errors import InputError
-from foretell.report.arena_report import ArenaReport, arena_headline
+from foretell.report.arena_report import arena_headline
 from foretell.report.charts.rulers import belief_thumbnail, lines_thumbnail, score_thumbnail, tree_thumbnail
 from foretell.report.charts.svg import Chart
 from foretell.report.leaderboard import board_study
@@ -33,7 +33,6 @@ from foretell.request import environment_values
 from foretell.scoring.arena_view import scores_over_time
 from foretell.tournaments.ledger import LEDGER_FILE
 from foretell.tournaments.sent import SentAnswer, sent_answers
-from foretell.web.boards import ArenaFilters
 from foretell.web.pages.ask import ask_form, model_keys
 from foretell.web.pages.question import read_question
 from foretell.web.rendering import html_page, link_to
@@ -87,7 +86,9 @@ def _setup(here: WebState) -> list[Finding]:
     found = [replace(finding, detail=finding.detail.partition(": ")[0]) for finding in (*findings, checked)]
     if not here.settings.is_example:
         return found
-    return [replace(one, detail=EXAMPLE_KEYS, advice="") if one.what in EXAMPLE_PARTS else one for one in found]
+    return [
+        replace(one, state="ok", detail=EXAMPLE_KEYS, advice="") if one.what in EXAMPLE_PARTS else one for one in found
+    ]
 
 
 PLATFORMS = {"forecastbench": "ForecastBench", "metaculus": "Metaculus", "prophet-arena": "Prophet Arena"}
@@ -195,24 +196,8 @@ def _levels(tree: Tree) -> list[list[tuple[float | None, int]]]:
     return levels
 
 
-def small_board(here: WebState, arena: str) -> ArenaReport | None:
-    """Return the board of an arena small enough to score at once; None for a large one or if nothing has resolved."""
-
-    def make() -> ArenaReport | None:
-        try:
-            return here.boards.report(arena, ArenaFilters())
-        except InputError:
-            return None
-
-    return here.cached(("small board", arena), here.boards.state(arena), make) if _is_small(here, arena) else None
-
-
-def _is_small(here: WebState, arena: str) -> bool:
-    return sum(entry.forecasts for entry in ArenaStore(here.store.database, arena).entries()) <= SMALL_ARENA
-
-
 def _arena_picture(here: WebState, arena: str) -> Chart | None:
-    report = small_board(here, arena)
+    report = here.boards.small(arena)
     if report is None:
         return None
     names = [line.entry.name for line in report.view.lines if line.rank]
@@ -221,7 +206,7 @@ def _arena_picture(here: WebState, arena: str) -> Chart | None:
     return lines_thumbnail(plain, 3) if plain else None
 
 
-MOST_LEVELS, MOST_CLAIMS, SMALL_ARENA = 4, 9, 20_000
+MOST_LEVELS, MOST_CLAIMS = 4, 9
 
 
 def _highlights(
@@ -254,7 +239,7 @@ def _highlights(
         highlights.append({"kind": "tree", "title": "A claim broken down", "text": text, "name": name, "ids": [name]})
         break
     for arena in arenas[:1]:
-        report, name = small_board(here, arena.name), arena.name
+        report, name = here.boards.small(arena.name), arena.name
         text = f"{plural(arena.events, 'event')}, {arena.settled} resolved: who is best?"
         text = f"{arena_headline(report.view)}." if report else text
         highlights.append({"kind": "arena", "title": "A live leaderboard", "text": text, "name": name, "ids": [name]})

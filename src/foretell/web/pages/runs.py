@@ -723,9 +723,14 @@ async def send_stop(request: Request, here: CurrentState, _: TokenRequired, run:
     id, body = here.run(run).id, StopBody.read({"discard": bool(form.get("discard"))})
     with suppress(HTTPException):  # The run has just ended, which its page shows.
         await run_in_threadpool(stop_run, here, None, id, body)
-    if form.get("question"):
-        return RedirectResponse(link_to("question", id, form["question"], due=form.get("due", "")), status_code=303)
-    return RedirectResponse(link_to("run", id), status_code=303)
+    return _back_to(id, form)
+
+
+def _back_to(run: str, form: Mapping[str, str]) -> Response:
+    """Return to the page whose button was pressed: that of the run, or that of one of its questions."""
+    asked = form.get("question")
+    link = link_to("question", run, asked, due=form.get("due", "")) if asked else link_to("run", run)
+    return RedirectResponse(link, status_code=303)
 
 
 @router.post("/runs/{run}/resume", include_in_schema=False)
@@ -738,7 +743,7 @@ async def send_resume(request: Request, here: CurrentState, _: TokenRequired, ru
     except InputError as error:
         values = {name: values[0] for name, values in form.items() if name != FIELD}
         return await run_in_threadpool(partial(_run_page, request, here, row, problem=str(error), values=values))
-    return RedirectResponse(link_to("run", going["run"]), status_code=303)
+    return _back_to(going["run"], {name: values[0] for name, values in form.items()})
 
 
 @router.get("/api/runs/{run}/events", tags=["live"])

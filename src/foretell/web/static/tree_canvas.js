@@ -1,5 +1,5 @@
 // The tree as a graph: positions and sizes of its cards, zoom, and the minimap.
-const NARROW = 240, WIDE = 380, BETWEEN = 60, MARGIN = 22;
+const NARROWEST = 184, NARROW = 240, WIDE = 380, BETWEEN = 44, MARGIN = 22;
 const SMALLEST = 0.03, LARGEST = 2, READABLE = 0.92, FAR = 0.55, MANY = 150;
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -77,7 +77,8 @@ export class TreeCanvas {
     this.measure(root, cards);
     const usual = this.lay(root, childrenOf, NARROW, this.tall.usual, 12);
     // If the whole tree is too small to read, use compact cards: lower, and as wide as the screen allows.
-    const room = this.breadth / READABLE / usual.levels - BETWEEN, wide = Math.round(Math.min(WIDE, Math.max(NARROW, room)));
+    const room = (this.breadth / READABLE - 2 * MARGIN + BETWEEN) / usual.levels - BETWEEN;
+    const wide = Math.floor(Math.min(WIDE, Math.max(NARROWEST, room)));
     const lower = this.whole(usual) < READABLE ? this.lay(root, childrenOf, wide, this.tall.compact, 8) : usual;
     const compact = this.whole(lower) > this.whole(usual); // Lower cards do not help if the width is the limit.
     const layout = compact ? lower : usual;
