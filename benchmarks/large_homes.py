@@ -15,7 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,54 +26,67 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
+from foretell.runs.stored_rows import answer_checksum
 from foretell.scoring.stored_scores import keep_summary
 from foretell.web.app import create_app
 
 WARM = 5
-OWNER = {"run": "id"} | dict.fromkeys(("question", "cell", "run_outcome", "run_score", "run_combined"), "run")
-"""Table → its column with the id of the run; answers without a checksum are those of an older version."""
 RUN_ROWS = "select * from run"
 ANSWER_ROWS = "select q.body, c.forecast from question q join cell c on c.run = q.run and c.question = q.id"
 
 
-def _resolve(store: RunStore, run: str, questions: tuple[Question, ...]) -> None:
-    outcomes = [
-        Resolution(question_id=question.id, target_id="yes", due=question.due, outcome=int(n % 3 == 0))
-        for n, question in enumerate(questions)
-    ]
-    RunOutcomes(store).keep(run, questions, outcomes)
+def _stored(home: Path, questions: int, trials: int, steps: int) -> str:
+    """Store and score a run of few questions, all of which have resolved; return its id."""
+    with closing(RunStore(home / "runs.db")) as store:
+        builder = StoredRunBuilder(questions=questions, trials=trials, steps=steps)
+        run = builder.keep(store)
+        outcomes = [
+            Resolution(question_id=question.id, target_id="yes", due=question.due, outcome=n % 2)
+            for n, question in enumerate(builder.asked())
+        ]
+        RunOutcomes(store).keep(run, builder.asked(), outcomes)
+    keep_summary(home / "runs.db", run)
+    return run
+
+
+def _copy(con: sqlite3.Connection, table: str, before: Mapping[str, str], copies: Sequence[Mapping[str, str]]) -> None:
+    """Add copies of the rows of a table that contain a text, such as an id, with other texts instead."""
+    columns = [column for _, column, *_ in con.execute(f"pragma table_info({table})") if (table, column) != EVENT_ID]
+    marks = ", ".join("?" * len(columns))
+    rows = con.execute(f"select {', '.join(columns)} from {table}").fetchall()
+    for copy in copies:
+        for row in rows:
+            values = list(row)
+            for name, text in before.items():
+                values = [value.replace(text, copy[name]) if isinstance(value, str) else value for value in values]
+            if table == "cell":
+                values[-1] = answer_checksum(tuple(values))
+            con.execute(f"insert or ignore into {table} ({', '.join(columns)}) values ({marks})", values)
+
+
+EVENT_ID = ("event", "id")
 
 
 def _many_runs(home: Path, runs: int) -> None:
-    """Store one scored run, and copies of it under other ids."""
-    with closing(RunStore(home / "runs.db")) as store:
-        builder = StoredRunBuilder(questions=2, trials=1, steps=1)
-        run = builder.keep(store)
-        _resolve(store, run, builder.asked())
-    keep_summary(home / "runs.db", run)
+    run = _stored(home, 2, 1, 1)
     with closing(sqlite3.connect(home / "runs.db")) as con:
-        for table in OWNER:
-            columns = [column for _, column, *_ in con.execute(f"pragma table_info({table})")]
-            kept = ", ".join(column for column in columns if column not in (OWNER[table], "checksum"))
-            for number in range(1, runs):
-                con.execute(
-                    f"insert into {table} ({OWNER[table]}, {kept}) "
-                    f"select ?, {kept} from {table} where {OWNER[table]} = ?",
-                    (f"{number:012x}", run),
-                )
+        for table in ("run", "question", "cell", "run_outcome", "run_score", "run_combined", "event"):
+            _copy(con, table, {"run": run}, [{"run": f"{number:012x}"} for number in range(1, runs)])
         con.commit()
 
 
 def _long_run(home: Path, questions: int) -> str:
-    with closing(RunStore(home / "runs.db")) as store:
-        builder = StoredRunBuilder(questions=questions, trials=3, steps=2)
-        run = builder.keep(store)
-        _resolve(store, run, builder.asked())
+    run = _stored(home, 2, 3, 2)
+    with closing(sqlite3.connect(home / "runs.db")) as con:
+        # Two questions, with and without the outcome, are copied to all others.
+        names = [{"even": f"own/{2 * n:04}", "odd": f"own/{2 * n + 1:04}"} for n in range(1, questions // 2)]
+        for table in ("question", "cell", "run_outcome", "event"):
+            _copy(con, table, {"even": "own/0000", "odd": "own/0001"}, names)
+        con.commit()
     keep_summary(home / "runs.db", run)
     return run
 

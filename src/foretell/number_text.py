@@ -103,7 +103,7 @@ def elapsed(seconds: float) -> str:
     >>> elapsed(0), elapsed(2.34), elapsed(112), elapsed(3725)
     ('0:00', '0:02.3', '1:52', '1:02:05')
     """
-    if 0 < seconds < 10 and seconds % 1:
+    if 0.0005 <= seconds < 10 and seconds % 1:
         return f"0:0{seconds:.3g}"[:6] if seconds >= 0.1 else f"0:00.{round(1000 * seconds):03d}"
     whole = round(seconds)
     hours, minutes = whole // 3600, whole // 60 % 60
