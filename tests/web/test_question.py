@@ -15,6 +15,7 @@ from foretell.forecasters.forecaster import Context
 from foretell.questions.forecast import Forecast
 from foretell.questions.trace import BeliefRevised, ModelCalled, ToolUsed, TraceEvent
 from foretell.report.question_view import what_moved
+from foretell.report.run_report import question_steps
 from foretell.runs.combine import combine_trials, combining_by_name
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore, trials_of
@@ -301,14 +302,18 @@ def test_events_without_a_time_are_shown_without_one(client: TestClient, store: 
     assert "<time" not in shown[shown.index('id="trials"') :]
 
 
-def test_a_step_that_has_not_ended_is_on_the_time_axis(client: TestClient, store: RunStore) -> None:
+def test_a_step_that_has_not_ended_is_on_the_time_axis_while_it_goes_on(client: TestClient, store: RunStore) -> None:
     builder = StoredRunBuilder(questions=1, trials=2)
     run = builder.begin(store)
     first = next(iter(trials_of(run, builder.asked(), 2))).key
     store.add_events((first, event) for event in timed_trial())
     work = {"kind": "model", "name": "agent", "about": "openai:made-up", "since": NOON + 8, "tokens": 0, "retries": 0}
     store.keep_pending_work({first: json.dumps([{**work, "problem": ""}])})
+    drawn = question_steps(client.get(f"/api/runs/{run}/{PATH}").json(), NOON + 20)
+    assert drawn is not None
+    assert "12 s so far" in drawn.svg
+    assert "trial 2" not in drawn.svg, "it has not begun"
     shown = client.get(f"/runs/{run}/{PATH}").text
     chart = shown[shown.index('id="times"') :].partition("</section>")[0]
-    assert "so far" in chart
-    assert "trial 2" not in chart, "it has not begun"
+    assert "trial 1" in chart
+    assert "so far" not in chart, "it was cut off, and nobody knows when"

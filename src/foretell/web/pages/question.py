@@ -89,7 +89,8 @@ def show_question(
         "permalink": place + link_to("question", run, question["id"], due=question["due"]),
         "preview": place + link_to("report", run, "png", question=question["id"], due=question["due"]),
     }
-    now = datetime.now(UTC).timestamp()
+    now, background = datetime.now(UTC).timestamp(), view["background"]
+    going = view["run"].state == "running" or (background is not None and background.state == "running")
     return html_page(
         request,
         "question.html",
@@ -99,7 +100,8 @@ def show_question(
             (view["last"], *here.answered(here.run(run))),
             lambda: question_charts(view),
         ),
-        steps=question_steps(view, now),
+        # Work that was cut off has no end, so it is only drawn while it goes on.
+        steps=question_steps(view, now if going else 0.0),
         shared=shared,
         page_of=here.page_of,
         finding=finding_of(view),
