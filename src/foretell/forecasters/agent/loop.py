@@ -436,8 +436,7 @@ class AgentTrial:
             sources=seen.source_ids,
             failed=seen.failed,
         )
-        timed = fetched is not None and fetched.at is not None
-        self.emit(used.timed(fetched.at, fetched.seconds) if timed else used)
+        self.emit(used if fetched is None or fetched.at is None else used.timed(fetched.at, fetched.seconds))
 
     def _emit_belief(self) -> None:
         belief = self.belief
