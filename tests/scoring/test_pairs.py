@@ -5,7 +5,14 @@ import pytest
 from tests.scoring.made_standings import arena
 
 from foretell.metrics import Resampling, compare_paired
-from foretell.scoring.arena_leaderboard import ScoredArena, divergence, entry_verdicts, verdicts_against
+from foretell.scoring.arena_leaderboard import (
+    ScoredArena,
+    arena_leaderboard,
+    divergence,
+    entry_verdicts,
+    point_scores,
+    verdicts_against,
+)
 from foretell.scoring.arena_view import lead_time_curve
 from foretell.scoring.baselines import MARKET_PRICE
 
@@ -38,6 +45,22 @@ def test_pairs_are_compared_on_what_both_answered(drop, quoted):
         assert verdict.n == plain.n
         assert verdict.se == pytest.approx(plain.se, rel=0.2, abs=1e-6)
         assert verdict.diff == -verdicts[j, i].diff
+
+
+@pytest.mark.parametrize(("drop", "quoted"), [(0.2, 1.0), (0.0, 0.7), (0.2, 0.7)])
+def test_scores_beside_the_market_differ_by_the_difference_shown(drop, quoted):
+    scored = ScoredArena.of(arena(events=60, drop=drop, quoted=quoted), resampling=Resampling(draws=400))
+    verdicts = verdicts_against(scored, MARKET_PRICE)
+    market = next(row.fair for row in arena_leaderboard(scored) if row.entry.name == MARKET_PRICE)
+    points = {row.entry.name: row.fair for row in point_scores(scored.arena)}
+    for row in arena_leaderboard(scored):
+        if row.entry.name != MARKET_PRICE:
+            assert row.fair.estimate - market.estimate == pytest.approx(verdicts[row.entry.name].diff, abs=1e-12)
+        assert row.fair.low <= row.fair.estimate <= row.fair.high
+        assert points[row.entry.name].estimate == pytest.approx(row.fair.estimate)
+        index = row.fair_index
+        assert index.estimate == pytest.approx(100 * (1 - row.fair.estimate**0.5))
+        assert index.low <= index.estimate <= index.high
 
 
 def test_the_better_entry_has_the_lower_difference_to_the_market():

@@ -29,6 +29,7 @@ from foretell.report.terminal import console
 from foretell.request import errors_name_fields
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
+    INDEX,
     MAIN_METRIC,
     ArenaLeaderboardGroup,
     ArenaLeaderboardRow,
@@ -106,6 +107,7 @@ ARENA_COLUMNS: Mapping[str, ArenaColumn] = {
         shown=count("events", "settled events that it answered"), value=lambda view, line: line.events, default=True
     ),
     **{name: _score(name) for name in ARENA_METRICS if name not in ("brier", "ece", "return")},
+    INDEX: ArenaColumn(shown=_score(INDEX).shown, value=lambda view, line: line.fair_index),
     "forecast_times": ArenaColumn(
         shown=count("times", "forecast times answered"), value=lambda view, line: line.forecast_times
     ),

@@ -11,7 +11,7 @@ from itertools import combinations, count
 import numpy as np
 
 from foretell.metrics.arrays import Bools, Floats, Ints
-from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
+from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, brier_index_from_sums
 from foretell.metrics.clusters import ResamplingDesign
 from foretell.metrics.comparison import compare_means
 from foretell.metrics.metric import GAMMAS, METRICS, Metric, return_metric
@@ -115,16 +115,9 @@ class ForecastTimeScores:
         total = np.add.reduceat(np.where(known, values, 0.0), starts, axis=-1)
         return total / np.maximum(times, 1.0), np.minimum(times, 1.0)
 
-    def baseline_on(self, i: int, baseline: int) -> tuple[Floats, Floats]:
-        """Per event: a baseline's weighted Brier score on what entry `i` answered, and the weight."""
-        both = self.answered[i] & self.answered[baseline]
-        times = np.add.reduceat(both, self.arena.starts, dtype=np.float64)
-        total = np.add.reduceat(np.where(both, self.squares[baseline], 0.0), self.arena.starts)
-        return self.by_event(np.divide(total, times, out=np.full(len(times), np.nan), where=times > 0))
-
-    def incomplete(self) -> Ints:
-        """Return the entries that answered some markets but not all."""
-        return np.flatnonzero(~self.answered.all(axis=1) & self.answered.any(axis=1))
+    def unlike(self, baseline: int) -> Ints:
+        """Return the entries that answered something, but not just what a baseline answered."""
+        return np.flatnonzero((self.answered != self.answered[baseline]).any(axis=1) & self.answered.any(axis=1))
 
     def completion(self) -> Floats:
         """Per entry: the share of the forecast times it was asked at that it answered."""
@@ -211,7 +204,10 @@ ARENA_METRICS: dict[str, Metric] = {
 """The metrics shown on an arena's board by name, in the order of its tables. Returns are those of three bettors."""
 MAIN_METRIC = "brier"
 RANK_METRIC = "adjusted_brier"
-"""Ranks the board: the Brier score, plus how much better the market did on what the entry answered than overall."""
+"""Ranks the board: the market's Brier score on everything, less what the entry gained on it where both answered."""
+INDEX = "brier_index"
+RANK_INDEX = "adjusted_brier_index"
+"""The Brier index of the score that ranks the board."""
 LEAST_ANSWERED = 0.5
 """Share of the forecast times it was asked at that an entry must answer to be ranked."""
 GROUPINGS = ("category", "platform", "lead time")
@@ -244,6 +240,11 @@ class ArenaLeaderboardRow:
     def fair(self) -> Interval | None:
         """The Brier score used for ranking, adjusted for unanswered events so that picking easy ones gains nothing."""
         return self.scores.get(RANK_METRIC) or self.scores.get(MAIN_METRIC)
+
+    @property
+    def fair_index(self) -> Interval | None:
+        """The Brier index of `fair`."""
+        return self.scores.get(RANK_INDEX) or self.scores.get(INDEX)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,49 +299,64 @@ def arena_leaderboard(scored: ScoredArena) -> tuple[ArenaLeaderboardRow, ...]:
     all_events = np.ones(len(scored.arena.events), np.bool_)
     adjusted = adjusted_scores(scored)
     rows = _board_rows(scored, all_events, by_event, tuple(ARENA_METRICS), by_market)
-    return _ranked([_with_adjusted(row, adjusted.get(row.entry.name)) for row in rows])
+    return _ranked([_with_adjusted(row, adjusted.get(row.entry.name, {})) for row in rows])
 
 
-def adjusted_scores(scored: ScoredArena) -> dict[str, Interval]:
-    """Brier scores of entries with unanswered events, as if they had answered everything.
+def adjusted_scores(scored: ScoredArena) -> dict[str, dict[str, Interval]]:
+    """Brier scores and indices of entries that did not answer just the markets with a price, as if they had.
 
-    Adds the difference between the market's Brier score on everything and on what the entry answered: on easy events,
-    the market does better too. All parts use the same resamples of events.
+    Adds the difference between the market's Brier score on everything and on what both answered to the entry's score
+    there: on easy events, the market does better too. So two scores beside each other differ by what the board shows
+    as their difference. All parts use the same resamples of events.
     """
     arena, time_scores = scored.arena, scored.time_scores
-    if MARKET_PRICE not in arena.names or not len(chosen := time_scores.incomplete()):
+    if MARKET_PRICE not in arena.names:
         return {}
-    market, names = arena.names.index(MARKET_PRICE), [arena.names[i] for i in chosen]
+    market = arena.names.index(MARKET_PRICE)
+    if not len(chosen := time_scores.unlike(market)):
+        return {}
+    names = [arena.names[i] for i in chosen]
     whole = time_scores.by_event(time_scores.brier[market])
-    on_answered = [time_scores.baseline_on(int(i), market) for i in chosen]
-    own = time_scores.by_event(time_scores.brier[chosen])
-    shape = own[0].shape
+    pairs = [time_scores.pair(int(i), market) for i in chosen]
+    own, on_both = (np.stack([sums[side] for sums, _ in pairs]) for side in (0, 1))
+    common = np.stack([weights for _, weights in pairs])
     bundles = ClusterBundles.of(arena.events.cluster)
     answered, everything, part = (
         bundles.means(names, sums, weights, scored.resampling)
         for sums, weights in (
-            own,
-            (np.broadcast_to(whole[0], shape), np.broadcast_to(whole[1], shape)),
-            (np.stack([sums for sums, _ in on_answered]), np.stack([weights for _, weights in on_answered])),
+            (own, common),
+            (np.broadcast_to(whole[0], own.shape), np.broadcast_to(whole[1], own.shape)),
+            (on_both, common),
         )
     )
     estimate = answered.estimate + everything.estimate - part.estimate
-    least, most = METRICS[MAIN_METRIC].bounds
-    drawn = MetricDraws(
-        names=answered.names,
-        estimate=estimate,
-        replicates=answered.replicates + everything.replicates - part.replicates,
-        support=answered.support,
+    replicates = answered.replicates + everything.replicates - part.replicates
+    adjusted = {
+        RANK_METRIC: (estimate, replicates, METRICS[MAIN_METRIC].bounds),
+        RANK_INDEX: (*(_index(values) for values in (estimate, replicates)), METRICS[INDEX].bounds),
+    }
+    rows = {name: dict[str, Interval]() for name in names}
+    for metric, (estimate, replicates, (least, most)) in adjusted.items():
         # The estimate of a score that was not observed may lie outside; only then does its interval.
-        bounds=(float(np.nanmin(estimate, initial=least)), float(np.nanmax(estimate, initial=most))),
-    )
-    return drawn.intervals(scored.resampling)
+        bounds = (float(np.nanmin(estimate, initial=least)), float(np.nanmax(estimate, initial=most)))
+        drawn = MetricDraws(
+            names=answered.names, estimate=estimate, replicates=replicates, support=answered.support, bounds=bounds
+        )
+        for name, interval in drawn.intervals(scored.resampling).items():
+            rows[name][metric] = interval
+    return rows
 
 
-def _with_adjusted(row: ArenaLeaderboardRow, adjusted: Interval | None) -> ArenaLeaderboardRow:
-    """Return the row with the score used for ranking; an entry that answered everything needs no adjustment."""
-    score = adjusted or row.scores.get(MAIN_METRIC)
-    return row if score is None else replace(row, scores={**row.scores, RANK_METRIC: score})
+def _index(brier: Floats) -> Floats:
+    return brier_index_from_sums(np.stack([brier, np.ones_like(brier)], axis=-1))
+
+
+def _with_adjusted(row: ArenaLeaderboardRow, adjusted: Mapping[str, Interval]) -> ArenaLeaderboardRow:
+    """Return the row with the scores used for ranking; an entry that answered what has a price needs no adjustment."""
+    if MAIN_METRIC not in row.scores:
+        return row
+    own = {RANK_METRIC: row.scores[MAIN_METRIC], RANK_INDEX: row.scores[INDEX]}
+    return replace(row, scores={**row.scores, **own, **adjusted})
 
 
 def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
@@ -354,7 +370,7 @@ def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
     rounds, markets = answered.sum(axis=1), np.where(answered, time_scores.counts, 0.0).sum(axis=1)
     completion = time_scores.completion()
     brier = np.divide(total.sum(axis=1), weight.sum(axis=1), out=np.full(len(rounds), np.nan), where=rounds > 0)
-    fair = brier + _corrections(time_scores)
+    fair = _adjusted(time_scores, brier)
     return _ranked(
         [
             ArenaLeaderboardRow(
@@ -370,17 +386,16 @@ def point_scores(scored: ArenaTable) -> tuple[ArenaLeaderboardRow, ...]:
     )
 
 
-def _corrections(time_scores: ForecastTimeScores) -> Floats:
-    """What `adjusted_scores` adds to the score of each entry."""
-    names, added = time_scores.arena.names, np.zeros(len(time_scores.arena.entries))
+def _adjusted(time_scores: ForecastTimeScores, brier: Floats) -> Floats:
+    """Return the scores of `adjusted_scores` without intervals, and the given score of every other entry."""
+    names, adjusted = time_scores.arena.names, brier.copy()
     if MARKET_PRICE in names:
         market = names.index(MARKET_PRICE)
-        total, weight = time_scores.by_event(time_scores.brier[market])
-        for i in time_scores.incomplete():
-            part, times = time_scores.baseline_on(int(i), market)
-            if times.any():
-                added[i] = total.sum() / weight.sum() - part.sum() / times.sum()
-    return added
+        for i in time_scores.unlike(market):
+            (own, on_both), common = time_scores.pair(int(i), market)
+            if common.any():
+                adjusted[i] = brier[market] + (own.sum() - on_both.sum()) / common.sum()
+    return adjusted
 
 
 def _point(value: float) -> Interval:

@@ -310,7 +310,7 @@ def _price_chart(
 
 # Entries.
 
-FACTS = ("adjusted_brier", "brier_index", "ece", "return")
+FACTS = ("adjusted_brier", "adjusted_brier_index", "ece", "return")
 
 
 @dataclass(frozen=True, kw_only=True)
