@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from foretell.scoring.join import read_table
     from foretell.scoring.sources import compare, score
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "Agent",
     "AsOf",

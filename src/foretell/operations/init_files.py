@@ -300,7 +300,7 @@ def installation(source: str | None) -> BotInstallation:
     if source is not None and not source.endswith(".whl"):
         address = source.partition("@ ")[2] or source
         if "://" not in address:
-            hint = "such as git+https://HOST/OWNER/foretell or dist/foretell-0.2.0-py3-none-any.whl"
+            hint = "such as git+https://HOST/OWNER/foretell or dist/foretell-0.3.0-py3-none-any.whl"
             raise InputError(f"{source!r} is neither a git address nor a wheel", column="--set install", hint=hint)
         return BotInstallation(line=f"foretell[llm] @ {'' if address.startswith('git+') else 'git+'}{address}")
     if source is None:
