@@ -1,4 +1,4 @@
-"""The page docs/settings.md names every key, variable, column and field that a user can write."""
+"""The page docs/settings.md names every key, variable and column that a user can write, questions.md every field."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -35,14 +35,16 @@ from foretell.runs.spec import (
 from foretell.scoring.columns import ROLES
 from foretell.standing.settings import WatchSettings
 
-PAGE = (Path(__file__).parents[1] / "docs" / "settings.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")
+QUESTIONS = (DOCS / "questions.md").read_text(encoding="utf-8")
 BUILT_IN = "foretell."
 """Start of the module of what ships with the package; other plug-ins document themselves."""
 
 
-def section(title: str) -> set[str]:
+def section(title: str, page: str = PAGE) -> set[str]:
     """Return the code below a heading up to the next one, and every word in it."""
-    body = re.split(r"\n##+ ", PAGE.partition(f"# {title}\n")[2])[0]
+    body = re.split(r"\n##+ ", page.partition(f"# {title}\n")[2])[0]
     return {word for code in re.findall(r"`([^`]+)`", body) for word in (*re.findall(r"[\w-]+", code), code)}
 
 
@@ -160,7 +162,8 @@ def test_the_page_has_every_column_of_a_table() -> None:
 
 
 def test_the_page_has_every_field_of_a_question_file() -> None:
-    assert set(FIELDS) - {"exclusive"} <= section("Question files")  # The former spelling of exclusivity.
+    without_former = set(FIELDS) - {"exclusive"}
+    assert without_former <= section("Your own questions", QUESTIONS)
 
 
 @pytest.mark.parametrize("part", TREE)
