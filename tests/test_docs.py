@@ -16,6 +16,7 @@ import pytest
 
 from fakes.processes import forked_on_path
 from foretell.models.facts import facts_of
+from foretell.plugins import FORMER_NAMES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -99,6 +100,18 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_has_an_example_that_runs(page: Path) -> None:
     assert examples(page)
+
+
+def test_templates_and_examples_name_forecasters_and_rules_as_they_are_called_now() -> None:
+    named = re.compile(r"(?:(forecaster|Without a model)|rule): (\[[^]]*\]|(?<=model: )[\w, -]+|[\w-]+)")
+    found = [
+        (path.name, former)
+        for path in [*(ROOT / "src/foretell/operations").rglob("*.yaml"), *(ROOT / "examples").rglob("*.yaml")]
+        for forecaster, listed in named.findall(path.read_text(encoding="utf-8"))
+        for former in FORMER_NAMES["forecasters" if forecaster else "synthesis_rules"]
+        if former in re.findall(r"[\w-]+", listed)
+    ]
+    assert found == []
 
 
 def test_no_page_example_or_template_uses_a_model_that_is_switched_off() -> None:

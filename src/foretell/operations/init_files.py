@@ -384,7 +384,7 @@ def _bot_settings(request: BotSettings) -> str:
             f"trials: {request.trials}",
             "budget:",
             f"  run: {request.budget:.2f} # hard limit in dollars for one run",
-            f"  question: {max(0.05, request.budget / 4):.2f} # hard limit in dollars for one trial of one question",
+            f"  question: {max(0.05, request.budget / 4):.2f} # hard limit in dollars for all trials of one question",
         ]
     else:
         lines += [f"models:\n  agent: {NO_CHOICE} # whatever FORETELL_MODEL says"]
