@@ -1,6 +1,8 @@
+import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from copy import copy, deepcopy
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
@@ -89,6 +91,12 @@ def test_reader_continues_after_the_last_event(place: Place):
         assert [key for _, key, _ in reader.events("r", after=seen[-1][0])] == [key_of(2), key_of(1)]
         store.start_trial(key_of(1))
         assert [key for _, key, _ in reader.events("r", "q1")] == []
+
+
+def test_copies_of_events_keep_their_time():
+    call = ModelCalled(role="agent", model="m", key="0").timed(1_790_000_000.25, 3.5)
+    for copied in (copy(call), deepcopy(call), pickle.loads(pickle.dumps(call))):
+        assert (copied, copied.at, copied.seconds) == (call, call.at, call.seconds)
 
 
 def test_events_keep_their_time(place: Place):

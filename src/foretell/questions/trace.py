@@ -33,6 +33,12 @@ class TimedEvent:
         object.__setattr__(self, "seconds", seconds)
         return self
 
+    def __setstate__(self, state: tuple[Mapping[str, Any], Mapping[str, Any]]) -> None:
+        """Restore a copy or a pickled event, whose times cannot be assigned because it is frozen."""
+        values, times = state
+        vars(self).update(values)
+        self.timed(**times)
+
     @property
     def time_fields(self) -> dict[str, Any]:
         """When it happened and how long it took, for JSON."""
