@@ -34,7 +34,7 @@ from foretell.standing.notices import (
     sign,
 )
 from foretell.standing.record import Look, NewEvidence, QuestionRecord, StandingBelief, StandingQuestion
-from foretell.standing.store import StandingStore
+from foretell.standing.store import QueuedNotice, StandingStore
 
 DAY = datetime(2026, 7, 14, 9, 30, tzinfo=UTC)
 SECRET = "a-secret-of-many-characters"
@@ -252,6 +252,50 @@ def test_a_server_that_does_not_answer_costs_one_attempt_for_all_notices(watcher
     received = asyncio.run(work())
     assert [json.loads(request.body)["look"] for request in received] == [1, 1, 2, 3]
     assert states(watcher) == [*["queued"] * 3, *["sent"] * 3]
+
+
+def queue_three(watcher: Watcher, address: str) -> None:
+    question = standing(webhook=address, webhook_secret_env="HOOK")
+    for number in (1, 2, 3):
+        look, belief = looked(number, 0.5 + number / 10)
+        add(watcher, question, look, belief)
+        watcher.store.queue_notice(
+            QueuedNotice(
+                id=Notice(standing=question, look=look, belief=belief, previous=None).id,
+                standing="port",
+                look=number,
+                due=watcher.now(),
+            )
+        )
+
+
+async def delivered_for_weeks(watcher: Watcher, answer: Answer) -> list[int]:
+    """Deliver three notices until none is queued; return the looks that the server was told of, in order."""
+    async with receiver(answer) as (address, received):
+        queue_three(watcher, address)
+        for _ in range(len(PAUSES) + 1):
+            await deliver(watcher)
+            watcher.wait(PAUSES[-1])
+        assert watcher.store.queued_notices() == []
+        return [json.loads(request.body)["look"] for request in received]
+
+
+def test_a_notice_that_a_server_cannot_take_holds_up_no_other(watcher: Watcher):
+    async def choking(request: web.Request) -> web.Response:
+        return web.Response(status=500 if (await request.json())["look"] == 1 else 204)
+
+    told = asyncio.run(delivered_for_weeks(watcher, choking))
+    assert told == [1, 2, 3, *[1] * len(PAUSES)]
+    assert states(watcher)[3:] == ["sent", "sent", "failed"]
+
+
+def test_no_notice_is_given_up_without_an_attempt_of_its_own(watcher: Watcher):
+    async def away_for_one(request: web.Request) -> web.Response:
+        return web.Response(status=503 if (await request.json())["look"] == 1 else 204)
+
+    told = asyncio.run(delivered_for_weeks(watcher, away_for_one))
+    assert told == [*[1] * len(PAUSES), 1, 2, 3]
+    assert states(watcher)[3:] == ["failed", "sent", "sent"]
 
 
 def test_two_processes_post_a_notice_once(watcher: Watcher):

@@ -44,6 +44,8 @@ PAUSES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 30, 120, 480, 14
 FINAL = range(300, 500)
 BUSY = (408, 425, 429)
 """Answers of a server that repeating the notice does not change, but for those that only ask to wait."""
+AWAY = (None, *BUSY, 502, 503, 504)
+"""No answer, or one that is no answer to this notice: another would get the same now."""
 MOST_NEWS = 10
 LONGEST_TEXT = 1000
 """Maximum number of characters of a text in a notice."""
@@ -174,7 +176,8 @@ async def notify(
 async def deliver(watcher: NoticeWatcher) -> None:
     """Post the notices that are due, each once. Those that fail stay in the queue, for longer each time.
 
-    Notices to one address share its fate, so that one that does not answer costs one attempt.
+    An address that does not answer costs one attempt for all notices to it, but none is given up without a last attempt
+    of its own.
     """
     clock = clock_of(watcher.settings)
     now, by_address = clock(), dict[str, list[tuple[QueuedNotice, Notice]]]()
@@ -192,24 +195,25 @@ async def _deliver_to(watcher: NoticeWatcher, notices: Sequence[tuple[QueuedNoti
         last = queued.attempts >= len(PAUSES)
         if not watcher.store.take_notice(queued, clock() + PAUSES[min(queued.attempts, len(PAUSES) - 1)]):
             continue  # Another process posts it.
-        tried = not unreachable
-        problem, again = await _posted(watcher, notice, clock) if tried else (unreachable, True)
-        unreachable = problem if again else ""
+        tried = last or not unreachable
+        problem, again, away = await _posted(watcher, notice, clock) if tried else (unreachable, True, True)
+        unreachable = problem if away else ""
         if not problem or not again or last:
             _end(watcher, notice, "webhook", clock, problem, queued)
         elif tried and not queued.attempts:
             _tell(watcher, notice, f"{problem}; it is posted again later")
 
 
-async def _posted(watcher: NoticeWatcher, notice: Notice, clock: Clock) -> tuple[str, bool]:
-    """Post a notice; return what went wrong, if anything, and whether it may go well later."""
+async def _posted(watcher: NoticeWatcher, notice: Notice, clock: Clock) -> tuple[str, bool, bool]:
+    """Post a notice; return what went wrong, if anything, whether it may go well later, and whether nobody answers."""
     try:
         await _post(read_webhook(_watch_settings(notice.standing), watcher.settings), notice, clock)
     except InputError as error:
-        return str(error), bool(_watch_settings(notice.standing).get("webhook"))
+        again = bool(_watch_settings(notice.standing).get("webhook"))
+        return str(error), again, again
     except SourceError as error:
-        return error.problem, error.status not in FINAL or error.status in BUSY
-    return "", False
+        return error.problem, error.status not in FINAL or error.status in BUSY, error.status in AWAY
+    return "", False, False
 
 
 def _notice_of(record: QuestionRecord, look: int) -> Notice:
