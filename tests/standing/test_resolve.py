@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from foretell.models.model import ModelBusy, Reply, Request
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import Exclusivity, NumericRange, Question, SeriesRef, Target
 from foretell.questions.resolution import Resolution
-from foretell.standing.readings import INSTRUCTIONS, OutcomeDocument, OutcomeReader
+from foretell.standing.readings import INSTRUCTIONS, OutcomeDocument, OutcomeReader, occurs
 from foretell.standing.record import OutcomeProposal, QuestionRecord, Sharpening, StandingQuestion
 from foretell.standing.resolve import OutcomeSources, market_proposal, propose_outcome, series_proposal
 
@@ -203,6 +204,19 @@ def test_a_question_without_an_outcome_is_proposed_as_that(status: str):
     proposal = propose(documents, says(status, quote=text), says(status, quote=text))
     assert (proposal.outcome, proposal.status) == (None, status)
     assert propose(documents[:1], says(status, quote=text), says(status, quote=text)).status == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "پیمان بندر در هالویک امضا می\u200cشود و نامه\u200cها منتشر می\u200cشوند",
+        "हस्ताक्षर समारोह में मंत्रियों ने श्री\u200dमान का स्वागत किया और संधि पर हस्ताक्षर किए",
+        "The ministers 👩\u200d⚖\ufe0f👨\u200d⚖\ufe0f signed the treaty on the port of Halvik today",
+    ],
+)
+def test_joined_letters_and_emoji_are_quoted_with_and_without_their_joiners(text: str):
+    for quote in (text, re.sub("[\u200c\u200d\ufe0f]", "", text)):
+        assert occurs(quote, document(text))
 
 
 def test_not_yet_needs_no_quotation():

@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal, cast, get_args
 from urllib.parse import urlsplit
 
-from foretell.data.untrusted import for_prompt, question_for_prompt
+from foretell.data.untrusted import INVISIBLE, for_prompt, question_for_prompt
 from foretell.forecasters.base_rates.wording import mentions
 from foretell.models.model import Model, ModelError, ModelSettings, Reply, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object, schema_errors
@@ -263,8 +263,11 @@ _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": 
 
 
 def plain(text: str) -> str:
-    """Return a text in which only white space and the shape of quotation marks and dashes were made alike."""
-    return re.sub(r"\s+", " ", text.translate(_QUOTES)).strip()
+    """Return a text in which only white space and the shape of quotation marks and dashes were made alike.
+
+    Invisible characters are left out: models do not see them, and write them themselves in Persian words and emoji.
+    """
+    return re.sub(r"\s+", " ", INVISIBLE.sub("", text).translate(_QUOTES)).strip()
 
 
 def occurs(quote: str, document: OutcomeDocument) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from foretell.data.untrusted import INVISIBLE
 from foretell.metrics.arrays import Floats
 from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.clusters import cluster_warning, factorise
@@ -210,9 +211,9 @@ class AuditRuling:
     """False if the auditor gave no usable verdict; such a ruling is not stored."""
 
     def quotes(self, text: str) -> bool:
-        """Whether the quote occurs in the text.
+        r"""Whether the quote occurs in the text.
 
-        >>> AuditRuling(word="leak", reason="", quote="was  lost").quotes("The vote was lost.")
+        >>> AuditRuling(word="leak", reason="", quote="was  lost").quotes("The vote was lo\u00adst.")
         True
         """
         return bool(self.quote) and flat(self.quote) in flat(text)
@@ -349,5 +350,5 @@ def _task(batch: Sequence[AuditCase]) -> str:
 
 
 def flat(text: str) -> str:
-    """A text normalised for comparison: lower case, single spaces."""
-    return " ".join(text.casefold().split())
+    """A text normalised for comparison: lower case, single spaces, no invisible characters."""
+    return " ".join(INVISIBLE.sub("", text).casefold().split())
