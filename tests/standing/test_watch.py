@@ -13,7 +13,7 @@ from tests.standing.watching import CALL, CLOSES, START, Bench, Killed, question
 from foretell.data.search.engine import SearchHit
 from foretell.models.model import BudgetExceeded, ModelError
 from foretell.standing.look import document
-from foretell.standing.news import CHANGED
+from foretell.standing.news import CHANGED, MOST_SENTENCES, unseen
 from foretell.standing.opening import open_standing
 from foretell.standing.question_look import look_at
 from foretell.standing.record import NewEvidence, OutcomeProposal, QuestionRecord
@@ -181,6 +181,25 @@ def test_a_page_that_repeats_a_known_fact_after_its_change_is_no_news(tmp_path: 
     assert len(looked(bench, id, 10).looks[-1].news) == 1
     bench.sources.documents = [page(f"Minutes of the council follow here. {fact}")]
     assert looked(bench, id, 15).looks[-1].news == ()
+
+
+def test_what_is_new_on_a_page_is_read_though_its_first_line_is_long() -> None:
+    old = "A pier is built at Halvik " * 100
+    before = document(SearchHit(url="https://council.example/pier", title="", snippet="", published=None, text=old))
+    seen = [before.key, *(mark.key for mark in unseen([before], (), ())[1])]
+    after = document(SearchHit(url=before.url, title="", snippet="", published=None, text=f"{old}\nIt opened."))
+    (news,), _ = unseen([after], seen, [before])
+    assert news.text.endswith(f"{CHANGED} It opened.")
+
+
+def test_sentences_of_a_long_page_that_only_moved_up_are_not_new() -> None:
+    lines = [f"Entry number {number} of the log was written." for number in range(2 * MOST_SENTENCES)]
+    before = page("\n".join(lines))
+    seen = [before.key, *(mark.key for mark in unseen([before], (), ())[1])]
+    shorter = page("\n".join(lines[3:]))
+    assert unseen([shorter], seen, [before])[0] == []
+    (news,), _ = unseen([page("\n".join(["The pier opened.", *lines[3:]]))], seen, [before])
+    assert news.text.endswith(f"{CHANGED} The pier opened.")
 
 
 def test_an_excerpt_does_not_show_that_a_page_changed(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What counts as new: the same fact read again, or in another document, is never counted twice."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
@@ -15,6 +15,7 @@ ALIKE = 0.6
 """Share of the shorter text's shingles in the longer one, from which both report the same fact."""
 LONGEST_TEXT = 2_000
 """Characters of a document that are kept: enough to judge it, and to see later what was known."""
+LONGEST_TITLE = 200
 CHANGED = "New on this page since it was read before:"
 FEWEST = 5
 """Shingles of the shorter text below which only equal texts are the same."""
@@ -125,7 +126,7 @@ def unseen(
         whole = f"whole {address}"
         said = {f"said {_digest(f'{address} {content_key(part)}')}": part for part in evidence.sentences if address}
         keys = [key for key in (address, *([whole, *said] if said else [])) if key and key not in known]
-        changed = [part for key, part in said.items() if key not in known]
+        changed = [part for key, part in list(said.items())[: _compared(evidence, said, known)] if key not in known]
         read_before = address in known
         # Excerpts of one page differ from search to search: only a page that was read whole shows that it changed.
         if read_before and not said:
@@ -145,9 +146,18 @@ def unseen(
     return news, marks
 
 
+def _compared(evidence: NewEvidence, said: Collection[str], known: Collection[str]) -> int:
+    """Return how many sentences of a page tell what is new on it.
+
+    What follows the last known sentence of a long page may only have moved up, because others before it are gone.
+    """
+    last = max((place for place, key in enumerate(said, 1) if key in known), default=0)
+    return last if last and len(evidence.sentences) >= MOST_SENTENCES else len(said)
+
+
 def _changed(evidence: NewEvidence, sentences: Sequence[str]) -> NewEvidence:
     """Return the new sentences of a page. When they were written is not known: the day of the page may be its first."""
-    title = evidence.text.partition("\n")[0]
+    title = evidence.text.partition("\n")[0][:LONGEST_TITLE]
     text = f"{title}\n{CHANGED} {' '.join(sentences)}"[:LONGEST_TEXT]
     return replace(evidence, text=text, published=None)
 
