@@ -117,12 +117,16 @@ def test_time_in_which_nothing_happens_lowers_the_chance_of_what_has_to_happen(t
     assert not moved.moved_by
 
 
-@pytest.mark.parametrize("reason", ["no search ran", "a price", "unjudged news", "a state on a day", "it happened"])
+@pytest.mark.parametrize(
+    "reason", ["no search ran", "a price", "a price is missing", "unjudged news", "a state on a day", "it happened"]
+)
 def test_time_changes_nothing_if_it_says_nothing(reason: str, tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.sources.searched = reason != "no search ran"
     if reason == "a price":
         bench.sources.price = lambda at: 0.4
+    if reason == "a price is missing":
+        bench.sources.price = lambda at: 0.2 if at < START + HOUR else None
     asked = question("Will the Halvik terminal be open on April 10, 2026?") if "state" in reason else question()
 
     async def work(watcher: Watcher) -> str:

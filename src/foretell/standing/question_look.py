@@ -428,7 +428,8 @@ class _QuestionLook:
         """
         standing, deadline = self.standing, last_day(self.standing.question)
         unjudged = outcome.bears is None and (outcome.news or waiting)
-        idle = sighting.searched and not (outcome.revised or unjudged or outcome.waits or sighting.prices)
+        priced = sighting.prices or prior.prices  # A price that cannot be read now is still part of the belief.
+        idle = sighting.searched and not (outcome.revised or unjudged or outcome.waits or priced)
         if not idle or deadline is None or run_settings(standing) is None or not has_to_happen(standing.question):
             return {}
         return after_time(prior.own or prior.p, prior.at, sighting.at, deadline)
