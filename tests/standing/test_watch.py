@@ -223,6 +223,27 @@ def test_an_excerpt_does_not_show_that_a_page_changed(tmp_path: Path) -> None:
     assert [item.text.splitlines()[-1] for item in looked(bench, id, 20).looks[-1].news] == [f"{CHANGED} Open!"]
 
 
+def test_a_stop_does_not_wait_for_a_webhook_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foretell.standing.watch.LAST_SECONDS", 0.01)
+    bench = Bench(tmp_path)
+    opened(bench)
+
+    async def work(watcher: Watcher) -> bool:
+        stop, ended = asyncio.Event(), asyncio.Event()
+
+        async def deliver() -> None:
+            stop.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        await watch(replace(watcher, deliver=deliver), stop=stop, poll_seconds=0.01)
+        return ended.is_set()
+
+    assert steps(bench, work)
+
+
 def test_a_price_wakes_it_if_it_moves_by_more_than_usual(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.sources.price = lambda at: 0.4 if at < START + 8 * HOUR else 0.43 if at < START + 16 * HOUR else 0.7

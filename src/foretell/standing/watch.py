@@ -21,6 +21,8 @@ AT_ONCE = 4
 """Questions that are looked at at the same time; the limits of every service hold for all together."""
 RETRY = timedelta(minutes=30)
 """Time after which a look that failed as a whole is tried again."""
+LAST_SECONDS = 20.0
+"""Seconds in which notices that are being sent may still be sent after a stop. The others stay in the queue."""
 
 
 async def due_questions(watcher: Watcher, now: datetime, ids: Collection[str] | None = None) -> list[str]:
@@ -105,9 +107,10 @@ class _Sending:
             self.round = asyncio.create_task(self.deliver())
 
     async def end(self, *, again: bool) -> None:
-        """Wait for the round that is under way; `again` sends what has been queued since."""
+        """Wait for the round that is under way; `again` waits for all of it, and sends what has been queued since."""
         if self.round is not None and self.deliver is not None:
-            await self.round
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.round, None if again else LAST_SECONDS)
             if again:
                 await self.deliver()
 
