@@ -270,6 +270,14 @@ def test_money_of_a_recorded_call_survives_a_crash_of_the_server(postgres: str, 
             assert reserved == 0.2
 
 
+def test_money_of_a_batch_survives_a_crash_of_the_server(postgres: str, postgres_server: LocalPostgres):
+    with closing(Journal(postgres)) as journal:
+        journal.ledger.open(Account("run", "run", 1.0))
+        granted(journal.ledger.reserve(call_request("run", batch=True)))
+        postgres_server.outage(0)
+        assert journal.ledger.money("run") == Money(reserved=0.1)
+
+
 ENDS = ("bill", "lose", "release")
 
 

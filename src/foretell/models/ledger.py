@@ -359,8 +359,9 @@ class Ledger:
             statements.write(_BEGIN, row)
             return Grant(call, request.account, amount, output, bool(limits))
 
-        # Nothing is sent before the journal has recorded the request, which writes the reservation to disk too.
-        return self.database.joined(work, flushed=False)
+        # Nothing is sent before the journal has recorded the request, which writes the reservation to disk too. If it
+        # was lost before, that is noticed then; but a batch is sent as a whole, without a look at each reservation.
+        return self.database.joined(work, flushed=request.batch)
 
     def _admitted(self, statements: Statements, account: str, amount: int) -> bool:
         """Count a reservation in every enclosing account; False if another machine took the room first."""
