@@ -295,6 +295,13 @@ def test_empty_reply_with_counts_was_paid_for():
     assert (reply.text, reply.finish, reply.tokens.output) == ("", "malformed", 5)
 
 
+@pytest.mark.parametrize("choices", [None, []])
+def test_empty_reply_without_counts_is_asked_for_again(choices: Any):
+    busy = {"base_resp": {"status_code": 1002, "status_msg": "rate limit"}, "choices": choices}
+    with pytest.raises(ReplyLost):
+        read_reply("chat", raw({**busy, "usage": {"total_tokens": 0}}))
+
+
 SEARCH = ToolSpec(name="search", description="Searches.", parameters={"type": "object"})
 UNREADABLE_PARTS: dict[str, list[dict[str, Any]]] = {
     "chat": [{"choices": [{"text": TEXT}]}, {"choices": {"0": {}}}, {"choices": ["?"]}],

@@ -130,8 +130,9 @@ class ChatApi:
 
     def reply(self, body: Json, request: Request) -> Reply:
         """Read a reply from the response body."""
-        if not body.get("choices") and isinstance(body.get("usage"), dict):
-            # An empty reply with token counts was billed.
+        usage = body.get("usage")
+        if not body.get("choices") and isinstance(usage, dict) and any(map(count, cast("Json", usage).values())):
+            # An empty reply with token counts was billed. Without them it may be an error in an unknown form.
             body = {**body, "choices": [{"message": {}, "finish_reason": "error"}]}
         choice = body["choices"][0]
         message: Json = choice["message"] or {}  # Some servers send null when they filter the content.
