@@ -97,17 +97,19 @@ def duration(seconds: float | None) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def elapsed(seconds: float) -> str:
-    """Format a time since a start as minutes and seconds, with fractions below ten seconds.
+def elapsed(seconds: float, decimals: int | None = None) -> str:
+    """Format a time since a start as minutes and seconds, by default with fractions below ten seconds.
 
-    >>> elapsed(0), elapsed(2.34), elapsed(112), elapsed(3725)
-    ('0:00', '0:02.3', '1:52', '1:02:05')
+    >>> elapsed(0), elapsed(2.37), elapsed(9.97), elapsed(112), elapsed(3725), elapsed(0.15, 2)
+    ('0:00', '0:02.4', '0:10', '1:52', '1:02:05', '0:00.15')
     """
-    if 0.0005 <= seconds < 10 and seconds % 1:
-        return f"0:0{seconds:.3g}"[:6] if seconds >= 0.1 else f"0:00.{round(1000 * seconds):03d}"
-    whole = round(seconds)
-    hours, minutes = whole // 3600, whole // 60 % 60
-    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+    if decimals is None:
+        has_fraction = 0.0005 <= seconds < 9.95 and seconds % 1
+        decimals = (1 if seconds >= 0.0995 else 3) if has_fraction else 0
+    minutes, rest = divmod(round(seconds, decimals), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    text = f"{rest:0{2 + bool(decimals) + decimals}.{decimals}f}"
+    return f"{hours}:{minutes:02d}:{text}" if hours else f"{minutes}:{text}"
 
 
 def exact_duration(seconds: float) -> str:

@@ -31,5 +31,16 @@ def test_very_short_steps_and_very_many_at_once_are_drawn():
     assert len({y for y, _ in many}) <= 6
 
 
+def test_every_tick_of_the_axis_has_a_label_of_its_own():
+    lengths = (0.002, 0.04, 0.3, 0.5, 1.2, 1.9, 2, 9.97, 75, 5000, 200_000)
+    repeated: list[tuple[float, list[str]]] = []
+    for seconds in lengths:
+        svg = steps_plot([TimedTrial(name="trial 1", steps=[step(0, seconds)])]).svg
+        labels = re.findall(r">([\d:.]+)</text>", svg)
+        if len(labels) < 3 or len(labels) > len(set(labels)):
+            repeated.append((seconds, labels))
+    assert repeated == []
+
+
 def test_nothing_is_claimed_without_a_time():
     assert "No step" in steps_plot([TimedTrial(name="trial 1", steps=[])]).svg

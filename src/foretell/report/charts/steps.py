@@ -1,5 +1,6 @@
 """The steps of trials over time: when a model was asked, when a tool was used, and what was believed then."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,11 +28,11 @@ LANE, GAP, TOP = 11.0, 38.0, 44.0
 MOST_LANES = 6
 """Maximum number of steps of one trial that are drawn below each other; further ones at the same time share a lane."""
 NARROWEST = 1.5
+"""Minimum width of a bar, so that a short step is seen."""
 STEPS_OF_TIME = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 """Possible distances between the ticks of the axis, in seconds."""
 COLOURS = {"model": "a", "tool": "d"}
 BELIEF = SeriesStyle("ink", 6)
-NAMES = {"model": "model", "tool": "tool"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +92,10 @@ def _steps(trials: Sequence[TimedTrial], width: float) -> Chart:
         parts.append(_beliefs(trial, x, y + deep + 5))
         y += deep + GAP
     bottom = y - GAP + (24 if any(trial.beliefs for trial in trials) else 4)
-    ticks = [(at, elapsed(at)) for at in time_ticks(last, int((x.stop - x.start) / 70))]
+    times = time_ticks(last, int((x.stop - x.start) / 70))
+    # As many decimals as tell the ticks apart: seconds such as 1 or 15 have none.
+    decimals = max(0, -math.floor(math.log10(times[1]))) if len(times) > 1 else None
+    ticks = [(at, elapsed(at, decimals)) for at in times]
     axis = [
         join(line(x(at), TOP - 8, x(at), bottom, "l-grid thin"), text(x(at), bottom + 15, s, "s m k"))
         for at, s in ticks
@@ -113,8 +117,8 @@ def _legend(trials: Sequence[TimedTrial], left: float) -> list[Markup]:
     parts: list[Markup] = []
     for kind, colour in COLOURS.items():
         if any(step.kind == kind for trial in trials for step in trial.steps):
-            parts += [rect(left, 10, 12, LANE - 2, f"f-{colour}"), text(left + 17, 19, NAMES[kind], "s")]
-            left += 17 + len(NAMES[kind]) * LETTER + 12
+            parts += [rect(left, 10, 12, LANE - 2, f"f-{colour}"), text(left + 17, 19, kind, "s")]
+            left += 17 + len(kind) * LETTER + 12
     if any(trial.beliefs for trial in trials):
         parts += [mark(left + 5, 14.5, BELIEF), text(left + 15, 19, "new estimate", "s")]
     return parts
