@@ -115,6 +115,18 @@ def test_a_command_prints_into_files_and_pipes_of_every_encoding(
     assert "Differences are on the targets" in text
 
 
+def test_a_folder_outside_the_encoding_of_the_region_ends_in_one_line_with_advice(tmp_path: Path) -> None:
+    folder = tmp_path / "früh"
+    folder.mkdir()
+    (folder / "run.yaml").write_text("questions: demo\nforecaster: always\n", encoding="utf-8")
+    region = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "FORETELL_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "foretell", "run", "run.yaml"]
+    done = subprocess.run(command, capture_output=True, cwd=folder, env={**os.environ, **region}, check=False)
+    assert done.returncode == 2, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert b"PYTHONUTF8=1" in done.stderr.splitlines()[-1]
+
+
 def test_a_file_that_is_being_read_is_replaced_when_it_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "tree.json"
     replace, refusals = Path.replace, [PermissionError("in use")] * 3

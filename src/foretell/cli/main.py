@@ -212,6 +212,12 @@ def main() -> None:
         from foretell.questions.errors import InputError, storage_error_in
 
         error = error if isinstance(error, InputError) else storage_error_in(error) or error
+        if isinstance(error, UnicodeEncodeError) and any("\udc80" <= letter <= "\udcff" for letter in error.object):
+            # Python represents bytes of names and arguments that are outside the encoding of the region like this.
+            problem = (
+                f"a name of a file or an argument is not in {sys.getfilesystemencoding()}, this terminal's encoding"
+            )
+            error = InputError(problem, hint="set PYTHONUTF8=1")
         from foretell.report.terminal import echo, show_exception
 
         if not isinstance(error, InputError):
