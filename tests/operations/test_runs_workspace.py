@@ -185,7 +185,9 @@ def test_a_run_is_repeated_as_a_new_one_and_the_old_one_stays(settings: Settings
 
 def test_a_run_is_deleted_only_with_yes(settings: Settings):
     id = create_run(settings)
-    assert "nothing was deleted" in str(delete_runs((id,), settings=settings))
+    listed = str(delete_runs((id,), settings=settings))
+    assert "nothing was deleted" in listed
+    assert "--" not in listed, "Python has no flags"
     assert list_runs(settings=settings).total == 1
     assert delete_runs((id,), yes=True, settings=settings).deleted
     assert str(list_runs(settings=settings)).startswith("no runs yet")

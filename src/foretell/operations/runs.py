@@ -398,7 +398,7 @@ class DeletedRuns(Result):
             for run in self.runs
         ]
         back = f"for {DAYS_IN_BIN} days, foretell runs edit RUN --restore brings a run back"
-        last = back if self.deleted else "nothing was deleted; --yes deletes them"
+        last = back if self.deleted else "nothing was deleted; the option yes deletes them"
         return "\n".join([*lines, last])
 
 
