@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 
 from fakes.stored_run import BEGAN, StoredRunBuilder
 from foretell import run as run_spec
+from foretell.number_text import percent
 from foretell.operations.requests.data import ListingFields
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure
@@ -37,6 +38,17 @@ def test_runs_are_listed_with_their_progress(client: TestClient, store: RunStore
     assert run[:8] in text
     assert "Partial</span>" in text
     assert "1 of 4 failed" in text
+
+
+def test_the_list_shows_the_answer_of_a_single_question_as_the_home_page_does(
+    client: TestClient, store: RunStore
+) -> None:
+    single, several = (StoredRunBuilder(questions=count, trials=1).keep(store) for count in (1, 2))
+    answer = percent(client.get(f"/api/runs/{single}").json()["questions"][0]["leading"]["p"])
+    rows = dict(re.findall(r'<tr id="run-(\w+)".*?<td class="n score">(.*?)</td>', client.get("/runs").text, re.DOTALL))
+    assert f"<strong>{answer}</strong>" in rows[single]
+    assert rows[several] == "–"
+    assert f"<strong>{answer}</strong>" in client.get("/").text
 
 
 def test_a_run_shows_progress_cost_failures_and_questions(client: TestClient, store: RunStore, token: str) -> None:

@@ -43,6 +43,8 @@ FEWEST_SECONDS = 3.0
 """Minimum number of seconds of measurement before the remaining time is estimated."""
 CACHED_SCORES = 12
 """Maximum number of runs whose scores are kept in memory."""
+CACHED_ANSWERS = 1000
+"""Maximum number of runs of one question whose answers are kept in memory."""
 CACHED_PARTS = 60
 """Maximum number of page parts kept in memory."""
 LEAST_OF_ID = 4
@@ -94,6 +96,7 @@ class WebState:
         self.boards = LeaderboardCache(self.store, settings.home / "standings")
         self.cached = ResultCache(CACHED_PARTS).get
         """Cache for the data of run pages."""
+        self._answers = ResultCache(CACHED_ANSWERS).get
         self.leaving = threading.Event()
         """Set when the server is about to shut down, so that open streams end."""
         self.watch = EventWatch(self.store, self.over, self.leaving)
@@ -168,6 +171,17 @@ class WebState:
             while len(self._scores) > CACHED_SCORES:
                 self._scores.pop(next(iter(self._scores)))
         return scores
+
+    def only_answer(self, run: RunRowView) -> float | None:
+        """Return the answer of a run that asked one question and has no score; None for other runs."""
+        if run.questions != 1 or not run.done or run.score.get("brier_index"):
+            return None
+
+        def make() -> float | None:
+            row = self.store.run(run.id)
+            return None if row is None else self.scores(row, finished=run.finished).answers[0].leading.p
+
+        return self._answers((run.id,), self.answered(run), make)
 
     def seconds_left(self, run: RunRowView) -> float | None:
         """Estimate the seconds until the run is finished from its recent speed; None if that is not known yet."""

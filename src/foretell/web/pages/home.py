@@ -262,10 +262,8 @@ def _recent(
 
 def _recent_run(here: WebState, run: RunRowView) -> dict[str, Any]:
     result = f"Brier index {_index(run):.1f}" if run.score.get("brier_index") else ""
-    row = here.store.run(run.id) if run.questions == 1 and run.done and not result else None
-    if row is not None:
-        leading = here.scores(row, finished=run.finished).answers[0].leading
-        result = percent(leading.p)
+    if (answer := here.only_answer(run)) is not None:
+        result = percent(answer)
     what = "question" if run.questions == 1 else f"run, {plural(run.questions, 'question')}"
     cost = here.money(run.id).billed
     item = {"kind": "run", "id": run.id, "name": run.called, "what": what, "run": run, "result": result}

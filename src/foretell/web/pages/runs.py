@@ -226,6 +226,7 @@ def _runs_page(  # noqa: PLR0913 - the list and the form below it
         "seconds_left": {run.id: here.seconds_left(run) for run in running},
         "counted": Counter(run.state for run in view.runs).most_common(),
         "tags": here.store.tags(),
+        "answers": {run.id: here.only_answer(run) for run in view.runs},
         "rulers": here.cached(
             ("rulers",), tuple((run.id, str(run.score)) for run in view.runs), lambda: score_rulers(view.runs)
         ),
