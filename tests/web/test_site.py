@@ -30,7 +30,7 @@ from foretell.web.site import WrittenSite, write_site
 from foretell.web.site_files import PageGroup, key_of, read_part
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
-HOSTILE = '<img src=x onerror="document.title=1"> " href="/runs'
+HOSTILE = '<img src=x onerror="document.title=1"> " href="/runs </script></main></title>'
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def written_site(settings: Settings) -> tuple[Path, WrittenSite]:
         store.keep_questions(spec.id, [question])
         store.finish_trial(key, forecast)
         fill(store)
-    out = settings.home.parent / "site"
+    out = settings.home.parent / "Größe & 100 % #1"  # What a user may call a folder.
     return out, _write(out, settings)
 
 

@@ -133,6 +133,8 @@ class PageGroup:
     """The pages in each part, by name, with the lengths of their contents."""
     _unsaved: dict[int, dict[str, tuple[str, str]]] = field(default_factory=dict[int, dict[str, tuple[str, str]]])
     """The title and content of every page in the parts that have changed since they were saved."""
+    _lengths: list[int] = field(default_factory=list[int])
+    """The length of the contents of each part."""
     _page: str = ""
     """One of the pages, from which their file is made."""
 
@@ -143,8 +145,8 @@ class PageGroup:
     def recall(self, file: str, key: str, length: int) -> None:
         """Note a page that an earlier export saved."""
         number = int(basename(file).removesuffix(".js")) - 1
-        self.parts += [{} for _ in range(number + 1 - len(self.parts))]
-        self.parts[number][key] = length
+        self._begin_parts(number + 1)
+        self._note(number, key, length)
 
     def add(self, key: str, page: str) -> tuple[str, int]:
         """Add a page, or replace it, and return the file it will be saved in and the length of its content."""
@@ -154,10 +156,10 @@ class PageGroup:
         number = next((number for number, part in enumerate(self.parts) if key in part), None)
         if number is None:
             if not self.parts or self._is_complete():
-                self.parts.append({})
+                self._begin_parts(len(self.parts) + 1)
             number = len(self.parts) - 1
         contents, length = self._contents(number), len(content[2])
-        self.parts[number][key] = length
+        self._note(number, key, length)
         contents[key] = (unescape(title[0]), content[2])
         self._unsaved[number], self._page = contents, page
         return self.part_file(number), length
@@ -180,9 +182,19 @@ class PageGroup:
         page = TITLE_PATTERN.sub("foretell", self._page, count=1)
         return _filled_by(link_from(dirname(self.file), UNPACK), page, NEEDS_SCRIPT.format("This page"), data)
 
+    def _begin_parts(self, count: int) -> None:
+        """Add empty parts until there are `count`."""
+        missing = range(count - len(self.parts))
+        self.parts += [{} for _ in missing]
+        self._lengths += [0 for _ in missing]
+
+    def _note(self, number: int, key: str, length: int) -> None:
+        self._lengths[number] += length - self.parts[number].get(key, 0)
+        self.parts[number][key] = length
+
     def _is_complete(self) -> bool:
         """Whether the last part is long enough."""
-        *before, last = (sum(part.values()) for part in self.parts)
+        *before, last = self._lengths
         return last >= max(SMALLEST_PART, sum(before) / SHARE)
 
     def _contents(self, number: int) -> dict[str, tuple[str, str]]:
