@@ -75,6 +75,20 @@ def test_a_run_shows_progress_cost_failures_and_questions(client: TestClient, st
     assert "the provider is overloaded" in text
 
 
+def test_labels_fill_the_column_of_a_missing_score(client: TestClient, store: RunStore, token: str) -> None:
+    client.get("/login", params={"token": token})
+    run = StoredRunBuilder(questions=3, trials=1).keep(store)
+
+    def before_the_side() -> bool:
+        text = client.get(f"/runs/{run}").text
+        assert text.count('id="labels"') == 1
+        return text.index('id="labels"') < text.index("<aside")
+
+    assert before_the_side()
+    resolve(store, run)
+    assert not before_the_side()
+
+
 def test_unfinished_run_shows_open_trials(client: TestClient, store: RunStore) -> None:
     builder = StoredRunBuilder(questions=2, trials=2)
     run = builder.begin(store)
