@@ -1,6 +1,7 @@
 """The local corpus: imported files, their dates, and what a backtest may find."""
 
 import asyncio
+import gc
 import gzip
 import json
 import zlib
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 
 from foretell.cli.commands import operation_command
 from foretell.data.corpus import Corpus, CorpusDocument, CorpusSearch, read_documents
+from foretell.data.http import AsyncHttpClient
 from foretell.data.search.engine import CannotSearch
+from foretell.data.service import ServiceConfig
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 
@@ -37,6 +40,19 @@ def corpus() -> Corpus:
 
 def found_titles(corpus: Corpus, query: str, as_of: AsOf = JULY, limit: int = 10) -> list[str]:
     return [hit.document.title for hit in corpus.search(query, as_of, limit)]
+
+
+def test_the_file_of_a_search_engine_is_closed_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, closed = tmp_path / "corpus.db", list[Corpus]()
+    Corpus(path).close()
+    close = Corpus.close
+    monkeypatch.setattr(Corpus, "close", lambda corpus: (close(corpus), closed.append(corpus)))
+    engine = CorpusSearch.open(ServiceConfig(http=AsyncHttpClient(), corpus=path))
+    assert asyncio.run(engine.search("rate", JULY)) == []
+    assert closed == []
+    del engine
+    gc.collect()
+    assert len(closed) == 1
 
 
 def test_a_backtest_sees_only_documents_dated_by_the_cutoff(corpus: Corpus) -> None:

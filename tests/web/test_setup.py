@@ -127,3 +127,18 @@ def test_static_site_has_no_setup_page(settings: Settings, tmp_path: Path) -> No
     pages = written_pages(tmp_path / "site")
     assert "setup.html" not in pages
     assert not re.search(r"\w+_API_KEY|canary|jane@", "".join(pages.values()))
+
+
+def test_every_column_of_the_models_is_seen_at_1280_pixels(
+    settings: Settings, token: str, serve: Any, open_page: Any
+) -> None:
+    site, page = serve(create_app(settings, token=token)), open_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{site.url}/login?token={token}")
+    page.goto(f"{site.url}/setup")
+    table = page.locator(".scroll[aria-label=Models]")
+    # As after much use.
+    table.locator("tbody tr").first.evaluate(
+        "row => { row.cells[3].textContent = '$12.50 1,204 replies'; row.cells[4].textContent = '61.2 12 runs' }"
+    )
+    shown, whole = table.evaluate("element => [element.clientWidth, element.scrollWidth]")
+    assert whole <= shown

@@ -501,7 +501,10 @@ class CorpusSearch:
     @classmethod
     def open(cls, config: ServiceConfig) -> "CorpusSearch":
         """Open for the registry."""
-        return cls(Corpus(config.corpus, must_exist=True))
+        corpus = Corpus(config.corpus, must_exist=True)
+        search = cls(corpus)
+        weakref.finalize(search, corpus.close)  # Search engines have no end of their own.
+        return search
 
     async def search(self, query: str, as_of: AsOf, limit: int = 10) -> list[SearchHit]:
         """Return at most `limit` results by relevance."""

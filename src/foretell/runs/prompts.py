@@ -6,7 +6,7 @@ answering it. No model and no service is contacted.
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -92,28 +92,29 @@ async def prompts_of(
     # Engines are treated as if their keys were set, because nothing is sent.
     keys = {names[0]: "none" for names in KEYS.values()} | dict(settings.keys)
     prompts: list[SpecPrompt] = []
-    async with AsyncHttpClient() as client, ModelRouter({}, journal=Journal(":memory:")) as router:
-        roles = models_of_run(spec)
-        services = open_services(replace(settings, keys=keys), client, spec.search)
-        budget, journal = Budget("prompts"), Journal(":memory:")
-        runtime = Runtime(
-            spec=spec,
-            models=roles,
-            router=router,
-            journal=journal,
-            services=services,
-            budget=budget,
-            settings=settings,
-            contexts=StoredContexts(contexts or _example_contexts(spec, question)),
-        )
-        for role, ask in _asks(spec, question):
-            recorder = RequestRecorder()
-            context = replace(runtime.context(question), models=Models(roles=roles, model=recorder))
-            await ask(context)
-            for request in recorder.requests[:1]:
-                tokens = estimate_tokens(request).input
-                prompts.append(SpecPrompt(role=role, model=request.model, tokens=tokens, text=request_text(request)))
-        journal.close()
+    with closing(Journal(":memory:")) as journal:
+        async with AsyncHttpClient() as client, ModelRouter({}, journal=journal) as router:
+            roles = models_of_run(spec)
+            services = open_services(replace(settings, keys=keys), client, spec.search)
+            runtime = Runtime(
+                spec=spec,
+                models=roles,
+                router=router,
+                journal=journal,
+                services=services,
+                budget=Budget("prompts"),
+                settings=settings,
+                contexts=StoredContexts(contexts or _example_contexts(spec, question)),
+            )
+            for role, ask in _asks(spec, question):
+                recorder = RequestRecorder()
+                context = replace(runtime.context(question), models=Models(roles=roles, model=recorder))
+                await ask(context)
+                for request in recorder.requests[:1]:
+                    tokens = estimate_tokens(request).input
+                    prompts.append(
+                        SpecPrompt(role=role, model=request.model, tokens=tokens, text=request_text(request))
+                    )
     return tuple(prompts)
 
 

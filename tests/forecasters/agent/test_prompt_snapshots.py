@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fakes.prompts import ExamplePrompt, example_prompts, example_questions
+from foretell.models.journal import Journal
 from foretell.runs.prompts import prompts_of
 from foretell.runs.settings import Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
@@ -96,6 +97,23 @@ def shown(tmp_path: Path, **fields: Any) -> dict[str, str]:
     prompts = asyncio.run(prompts_of(spec, example_questions()["own"], Settings(home=tmp_path)))
     assert all(prompt.tokens and prompt.model == "openai:x" for prompt in prompts)
     return {prompt.role: prompt.text for prompt in prompts}
+
+
+def test_every_journal_of_prompts_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Journal] = []
+
+    class WatchedJournal(Journal):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            opened.append(self)
+
+        def close(self) -> None:
+            super().close()
+            opened.remove(self)
+
+    monkeypatch.setattr("foretell.runs.prompts.Journal", WatchedJournal)
+    assert shown(tmp_path, mode="live")
+    assert opened == []
 
 
 def test_prompts_of_a_spec_cover_its_roles_and_tools(tmp_path: Path) -> None:
