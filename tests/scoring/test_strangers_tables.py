@@ -525,7 +525,10 @@ def test_several_files_are_scored_on_one_board(tmp_path: Path):
     board = json.loads(result.stdout)
     counts = {score["forecaster"]: score["n"] for score in board["scores"]}
     assert (counts["mine"], counts["yours"]) == (2, 2)
-    assert len(board["notes"]) == 2
+    assert [note.split(":")[0] for note in board["notes"] if note.startswith("Read")] == [
+        "Read 2 rows of mine.csv",
+        "Read 2 rows of yours.csv",
+    ]
 
 
 def test_a_missing_group_column_is_an_error_or_left_out(tmp_path: Path):
