@@ -73,11 +73,6 @@ class Comparison:
         scaled = {"first": self.first.times(factor), "second": self.second.times(factor)}
         return replace(self, diff=factor * self.diff, se=abs(factor) * self.se, low=low, high=high, **scaled)
 
-    def swapped(self) -> "Comparison":
-        """Return the comparison second − first."""
-        ends = {"diff": -self.diff, "low": -self.high, "high": -self.low}
-        return replace(self, first=self.second, second=self.first, **ends)
-
 
 def stars(p: float) -> str:
     """Return *** below 0.001, ** below 0.01, * below 0.05, else an empty string (also for NaN)."""
