@@ -202,6 +202,8 @@ def test_a_pair_without_common_rows_is_left_out():
         (lambda s: compare_pairs(s[:, 0], [(0, 1)]), "scores"),
         (lambda s: compare_paired(s[:, 0], s[:5, 0]), "score_a"),
         (lambda s: compare_paired(s[:, 0], s[:, 1], [1, 2]), "cluster"),
+        # Also if rows are unanswered, which are left out before anything is resampled.
+        (lambda s: compare_paired(np.where(s[:, 0] > 0.1, s[:, 0], np.nan), s[:, 1], [1, 2]), "cluster has shape"),
     ],
 )
 def test_invalid_input_raises(table, call, match):

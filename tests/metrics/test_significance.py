@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from foretell.metrics import Resampling, compare_paired, one_sided_p, stars, two_sided_p
+from foretell.metrics import Interval, Resampling, compare_paired, one_sided_p, stars, two_sided_p
 from foretell.metrics.bootstrap import interval_bounds
-from foretell.metrics.comparison import symmetric_p
+from foretell.metrics.comparison import p_value, symmetric_p
 
 
 @pytest.mark.parametrize(("p", "expected"), [(0.0, "***"), (0.001, "**"), (0.01, "*"), (0.05, ""), (np.nan, "")])
@@ -67,3 +67,11 @@ def test_a_p_value_does_not_depend_on_the_number_of_draws(shift):
 def test_three_stars_are_reached_with_few_draws():
     gaps = np.random.default_rng(0).normal(1.0, 1.0, 100)
     assert stars(compare_paired(gaps, np.zeros(100), resampling=Resampling(draws=200)).p_two_sided) == "***"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_p_value_of_three_clusters_has_two_degrees_of_freedom(kind):
+    """With two, the tails of Student's t are 1 − t/√(t² + 2) together: 0.1/10.05 for t = 9.95."""
+    gap = Interval(estimate=9.95, low=9.0, high=11.0, se=np.sqrt(2 / 3), n_clusters=3, draws=999)
+    draws = np.linspace(9.0, 11.0, 999)
+    assert p_value(gap, draws, kind) == pytest.approx(0.1 / 10.05, rel=1e-4)
