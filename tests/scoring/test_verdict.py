@@ -41,6 +41,7 @@ def verdict(diff: float, low: float, high: float, **changes: Any) -> Verdict:
         (-1.9, -3.2, -0.7, "worse", "▼"),
         (0.2, -0.5, 0.8, "no difference that matters", "≈"),
         (0.5, 0.1, 0.9, "no difference that matters", "≈"),  # Excludes zero, but too small to matter.
+        (0.5, 0.0, 1.0, "no difference that matters", "≈"),  # At most what matters.
         (0.0, 0.0, 0.0, "no difference that matters", "≈"),
         (0.9, -1.6, 3.4, "could be chance", "~"),
     ],
@@ -74,6 +75,12 @@ def test_outcomes_that_are_all_alike_decide_nothing(yes: int, says: str) -> None
         assert "all 40 outcomes are the same" in result.sentence
         board = foretell.score(rows, reference="careful")
         assert next(found for found in board.verdicts if found.first == "bold").sentence == result.sentence
+
+
+def test_no_number_of_clusters_is_wanted_if_all_outcomes_are_the_same() -> None:
+    """More questions of the same outcome would not help. Of too few clusters the sentence says how many more."""
+    assert verdict(2.0, 1.0, 3.0, one_sided=True, n_effective=10).needed is None
+    assert verdict(2.0, 1.0, 3.0, one_sided=True, n_effective=9).needed == questions_about(2.0, 3.0) - 9
 
 
 def test_low_values_can_be_better() -> None:
