@@ -6,10 +6,12 @@ from tests.scoring.made_standings import arena
 
 from foretell.metrics import Resampling, compare_paired
 from foretell.scoring.arena_leaderboard import (
+    LEAD_TIMES,
     ScoredArena,
     arena_leaderboard,
     divergence,
     entry_verdicts,
+    lead_time_of,
     point_scores,
     verdicts_against,
 )
@@ -91,6 +93,18 @@ def test_an_entry_that_joined_late_does_not_shrink_the_lead_time_curve():
     curve = lead_time_curve(ScoredArena.of(standings))
     assert curve.left_out == ("bad",)
     assert sum(point.forecast_times for point in curve.points) == 120
+
+
+def test_a_lead_time_includes_its_longer_end_and_nothing_beyond():
+    ends = np.array([3.0, 6.0, 12.0, 24.0, 3 * 24, 7 * 24, 30 * 24])
+    assert lead_time_of(ends).tolist() == list(range(7))
+    assert lead_time_of(ends + 0.01).tolist() == list(range(1, 8))
+    assert LEAD_TIMES[-1].name == "over 30 d"
+
+
+def test_an_event_asked_once_counts_for_the_distances():
+    distances = divergence(ScoredArena.of(arena(events=30, forecast_times=1)), ["good", "bad"])
+    assert distances.n.tolist() == [[30, 30], [30, 30]]
 
 
 def test_distances_match_a_hand_computation():
