@@ -11,8 +11,8 @@ def column(values: list[str]) -> Labels:
 
 
 def test_numbers_are_ordered_as_numbers_with_their_signs() -> None:
-    grouping = group_labels("horizon", column(["365", "≤7", ">3650", "8–30", "7"]))
-    assert grouping.names == ("≤7", "7", "8–30", "365", ">3650")
+    grouping = group_labels("horizon", column(["365", "≥7", "≤7", ">3650", "8–30", "7", "<365"]))
+    assert grouping.names == ("≤7", "7", "≥7", "8–30", "<365", "365", ">3650")
     assert grouping.ordered
 
 
@@ -20,6 +20,9 @@ def test_many_numbers_become_fifths() -> None:
     grouping = group_labels("volume", column([str(i) for i in range(100)]))
     assert len(grouping.names) == 5
     assert np.bincount(grouping.codes).tolist() == pytest.approx([20] * 5, abs=1)
+    # A fifth of 0 to 30,000 is 6,000.
+    in_thousands = group_labels("volume", column([str(500 * i) for i in range(61)]))
+    assert in_thousands.names == ("0–6k", "6k–12k", "12k–18k", "18k–24k", "24k–30k")
 
 
 def test_missing_numbers_are_a_separate_group() -> None:
