@@ -68,8 +68,8 @@ def probability_of_none(p: Mapping[str, float], exclusivity: Exclusivity) -> flo
 def scaled(p: Mapping[str, float], exclusivity: Exclusivity) -> dict[str, float]:
     """Divide the probabilities by their sum: always for "exactly one", and if it exceeds 1 for "at most one".
 
-    >>> scaled({"a": 0.4, "b": 0.4}, "exactly one"), scaled({"a": 0.4, "b": 0.4}, "at most one")
-    ({'a': 0.5, 'b': 0.5}, {'a': 0.4, 'b': 0.4})
+    >>> scaled({"a": 0.5, "b": 0.125}, "exactly one"), scaled({"a": 0.4, "b": 0.4}, "at most one")
+    ({'a': 0.8, 'b': 0.2}, {'a': 0.4, 'b': 0.4})
     >>> scaled({"a": 1, "b": 1}, "at most one"), scaled({"a": 1, "b": 1}, "independent")
     ({'a': 0.5, 'b': 0.5}, {'a': 1, 'b': 1})
     """
