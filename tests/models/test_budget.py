@@ -5,6 +5,7 @@ import random
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from string import ascii_letters
 
 import pytest
 
@@ -13,6 +14,7 @@ from foretell.models.journal import Journal
 from foretell.models.limited_model import LimitedModel
 from foretell.models.limits import ModelLimits
 from foretell.models.model import (
+    AssistantMessage,
     BudgetExceeded,
     ModelError,
     ModelSettings,
@@ -21,6 +23,8 @@ from foretell.models.model import (
     ReplyTooLong,
     Request,
     TokenCount,
+    ToolCall,
+    ToolResult,
     UserMessage,
 )
 from foretell.models.prices import PriceList
@@ -190,6 +194,19 @@ def test_estimate_counts_everything_that_is_sent():
     small, large = estimate_tokens(_request(size=10)), estimate_tokens(_request(size=7000))
     assert (small.output, large.input) == (1000, 2001)
     assert estimate_tokens(_request(output=None)).output == 16_384
+    # 7 bytes of a question, 7 + 7 of a turn, 7 + 28 of its call and 7 of its result are 63, of which a token has 3.5.
+    call = ToolCall(id="1", name="search!", arguments='{"query": "seats in spring"}')
+    turn = AssistantMessage(text="I look.", sealed="sealed.", calls=(call,))
+    messages = (UserMessage(text="Who is?"), turn, ToolResult(call_id="1", name="", text="Nobody."))
+    assert estimate_tokens(Request(model="openai:m", messages=messages)).input == 18 + 1
+
+
+def test_every_letter_counts_alike_for_the_estimate():
+    estimates = {
+        estimate_call(Request(model="openai:m", messages=(UserMessage(text=letter * 700),)), None).input
+        for letter in ascii_letters
+    }
+    assert estimates == {200 + 1}
 
 
 @pytest.mark.parametrize(
