@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from foretell.models.model import TokenCount
-from foretell.models.prices import PriceList
+from foretell.models.prices import PriceList, tier_factor
 from foretell.models.providers.chat import stated_dollars
 from foretell.models.token_price import FREE_OF_CHARGE, TokenPrice, read_price
 
@@ -28,6 +28,14 @@ def test_only_models_in_this_process_are_free_by_default():
 )
 def test_price_of_searching_models_is_unknown(name: str):
     assert PriceList().of(f"openrouter:{name}") is None
+
+
+@pytest.mark.parametrize(
+    ("tier", "factor"),
+    [(None, 1), ("standard", 1), ("flex", 0.5), ("batch", 0.5), ("priority", 2), ("ultrafast", 6), ("no such", 1)],
+)
+def test_a_service_tier_multiplies_the_price(tier: str | None, factor: float):
+    assert tier_factor("openai:gpt-6.1-sol", tier) == factor
 
 
 def test_request_fee_is_part_of_the_price():
