@@ -48,7 +48,10 @@ def read_thresholds(ids: Iterable[str]) -> dict[str, NumericThreshold] | None:
         match = _THRESHOLD.fullmatch(id)
         if match is None:
             return None
-        value = seconds_of(match[2]) if "-" in match[2][1:] and "e" not in match[2].lower() else float(match[2])
+        try:
+            value = seconds_of(match[2]) if "-" in match[2][1:] and "e" not in match[2].lower() else float(match[2])
+        except ValueError:  # Not a day of the calendar.
+            return None
         thresholds[id] = NumericThreshold(side="above" if match[1] == ">" else "below", value=value)
     return thresholds
 
