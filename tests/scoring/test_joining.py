@@ -32,6 +32,22 @@ def test_two_valid_tables_are_joined(tmp_path: Path):
     np.testing.assert_array_equal(table.p_of("B"), [0.4, np.nan])
 
 
+def test_few_horizons_are_exact_days_and_many_are_the_usual_ranges(tmp_path: Path):
+    few, many = ["7", "30.0", ""], [*map(str, range(1, 11)), "30", "31", "3651", ""]
+    for days, groups in (
+        (few, ["7", "30", ""]),
+        (many, [*["≤7"] * 7, *["8–30"] * 4, "31–90", ">3650", ""]),
+    ):
+        asked = [f"q{i},yes" for i in range(len(days))]
+        forecasts = "".join(f"A,{key},0.2\n" for key in asked)
+        outcomes = "".join(f"{key},0,{horizon}\n" for key, horizon in zip(asked, days, strict=True))
+        tables = write_tables(
+            tmp_path, "forecaster,question,target,p\n" + forecasts, "question,target,outcome,horizon\n" + outcomes
+        )
+        horizons = read_table(*tables).targets.groups["horizon"]
+        assert [horizons.names[code] for code in horizons.codes] == groups
+
+
 def test_concurrent_reads_do_not_mix_and_changed_files_are_read_again(tmp_path: Path):
     """All reads share one DuckDB database."""
     for n in range(8):
