@@ -5,7 +5,7 @@ import random
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from string import ascii_letters
+from string import ascii_letters, digits, punctuation
 
 import pytest
 
@@ -207,6 +207,8 @@ def test_every_letter_counts_alike_for_the_estimate():
         for letter in ascii_letters
     }
     assert estimates == {200 + 1}
+    apart = Request(model="openai:m", messages=(UserMessage(text=(punctuation + digits) * 10),))
+    assert estimate_call(apart, None).input == 10 * (32 + 10) + 1, "each of these may be a token of its own"
 
 
 @pytest.mark.parametrize(
