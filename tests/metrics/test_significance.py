@@ -75,3 +75,16 @@ def test_the_p_value_of_three_clusters_has_two_degrees_of_freedom(kind):
     gap = Interval(estimate=9.95, low=9.0, high=11.0, se=np.sqrt(2 / 3), n_clusters=3, draws=999)
     draws = np.linspace(9.0, 11.0, 999)
     assert p_value(gap, draws, kind) == pytest.approx(0.1 / 10.05, rel=1e-4)
+
+
+def test_a_difference_that_never_varies_has_no_chance_of_being_none():
+    gap = Interval(estimate=2.0, low=2.0, high=2.0, se=0.0, n_clusters=3, draws=999)
+    assert p_value(gap, np.full(999, 2.0), "percentile") == 0
+
+
+def test_a_scaled_comparison_has_its_scores_and_ends_in_the_other_unit():
+    shares = compare_paired([0.5, 0.75, 1.0], [0.25, 0.25, 0.25])
+    lost = shares.times(-100)
+    assert (lost.first.estimate, lost.second.estimate, lost.diff) == (-75.0, -25.0, -50.0)
+    assert (lost.low, lost.high, lost.se) == (-100 * shares.high, -100 * shares.low, 100 * shares.se)
+    assert (lost.p_two_sided, lost.n) == (shares.p_two_sided, 3)
