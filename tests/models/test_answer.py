@@ -11,7 +11,15 @@ from pydantic import BaseModel, Field
 
 from foretell.models.model import AssistantMessage, ModelError, Reply, Request, ToolCall, UserMessage
 from foretell.models.providers.scripted import ScriptedModel
-from foretell.models.structured_output import NoJsonFound, ask_typed, read_json, schema_errors, schema_of
+from foretell.models.structured_output import (
+    NoJsonFound,
+    ask_typed,
+    closed_object,
+    read_json,
+    schema_errors,
+    schema_of,
+    without_repeats,
+)
 
 
 class Guess(BaseModel):
@@ -186,3 +194,18 @@ NESTED = {
 def test_schema_errors_lists_every_error(value: object, expected: list[str] | None):
     errors = schema_errors(value, NESTED)
     assert errors == expected if expected is not None else len(errors) == 4
+
+
+@pytest.mark.parametrize(("fields", "shared"), [("abc", False), ("abcd", True)])
+def test_a_repeated_part_is_shared_if_that_saves_a_hundred_characters(fields: str, shared: bool):
+    """Of 60 characters, k times, (k − 1)·60 are saved and 20 are added for each reference: 60 for 3 and 100 for 4."""
+    part = {"type": "string", "description": "x" * 23}
+    assert len(json.dumps(part)) == 60
+    short = without_repeats(closed_object(dict.fromkeys(fields, part)))
+    assert short.get("$defs", {}) == ({"a": part} if shared else {})
+    assert short["properties"]["a"] == ({"$ref": "#/$defs/a"} if shared else part)
+
+
+def test_every_field_of_an_object_is_required_unless_it_is_optional():
+    schema = closed_object({"a": {}, "b": {}}, optional=["b"])
+    assert (schema["required"], schema["additionalProperties"]) == (["a"], False)
