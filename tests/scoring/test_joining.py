@@ -32,6 +32,19 @@ def test_two_valid_tables_are_joined(tmp_path: Path):
     np.testing.assert_array_equal(table.p_of("B"), [0.4, np.nan])
 
 
+def test_the_cost_of_an_answer_is_that_of_its_trials_once_for_all_targets_and_rounds_are_apart(tmp_path: Path):
+    """(0.10 + 0.20) dollars in the first round and 0.50 in the second; 1 + 2 and 6 seconds."""
+    forecasts = (
+        "forecaster,question,target,due,trial,p,dollars,seconds\n"
+        "A,q1,x,2026-01-01,0,0.2,0.1,1\nA,q1,y,2026-01-01,0,0.3,0.1,1\n"
+        "A,q1,x,2026-01-01,1,0.4,0.2,2\nA,q1,y,2026-01-01,1,0.5,0.2,2\n"
+        "A,q1,x,2026-02-01,0,0.6,0.5,6\n"
+    )
+    outcomes = "question,target,due,outcome\nq1,x,2026-01-01,0\nq1,y,2026-01-01,1\nq1,x,2026-02-01,1\n"
+    cost = read_table(*write_tables(tmp_path, forecasts, outcomes)).costs["A"]
+    assert (cost.dollars, cost.seconds) == pytest.approx((0.4, 4.5))
+
+
 def test_few_horizons_are_exact_days_and_many_are_the_usual_ranges(tmp_path: Path):
     few, many = ["7", "30.0", ""], [*map(str, range(1, 11)), "30", "31", "3651", ""]
     for days, groups in (
