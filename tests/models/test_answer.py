@@ -13,9 +13,11 @@ from foretell.models.model import AssistantMessage, ModelError, Reply, Request, 
 from foretell.models.providers.scripted import ScriptedModel
 from foretell.models.structured_output import (
     NoJsonFound,
+    UnusableReply,
     ask_typed,
     closed_object,
     read_json,
+    read_object,
     schema_errors,
     schema_of,
     without_repeats,
@@ -115,6 +117,16 @@ def test_a_cut_off_object_never_gains_or_changes_a_value(value: dict[str, Any], 
 def test_read_json_raises_only_no_json_found(text: str):
     with contextlib.suppress(NoJsonFound):
         assert isinstance(read_json(text), dict | list)
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity"])
+def test_values_that_are_not_json_are_refused(value: str):
+    with pytest.raises(UnusableReply, match="NaN"):
+        read_object(f'{{"p": {value}}}')
+
+
+def test_a_lone_surrogate_is_replaced():
+    assert read_object('{"why": "rain \\ud83c"}') == {"why": "rain ?"}
 
 
 def test_first_answer_is_accepted():
