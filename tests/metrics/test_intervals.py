@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from foretell.metrics import Interval, Resampling
+from foretell.metrics import METRICS, Interval, Resampling, bootstrap_score
 from foretell.metrics.bootstrap import (
     ClusterSupport,
     expanded_level,
@@ -74,3 +74,10 @@ def test_a_rate_of_nothing_has_the_interval_of_wilson_over_clusters():
     assert rate is not None
     # z²/(n + z²) with 10 clusters and z = 1.96.
     assert (rate.estimate, rate.low, rate.high) == pytest.approx((0.0, 0.0, 3.8415 / 13.8415), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["brier", "accuracy", "reliability", "ece", "choice"])
+def test_the_interval_of_a_share_ends_within_zero_and_one(name: str):
+    bounds = METRICS[name].bounds
+    assert bootstrap_score([1.0] * 11 + [0.5], bounds=bounds).high == 1
+    assert bootstrap_score([0.0] * 11 + [0.5], bounds=bounds).low == 0
