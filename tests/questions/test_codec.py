@@ -91,6 +91,14 @@ def test_forecast_rejects_invalid_probabilities(p: float):
         Forecast(question_id="q", forecaster="f", as_of=AS_OF, p={"yes": p})
 
 
+@pytest.mark.parametrize("outcome", [0, 1, None])
+def test_an_outcome_is_no_yes_or_unknown(outcome: int | None):
+    resolution = Resolution(question_id="q", target_id="yes", outcome=outcome)
+    assert from_json(to_json(resolution), Resolution).outcome is outcome
+    with pytest.raises(ValueError, match="q/yes is 2, not 0, 1 or None"):
+        replace(resolution, outcome=2)
+
+
 def test_missing_outcome_is_not_zero():
     assert Resolution(question_id="q", target_id="t", outcome=None).outcome is None
     with pytest.raises(ValueError, match="0, 1 or None"):
