@@ -74,9 +74,12 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 
 
 def test_public_names_hide_no_modules_and_are_imported_from_where_they_are_defined() -> None:
-    for package in ("foretell", "foretell.types", "foretell.metrics"):
+    packages = ("foretell", "foretell.types", "foretell.metrics")
+    for package in packages:
         for node in ast.walk(modules()[package]):
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("foretell"):
+            if isinstance(node, ast.ImportFrom) and node.module == "foretell":
+                assert {f"foretell.{alias.name}" for alias in node.names} <= set(packages)
+            elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("foretell"):
                 defined = set(_defined(modules()[node.module]))
                 for alias in node.names:
                     assert alias.name in defined, f"{package} imports {alias.name}, which {node.module} does not define"

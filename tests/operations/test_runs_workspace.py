@@ -367,7 +367,8 @@ def test_unreadable_rows_are_named_and_repaired(settings: Settings, tmp_path: Pa
         home = Settings(home=tmp_path / f"home{number}")
         shutil.copytree(settings.home, home.home)
         with closing(sqlite3.connect(home.store)) as con:
-            con.execute("insert into event values (1, ?, 'rain', '', 0, 'Failed', '{\"error\": \"x\"}')", (id,))
+            failed = "1, ?, 'rain', '', 0, 'Failed', '{\"error\": \"x\"}', null, null"
+            con.execute(f"insert into event values ({failed})", (id,))
             con.execute(damage)
             con.commit()
         messages = [error_of(partial(list_runs, settings=home)), error_of(partial(show, id, settings=home))]

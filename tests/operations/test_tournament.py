@@ -220,10 +220,13 @@ def test_a_question_is_forecast_again_according_to_the_policy(world: World):
     world.at(NOW + timedelta(hours=3))
     assert world.take_part(own={"update_after": 1}).rows() == []
     world.at(NOW + timedelta(days=1, hours=3))
-    # One of the two closes in eleven hours.
-    assert [row["question"] for row in world.take_part(own={"before_close": 12}).rows()] == ["metaculus/102"]
-    assert world.take_part(own={"before_close": 12}).rows() == []
-    assert [row["question"] for row in world.take_part(own={"update_after": 1}).rows()] == ["metaculus/101"]
+    # Another model answers otherwise: the same forecast is not sent twice. One of the two closes in eleven hours.
+    other = "openrouter:openai/gpt-6-luna"
+    done = world.take_part(own={"before_close": 12}, model=other)
+    assert [row["question"] for row in done.rows()] == ["metaculus/102"]
+    assert world.take_part(own={"before_close": 12}, model=other).rows() == []
+    done = world.take_part(own={"update_after": 1}, model=other)
+    assert [row["question"] for row in done.rows()] == ["metaculus/101"]
     assert world.forecast == [1, 1, 2, 2]
     assert world.commented == [101, 101, 102, 102]
 

@@ -275,4 +275,4 @@ def until_end(opened: socket.socket) -> list[str]:
         assert piece, text
         text += piece
     # Heartbeats state the time.
-    return [block for block in text.decode().split("\n") if block.startswith("data: ") and '"at": ' not in block]
+    return [message for message in text.decode().split("\n\n") if "data: " in message and "heartbeat" not in message]
