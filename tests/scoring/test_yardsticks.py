@@ -101,7 +101,8 @@ def test_interval_of_an_adjusted_brier_score_does_not_go_below_zero():
     scores = [
         score
         for seed in range(8)
-        for score in adjusted_scores(ScoredArena.of(arena(events=6, forecast_times=1, seed=seed, drop=0.5))).values()
+        for row in adjusted_scores(ScoredArena.of(arena(events=6, forecast_times=1, seed=seed, drop=0.5))).values()
+        for score in row.values()
     ]
     assert len(scores) > 8
     assert [score for score in scores if score.low < min(0.0, score.estimate)] == []
