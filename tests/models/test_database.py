@@ -1,6 +1,7 @@
 """Transactions, liveness of processes, and an unavailable server."""
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -306,3 +307,22 @@ def test_closing_a_file_while_threads_read_it_does_not_crash(tmp_path: Path) -> 
     command = [sys.executable, "-c", CLOSED_UNDER_WAY, str(tmp_path / "numbers.db")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
+
+
+def test_session_in_use_while_the_database_is_closed_is_closed_too(postgres: str):
+    database = open_database(postgres, "test")
+    used, closed = threading.Event(), threading.Event()
+
+    def work(statements: Statements) -> Any:
+        used.set()
+        closed.wait(10)
+        return statements.read("select 1")
+
+    thread = threading.Thread(target=database.together, args=(work,))
+    thread.start()
+    assert used.wait(10)
+    database.close()
+    closed.set()
+    thread.join(10)
+    del database, thread
+    gc.collect()  # A session that is still open is reported as an unclosed resource.

@@ -185,8 +185,15 @@ class PostgresDatabase(Database):
             self._life.close()
         self._closing.set()
         self._threads.shutdown()
-        while self._idle:
-            self._idle.pop().close()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        while True:
+            try:
+                con = self._idle.pop()
+            except IndexError:
+                return
+            con.close()
 
     def _tried(self, work: Callable[[Connection], T]) -> T:
         pause = FIRST_PAUSE
@@ -216,6 +223,8 @@ class PostgresDatabase(Database):
             con.close()
             raise
         self._idle.append(con)
+        if self._closing.is_set():  # It was in use, in another thread, when the others were closed.
+            self._close_idle()
 
 
 def _make_version_table(statements: Statements) -> None:
