@@ -1,6 +1,7 @@
 """The same pages as files, opened from disk in a real Chromium."""
 
 import asyncio
+import gzip
 import re
 import shutil
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from foretell.questions.question import Question, Target
 from foretell.runs.settings import Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore, TrialKey
-from foretell.web.site import WrittenSite, write_site
+from foretell.web.site import RECORD, WrittenSite, write_site
 from foretell.web.site_files import PageGroup, key_of, read_part
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
@@ -118,8 +119,8 @@ def test_an_interrupted_export_goes_on_where_it_stopped(settings: Settings, tmp_
 
     with pytest.raises(InterruptedError):
         _write(out, settings, progress=interrupt)
-    with (out / ".foretell-site.jsonl").open("a") as record:
-        record.write('{"address": "/ru')  # A line that was being written.
+    with (out / RECORD).open("ab") as record:
+        record.write(gzip.compress(b'{"address": "/runs", "file": "runs')[:-20])  # What was being written.
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*.html")}
     assert "index.html" in {path.name for path in before}
     site = _write(out, settings)
@@ -133,8 +134,8 @@ def test_an_export_killed_between_pages_of_one_file_writes_the_same_in_the_end(
 ):
     monkeypatch.setattr("foretell.web.site.SAVE_SECONDS", 0.0)
     first, out = written_site[0], tmp_path / "site"
-    lines = (first / ".foretell-site.jsonl").read_text().splitlines()
-    events = [number for number, line in enumerate(lines) if "/arena/made/event/" in line]
+    lines = gzip.decompress((first / RECORD).read_bytes()).splitlines()
+    events = [number for number, line in enumerate(lines) if b"/arena/made/event/" in line]
 
     def interrupt(done: int, known: int) -> None:
         if done == stops[0]:
@@ -145,9 +146,9 @@ def test_an_export_killed_between_pages_of_one_file_writes_the_same_in_the_end(
         with pytest.raises(InterruptedError):
             _write(out, settings, progress=interrupt)
         # As after a kill between saving pages and recording them.
-        recorded = (out / ".foretell-site.jsonl").read_text().splitlines(keepends=True)
-        assert "/arena/made/event/" in recorded.pop()
-        (out / ".foretell-site.jsonl").write_text("".join(recorded))
+        recorded = gzip.decompress((out / RECORD).read_bytes()).splitlines(keepends=True)
+        assert b"/arena/made/event/" in recorded.pop()
+        (out / RECORD).write_bytes(gzip.compress(b"".join(recorded)))
         stops.pop(0)
     _write(out, settings)
     parts = {path.relative_to(first) for path in first.rglob("*.js")}

@@ -3,11 +3,14 @@
 Pages are written as they are reached, with a record of them, so that an interrupted export can go on.
 """
 
+import gzip
 import hashlib
 import json
 import re
 import time
+import zlib
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from html import escape, unescape
@@ -163,8 +166,11 @@ async def _get_page(app: ASGIApp, address: str) -> _PageResponse:
     )
 
 
-RECORD = ".foretell-site.jsonl"
-"""File of a site that lists what was written: first the state of the data, then a page in each line."""
+RECORD = ".foretell-site.jsonl.gz"
+"""File of a site that lists what was written: first the state of the data, then a page in each line.
+
+The lines list the links of the pages, which are much alike: 9 MB of the demo take 0.3 MB.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +213,7 @@ def _state_of_data(state: WebState, chosen: Collection[str]) -> str:
 def _recorded(out: Path, mark: str) -> dict[str, _Written]:
     """Return what an earlier export of the same data wrote into the folder, by address."""
     try:
-        first, *lines = (out / RECORD).read_text(encoding="utf-8").splitlines()
+        first, *lines = _unzipped((out / RECORD).read_bytes()).splitlines()
         if json.loads(first) != {"state": mark}:
             return {}
         # The last line may be incomplete, if the process was killed.
@@ -223,6 +229,22 @@ def _recorded(out: Path, mark: str) -> dict[str, _Written]:
         for page in written
         if all((out / file).is_file() for file in (page.file, file_of(page.address)))
     }
+
+
+def _zipped(lines: Iterable[object]) -> bytes:
+    """Return objects as lines of JSON in one member of a gzip file."""
+    return gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode(), mtime=0)
+
+
+def _unzipped(data: bytes) -> str:
+    """Return the text of all members of a gzip file, as far as they can be read: the last may have been cut off."""
+    text = b""
+    with suppress(zlib.error):
+        while data:
+            member = zlib.decompressobj(wbits=31)
+            text += member.decompress(data)
+            data = member.unused_data
+    return text.decode(errors="replace")
 
 
 def _arenas_of_runs(state: WebState) -> dict[str, str]:
@@ -255,8 +277,7 @@ class _Crawl:
                 group.recall(page.file, key_of(page.address), page.size)
 
     async def run(self, mark: str) -> None:
-        lines = [{"state": mark}, *map(asdict, self.recorded.values())]
-        write_atomically(self.out / RECORD, "".join(json.dumps(line) + "\n" for line in lines).encode())
+        write_atomically(self.out / RECORD, _zipped([{"state": mark}, *map(asdict, self.recorded.values())]))
         waiting = [START_PAGES]
         seen, saved = {START_PAGES}, time.monotonic()
         try:
@@ -291,8 +312,9 @@ class _Crawl:
         for group in self._groups.values():
             group.save()
         new = [page for address, page in self.written.items() if address not in self.recorded]
-        with (self.out / RECORD).open("a", encoding="utf-8") as record:
-            record.writelines(json.dumps(asdict(page)) + "\n" for page in new)
+        if new:
+            with (self.out / RECORD).open("ab") as record:
+                record.write(_zipped(map(asdict, new)))
         self.recorded |= {page.address: page for page in new}
 
     def _group_of(self, address: str) -> PageGroup | None:
