@@ -1,5 +1,6 @@
 """Pages of a static site as a browser shows them: their content is stored compressed, in them or beside them."""
 
+import gzip
 import json
 import re
 import zlib
@@ -9,6 +10,8 @@ from pathlib import Path
 
 def page_text(path: Path) -> str:
     """Return the text of a file of the site, with the content of a page in its place, and of a part all its pages."""
+    if path.suffix == ".gz":
+        return gzip.decompress(path.read_bytes()).decode()
     text = path.read_text(encoding="utf-8")
     if part := re.search(r'\.packed = "([^"]*)"', text):
         return "\n".join(content for _, content in json.loads(_unpacked(part[1])).values())
