@@ -31,7 +31,7 @@ from foretell.runs.runner import execute_run, prepare_run
 from foretell.runs.settings import Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
-from foretell.scoring.run_scores import final_forecasts
+from foretell.scoring.run_answers import final_forecasts
 from foretell.web.app import create_app
 
 ASKED = "Will the council vote on the bridge this year?"

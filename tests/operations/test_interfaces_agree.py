@@ -43,7 +43,7 @@ from foretell.runs.settings import Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore
 from foretell.runs.tree_runtime import TreeOptions
-from foretell.scoring.run_scores import final_forecasts
+from foretell.scoring.run_answers import final_forecasts
 from foretell.web.app import create_app
 
 QUESTION = "Will the harbour bridge be approved?"

@@ -18,7 +18,8 @@ from foretell.runs.combine import DefaultByDay, combine_trials, combined_answers
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore, TrialKey
-from foretell.scoring.run_scores import final_forecasts, score_run
+from foretell.scoring.run_answers import final_forecasts
+from foretell.scoring.run_scores import score_run
 
 SPEC = RunSpec(questions=QuestionsSpec(dataset="past.csv"), models={"agent": "openai:a"}, combine="default")
 START = datetime(2025, 1, 5, tzinfo=UTC)

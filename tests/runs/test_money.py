@@ -202,7 +202,7 @@ def test_follower_gives_up_a_hopeless_run(postgres: str):
         progress = asyncio.run(follow(store, queue, journal))
         assert queue.open_trials() == []
         row = store.run("r")
-        assert store.worth("r") == 0.0
+        assert store.cost("r").worth == 0.0
     assert "the key is not accepted" in progress.stopped
     assert (progress.failed, progress.fallback) == (HOPELESS_AFTER - 1, 1)
     assert row is not None

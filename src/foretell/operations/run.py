@@ -29,7 +29,7 @@ from foretell.runs.store import RunStore, find_run
 from foretell.runs.stored_rows import DamagedRow
 from foretell.runs.stored_runs import begin_stored, check_start, prepare_again, resume
 from foretell.scoring.long_tables import write_backtest
-from foretell.scoring.run_scores import caveats_of_run
+from foretell.scoring.run_answers import caveats_of_run
 from foretell.scoring.stored_scores import keep_summary
 
 PILOT = "pilot"

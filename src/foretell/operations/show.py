@@ -26,7 +26,7 @@ from foretell.report.question_view import how_made, question_view
 from foretell.report.result import DocumentResult
 from foretell.report.run_report import answer_text, describe_event, question_report, run_report
 from foretell.report.terminal import show_answer, show_text
-from foretell.runs.combine import NO_PARTS, CombinationSettings, combined_answers, combining_of_row
+from foretell.runs.combine import NO_PARTS, CombinationSettings, CombinedAnswer, combined_answers, combining_of_row
 from foretell.runs.costs import money_of
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.store import RunRow, RunStore, find_run_row
@@ -124,16 +124,7 @@ class ShowResult(DocumentResult):
 
     def _scored(self, scores: RunScores) -> dict[str, Any]:
         """Return every question with its combined answer, and the scores."""
-        shown = scores.answers[: self.limit]
-        ids = {answer.question.id for answer in shown}
-        trials = [answer for answer in self.trials if answer.question_id in ids]
-        combined = combined_answers(trials, [answer.question for answer in shown], self.combining)
-        parts = {(answer.forecast.question_id, answer.forecast.as_of.at): answer for answer in combined}
-
-        def parts_of(final: Forecast | None) -> dict[str, Any]:
-            answer = None if final is None else parts.get((final.question_id, final.as_of.at))
-            return NO_PARTS if answer is None else answer.to_dict()
-
+        parts = self._combined(scores)
         return {
             "questions": [
                 {
@@ -144,14 +135,25 @@ class ShowResult(DocumentResult):
                     "price": {target.id: target.price for target in answer.targets},
                     "outcome": {target.id: target.outcome for target in answer.targets},
                     "brier": answer.brier,
-                    **parts_of(answer.final),
+                    **(NO_PARTS if part is None else part.to_dict()),
                 }
-                for answer in shown
+                for answer, part in zip(scores.answers, parts, strict=False)
             ],
             "score": scores.summary(),
             "combined": scores.combined,
             "rule": scores.rule,
         }
+
+    def _combined(self, scores: RunScores) -> list[CombinedAnswer | None]:
+        """Return how the answer to each question that is shown came about; None if there is no answer."""
+        questions = [answer.question for answer in scores.answers[: self.limit]]
+        ids = {question.id for question in questions}
+        trials = [answer for answer in self.trials if answer.question_id in ids]
+        combined = {
+            (answer.forecast.question_id, answer.forecast.as_of.at): answer
+            for answer in combined_answers(trials, questions, self.combining)
+        }
+        return [combined.get((question.id, question.as_of.at)) for question in questions]
 
     def print(self, console: "Console") -> None:
         """Print the questions with their answers, or every step to the answers of one question."""
@@ -186,7 +188,8 @@ class ShowResult(DocumentResult):
         row = run_to_dict(self.run, self.money)
         counts = f"{row['forecasts']} forecasts, {row['failed']} failed, {row['fallback']} fallback"
         counts += f", {row['excluded']} excluded" if row["excluded"] else ""
-        lines = [*map(question_lines, scores.answers[: self.limit]), "", f"{counts}: {self.money}"]
+        combined = self._combined(scores)
+        lines = [*map(question_lines, scores.answers, combined), "", f"{counts}: {self.money}"]
         if (index := scores.index) is not None:
             baselines = {
                 "price": scores.metric("brier_index", MARKET_PRICE),
@@ -201,17 +204,17 @@ class ShowResult(DocumentResult):
         return "\n".join([*lines, f"every step to one answer: foretell show {self.run.id} ID"])
 
 
-def question_lines(row: QuestionAnswer) -> str:
+def question_lines(row: QuestionAnswer, combined: CombinedAnswer | None) -> str:
     """Return a question of a run with its answer, trials, price and outcome as text."""
     shown, several = row.leading, len(row.targets) > 1
-    answer = "failed" if row.final is None else answer_text(row.final, row.question)
+    answer = "failed" if combined is None else answer_text(combined.forecast, row.question)
     low, high = (percent(pick(shown.trials)) for pick in (min, max)) if shown.trials else ("", "")
     details = [f"trials {low} to {high}"] if low != high else []
     details += [] if shown.price is None else [f"price {percent(shown.price)}"]
     of = f"{shown.label}: " if several and details else ""
-    details += [] if row.final is None or row.final.value is None else [row.final.value.in_words]
+    details += [row.value] if row.value else []
     details += [f"{row.fallback} fallback"] if row.fallback else []
-    details += [f"{row.failed} failed"] if row.failed and row.final is not None else []
+    details += [f"{row.failed} failed"] if row.failed and combined is not None else []
     ended = "" if shown.outcome is None else ", it was " + ("yes" if shown.outcome else "no")
     if several and row.decided:
         ended = f", it was {', '.join(target.label for target in row.targets if target.outcome) or 'none of them'}"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
+from foretell.questions.forecast import Cost
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 
@@ -17,12 +18,10 @@ def money_of(store: RunStore, settings: Settings, runs: Sequence[str]) -> dict[s
     if runs and (settings.database or Path(settings.journal).is_file()):
         with closing(Journal(settings.journal)) as journal:
             ledger = journal.ledger.money_of(runs)
-    return {run: money_of_run(store, run, ledger.get(run)) for run in runs}
+    return {run: money_of_run(store.cost(run), ledger.get(run)) for run in runs}
 
 
-def money_of_run(store: RunStore, run: str, ledger: Money | None) -> Money:
-    """Return the cost of a run. Without an account, because the journal is elsewhere, only its stored calls count."""
-    reused = store.reused(run)
-    if ledger is not None:
-        return replace(ledger, reused=reused)
-    return Money(billed=round(store.worth(run) - reused, 9), reused=reused)
+def money_of_run(cost: Cost, ledger: Money | None) -> Money:
+    """Return the cost of a run by its account; without one, because the journal is elsewhere, by its stored calls."""
+    own = Money(billed=round(cost.dollars, 9), reused=cost.reused)
+    return own if ledger is None else replace(ledger, reused=cost.reused)

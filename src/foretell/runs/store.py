@@ -5,6 +5,8 @@ unfinished trial are deleted and written again.
 """
 
 import json
+import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,7 +19,7 @@ from foretell.models.database import open_database
 from foretell.models.database.interface import Database, SqlRow, SqlValues, Statements, like_pattern
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Failure, Forecast, StopWish
+from foretell.questions.forecast import Cost, Failure, Forecast, StopWish
 from foretell.questions.question import Question
 from foretell.questions.trace import ModelCalled, TraceEvent
 from foretell.runs.spec import RunState, current_names
@@ -90,7 +92,7 @@ MIGRATIONS = (
         primary key (run, question, due)
     ) without rowid;
     """,
-    # The answers of a run by a rule that was fitted to earlier runs.
+    # What pages and scores need of the answers of a run: combining trials and fitting a rule take long.
     "create table run_combined (run text primary key, seen text not null, answers text not null);",
     # The past that a run may learn from, by digest, because it is the same for many runs.
     """
@@ -114,7 +116,7 @@ MIGRATIONS = (
 _RUNS = """
 select id, spec, created, services, count(forecast), count(failure),
     (select count(*) from cell as broken where broken.run = run.id and broken.degraded = 1), folder,
-    name, note, tags, archived, problem, deleted
+    name, note, tags, archived, problem, deleted, {digests}
 from run left join cell on run.id = cell.run {where} group by run.id order by created desc"""
 _KEEP_QUESTION = "insert into question values (?, ?, ?, ?) on conflict do nothing"
 _ADD_EVENT = "insert into event (run, question, due, trial, kind, body, at, seconds) values (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -186,10 +188,8 @@ class RunRow:
     deleted: str = ""
     """When it was moved to the bin; empty if it was not."""
 
-    @property
-    def state_of_answers(self) -> str:
-        """Its numbers of answers: what was computed from them stays valid while they are the same."""
-        return f"{self.done} {self.failed} {self.fallback}"
+    state_of_answers: str = ""
+    """Numbers and digest of its answers: what was computed from them stays valid while it is the same."""
 
 
 class MatchingQuestion(NamedTuple):
@@ -267,8 +267,7 @@ class RunStore:
             statements.write(again, (str(folder), run, str(folder)))
             statements.write(_NO_STOP, (f"stop {run}",))
             statements.write_many(_KEEP_QUESTION, question_rows)
-            if rows := statements.read(_RUNS.format(where="where run.id = ?"), (instead_of,)):
-                other = _run_row(rows[0])
+            for other in self._run_rows("where run.id = ?", (instead_of,), statements):
                 _label(statements, run, name=other.name, note=other.note, tags=other.tags)
                 if other.done:
                     note = f"became run {run}" + (f"; {other.note}" if other.note else "")
@@ -338,15 +337,13 @@ class RunStore:
         """Store the summary of a run's scores, unless the store can only be read."""
         self._keep_result("run_score", "summary", (run, seen, text))
 
-    def combined(self, run: str, seen: str) -> list[dict[str, float]] | None:
-        """Return the stored probabilities of a run's answers; None if they are damaged or of another state."""
+    def kept_answers(self, run: str, seen: str) -> str | None:
+        """Return what was derived from the answers of a run, as JSON; None if it is damaged or of another state."""
         rows = self._db.read("select seen, answers from run_combined where run = ?", (run,))
-        known = [text for stored, text in rows if stored == f"{seen} {_digest(text)}"]
-        return json.loads(known[0]) if known else None
+        return next((text for stored, text in rows if stored == f"{seen} {_digest(text)}"), None)
 
-    def keep_combined(self, run: str, seen: str, answers: Sequence[Mapping[str, float]]) -> None:
-        """Store the probabilities of a run's answers, unless the store can only be read."""
-        text = json.dumps([dict(p) for p in answers])
+    def keep_answers(self, run: str, seen: str, text: str) -> None:
+        """Store what was derived from the answers of a run, as JSON, unless the store can only be read."""
         self._keep_result("run_combined", "answers", (run, f"{seen} {_digest(text)}", text))
 
     def _keep_result(self, table: str, column: str, row: tuple[str, str, str]) -> None:
@@ -443,16 +440,20 @@ class RunStore:
 
     def runs(self) -> list[RunRow]:
         """All runs except those in the bin, newest first."""
-        return [_run_row(row, self._db.place) for row in self._db.read(_RUNS.format(where="where deleted = ''"))]
+        return self._run_rows("where deleted = ''")
 
     def deleted_runs(self) -> list[RunRow]:
         """The runs in the bin, newest first."""
-        return [_run_row(row, self._db.place) for row in self._db.read(_RUNS.format(where="where deleted <> ''"))]
+        return self._run_rows("where deleted <> ''")
 
     def run(self, run: str) -> RunRow | None:
         """One run, with its progress, even if it is in the bin."""
-        rows = self._db.read(_RUNS.format(where="where run.id = ?"), (run,))
-        return _run_row(rows[0], self._db.place) if rows else None
+        return next(iter(self._run_rows("where run.id = ?", (run,))), None)
+
+    def _run_rows(self, where: str, values: SqlValues = (), statements: Statements | None = None) -> list[RunRow]:
+        digests = self._db.concatenated("substr(checksum, 1, 8)", "question, due, trial")
+        rows = (statements or self._db).read(_RUNS.format(where=where, digests=digests), values)
+        return [_run_row(row, self._db.place) for row in rows]
 
     def finished(self, run: str) -> set[tuple[str, str, int]]:
         """Return trials with a forecast. Failures and fallback forecasts are not included and are retried."""
@@ -523,18 +524,35 @@ class RunStore:
         events = self.events(run, after=after, kinds=(ModelCalled,))
         return [(number, event) for number, _, event in events if isinstance(event, ModelCalled)]
 
-    def worth(self, run: str) -> float:
-        """Return what the replies of a run cost originally, including those that another run paid for, in dollars."""
-        return self._sum_of_calls(run)
+    def cost(self, run: str, *, after: int = 0, upto: int = sys.maxsize) -> Cost:
+        """Return the cost of the model calls of a run, or of those among events with these numbers."""
+        dollars, read, written = (
+            self._db.json_field("body", field, "number") for field in ("dollars", "input_tokens", "output_tokens")
+        )
+        reused, uncounted = (self._db.json_field("body", field, "flag") for field in ("reused", "uncounted"))
+        query = f"""
+        select count(*), count({dollars}), sum(case when {reused} then 0 else {dollars} end),
+            sum(case when {reused} then {dollars} end), sum(case when {uncounted} then 1 end),
+            sum({read}), sum({written})
+        from event where run = ? and id > ? and id <= ? and kind = 'ModelCalled'"""
+        calls, priced, *sums = self._db.read(query, (run, after, upto))[0]
+        billed, reused_dollars, uncounted_calls, input_tokens, output_tokens = (amount or 0 for amount in sums)
+        return Cost(
+            dollars=round(float(billed), 12),
+            reused=round(float(reused_dollars), 12),
+            calls=calls,
+            unpriced=calls - priced,
+            uncounted=int(uncounted_calls),
+            input_tokens=int(input_tokens),
+            output_tokens=int(output_tokens),
+        )
 
-    def reused(self, run: str) -> float:
-        """Return what the replies of a run that another run paid for cost originally, in dollars."""
-        return self._sum_of_calls(run, f"and {self._db.json_field('body', 'reused', 'flag')}")
-
-    def _sum_of_calls(self, run: str, only: str = "") -> float:
-        dollars = self._db.json_field("body", "dollars", "number")
-        query = f"select coalesce(sum({dollars}), 0.0) from event where run = ? and kind = 'ModelCalled' {only}"
-        return float(self._db.read(query, (run,))[0][0])
+    def endings(self, run: str, *, after: int = 0, upto: int = sys.maxsize) -> Counter[str]:
+        """Return how often trials of a run ended in which way, according to events with these numbers."""
+        query = f"""
+        select {self._db.json_field("body", "how")}, count(*) from event
+        where run = ? and id > ? and id <= ? and kind = 'ForecastMade' group by 1"""
+        return Counter(dict(self._db.read(query, (run, after, upto))))
 
     def last_event(self) -> int:
         """The number of the newest event of all runs."""
@@ -709,7 +727,8 @@ def _question_rows(run: str, questions: Iterable[Question]) -> list[SqlRow]:
 
 
 def _run_row(row: SqlRow, place: str | Path | None = None) -> RunRow:
-    id, spec, created, services, done, failed, fallback, folder, name, note, tags, archived, problem, deleted = row
+    id, spec, created, services, done, failed, fallback, folder, *labels, deleted, digests = row
+    name, note, tags, archived, problem = labels
     spec_data, service_list, tag_list = stored_row("run", (id, spec, services, tags), place)
     return RunRow(
         id=id,
@@ -726,6 +745,7 @@ def _run_row(row: SqlRow, place: str | Path | None = None) -> RunRow:
         archived=bool(archived),
         problem=problem,
         deleted=deleted,
+        state_of_answers=f"{done} {failed} {fallback} {_digest(digests or '')}",
     )
 
 

@@ -66,7 +66,7 @@ def measured_costs(store: RunStore) -> TrialCosts:
             if len(timed) < MEASURED_ANSWERS:
                 some = islice(store.answers(row.id), MEASURED_ANSWERS)
                 timed += [answer.usage for answer in some if isinstance(answer, Forecast)]
-            sums[similarity(row.spec)] = (dollars + store.worth(row.id), trials + row.done + row.failed, timed)
+            sums[similarity(row.spec)] = (dollars + store.cost(row.id).worth, trials + row.done + row.failed, timed)
     return {
         like: TrialCost(
             dollars=dollars / trials,

@@ -1,7 +1,6 @@
 """The scores of stored runs: their forecasts as long tables, and their answers compared with outcomes and baselines."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,24 +17,22 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
-from foretell.runs.combine import (
-    chosen_rule,
-    combine_trials,
-    combining_of_row,
-    combining_trials_alone,
-    learnt_from,
-    rule_in_words,
-    with_probabilities,
-)
+from foretell.runs.combine import chosen_rule, rule_in_words
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO
 from foretell.runs.store import RunRow, RunStore, find_run_row
 from foretell.scoring.added_tables import RunRows
 from foretell.scoring.baselines import BASE_RATE, MARKET_PRICE
-from foretell.scoring.caveats import run_caveats
 from foretell.scoring.join import read_table
 from foretell.scoring.long_tables import Row, day_text, forecast_rows, outcome_rows
+from foretell.scoring.run_answers import (
+    StoredAnswer,
+    answers_of_run,
+    caveats_of_answers,
+    combined_forecasts,
+    scored_forecasts,
+)
 from foretell.scoring.score import ScoringOptions, compare_pair, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import ForecastTable, base_rate
@@ -78,7 +75,7 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
     notes = tuple(
         f"{name}: {caveat}"
         for name, row, answers_of_run in zip(names, rows, answers, strict=True)
-        for caveat in _caveats(row, counts[row.id], answers_of_run, excluded=0)
+        for caveat in caveats_of_answers(row, counts[row.id], answers_of_run, excluded=0)
     )
     return RunRows(
         forecasts=forecasts, combined=together, outcomes=outcomes, names=tuple(names), texts=texts, notes=notes
@@ -94,52 +91,8 @@ def _name_of_run(row: RunRow, answers: Iterable[Forecast | Failure]) -> str:
     return row.name or forecaster
 
 
-def final_forecasts(
-    store: RunStore, row: RunRow, answers: Sequence[Forecast | Failure], questions: Sequence[Question]
-) -> list[Forecast]:
-    """One forecast per question of a run, with trials combined as its spec says: the number shown everywhere."""
-    return combine_trials(answers, questions, combining_of_row(store, row))
-
-
-COMBINED_VERSION = 3
-"""Version of the stored combined answers; raised if they are computed in another way."""
 COMBINED = ", combined"
 """Suffix for the row of a run's answers if they differ from its trials alone."""
-
-
-def scored_forecasts(
-    store: RunStore, row: RunRow, answers: Sequence[Forecast | Failure], questions: Sequence[Question]
-) -> list[Forecast]:
-    """The forecasts a run is scored by. Under `auto` these are its trials alone.
-
-    Otherwise the forecaster would be compared with a price that is already part of its answers.
-    """
-    if (row.spec.get("combine") or AUTO) == AUTO:
-        return combine_trials(answers, questions, combining_trials_alone(row))
-    return final_forecasts(store, row, answers, questions)
-
-
-def combined_forecasts(
-    store: RunStore,
-    row: RunRow,
-    answers: Sequence[Forecast | Failure],
-    questions: Sequence[Question],
-    own: Sequence[Forecast],
-) -> list[Forecast]:
-    """The answers of a run if they differ from the forecasts it is scored by, `own`, whose reasons they have.
-
-    Fitting a rule takes long, so their probabilities are stored until earlier runs have other outcomes.
-    """
-    learnt = learnt_from(store, row)
-    if learnt is None:
-        return []
-    state = f"{COMBINED_VERSION} {row.state_of_answers} {learnt}"
-    combined = store.combined(row.id, state)
-    if combined is None:
-        finals = [forecast.p for forecast in final_forecasts(store, row, answers, questions)]
-        combined = finals if any(a.p != p for a, p in zip(own, finals, strict=True)) else []
-        store.keep_combined(row.id, state, combined)
-    return [with_probabilities(*pair) for pair in zip(own, combined, strict=True)] if combined else []
 
 
 def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Question], list[Row]]:
@@ -209,8 +162,8 @@ class QuestionAnswer:
     """Number of trials without an answer."""
     fallback: int
     """Number of trials whose answer is based on a failure."""
-    final: Forecast | None = None
-    """The combined forecast of its trials; None if none of them can be used."""
+    value: str = ""
+    """The value of its series that the answer stands on, in words."""
 
     @cached_property
     def leading(self) -> TargetAnswer:
@@ -333,31 +286,26 @@ def _plain(value: Interval | Verdict | None) -> dict[str, Any] | None:
     return plain_data({**numbers, **sides, "says": value.says, "sentence": value.sentence})
 
 
-def keep_combined(store: RunStore, row: RunRow) -> None:
-    """Store the combined answers of a run, which need no outcome, if they can differ from its trials."""
-    if learnt_from(store, row) is not None:
-        score_run(store, row)
-
-
 def score_run(store: RunStore, row: RunRow, *, combined: bool = True) -> RunScores:
     """Compare a run's answers with the known outcomes, and score its trials and, with `combined`, its answers."""
     questions = store.questions(row.id)
-    answers = list(store.answers(row.id))
-    own = scored_forecasts(store, row, answers, questions)
-    together = combined_forecasts(store, row, answers, questions, own) if combined else []
-    finals = together or own
+    answered = answers_of_run(store, row, questions, combined=combined)
     rule = ""
     if combined and (row.spec.get("models") or int(row.spec.get("trials", 1)) > 1):
         rule = rule_in_words(chosen_rule(row.spec.get("combine") or AUTO, row.spec.get("models") or {}))
     resolutions = RunOutcomes(store).of(row.id)
-    question_answers = tuple(_question_answers(questions, answers, finals, resolutions))
-    scored = RunScores(run=row.id, answers=question_answers, rule=rule, caveats=_caveats(row, len(questions), answers))
-    if not finals or sum(question_answer.brier is not None for question_answer in question_answers) < FEWEST_OUTCOMES:
+    by_key = {answer.key: answer for answer in answered.answers}
+    pairs = [(question, by_key.get((question.id, question.as_of.at.isoformat()))) for question in questions]
+    question_answers = tuple(_question_answers(pairs, resolutions))
+    scored = RunScores(run=row.id, answers=question_answers, rule=rule, caveats=answered.caveats)
+    if sum(question_answer.brier is not None for question_answer in question_answers) < FEWEST_OUTCOMES:
         return scored
-    forecasts = [
-        {**forecast_row, "forecaster": name}
-        for name, run_forecasts in ((THIS_RUN, own), (THIS_RUN_COMBINED, together))
-        for forecast_row in forecast_rows(run_forecasts, questions)
+    forecasts: list[Row] = [
+        {"forecaster": name, "question": question.id, "target": target, "due": day_text(question.due), "p": p}
+        for question, answer in pairs
+        if answer is not None
+        for name, of_question in ((THIS_RUN, answer.own), (THIS_RUN_COMBINED, answer.combined))
+        for target, p in (of_question or {}).items()
     ]
     try:
         table = read_table(forecasts, outcome_rows(questions, resolutions))
@@ -379,30 +327,6 @@ def score_run(store: RunStore, row: RunRow, *, combined: bool = True) -> RunScor
     )
 
 
-def caveats_of_run(store: RunStore, row: RunRow) -> tuple[str, ...]:
-    """Return what failed or was left out in a run, as `RunScores.caveats` has it, without scoring it."""
-    return _caveats(row, store.question_count(row.id), list(store.answers(row.id)))
-
-
-def _caveats(
-    row: RunRow, questions: int, answers: Sequence[Forecast | Failure], *, excluded: int | None = None
-) -> tuple[str, ...]:
-    ended, usable = Counter[tuple[str, datetime]](), set[tuple[str, datetime]]()
-    for answer in answers:
-        if answer.forecaster != PANEL:
-            key = (answer.question_id, answer.as_of.at)
-            ended[key] += 1
-            if isinstance(answer, Forecast) and not answer.fallback:
-                usable.add(key)
-    planned = int(row.spec.get("trials", 1))
-    return run_caveats(
-        answers,
-        unanswered=sum(count >= planned and key not in usable for key, count in ended.items()),
-        questions=questions,
-        excluded=int(row.spec.get("questions", {}).get("excluded", 0)) if excluded is None else excluded,
-    )
-
-
 def _distinct(table: ForecastTable, column: str) -> int:
     labels = table.targets.groups.get(column)
     return 0 if labels is None else len({labels.names[code] for code in labels.codes} - {""})
@@ -420,37 +344,28 @@ def _parts(verdicts: Sequence[Verdict], column: str) -> tuple[RunPart, ...]:
 
 
 def _question_answers(
-    questions: Sequence[Question],
-    answers: Sequence[Forecast | Failure],
-    finals: Sequence[Forecast],
-    resolutions: Sequence[Resolution],
-) -> list[QuestionAnswer]:
+    pairs: Iterable[tuple[Question, StoredAnswer | None]], resolutions: Sequence[Resolution]
+) -> Iterator[QuestionAnswer]:
     outcomes: Mapping[tuple[str, datetime | None, str], int | None] = {
         (resolution.question_id, resolution.due, resolution.target_id): resolution.outcome for resolution in resolutions
     }
-    final_by_key = {(forecast.question_id, forecast.as_of.at): forecast for forecast in finals}
-    trials: dict[tuple[str, datetime], list[Forecast | Failure]] = {}
-    for answer in answers:
-        trials.setdefault((answer.question_id, answer.as_of.at), []).append(answer)
-    question_answers: list[QuestionAnswer] = []
-    for question in questions:
-        key = (question.id, question.as_of.at)
-        ended, final = trials.get(key, []), final_by_key.get(key)
-        forecasts = [trial for trial in ended if isinstance(trial, Forecast) and trial.forecaster != PANEL]
+    for question, answer in pairs:
+        answered = answer or StoredAnswer(question=question.id, as_of="")
         targets = tuple(
             TargetAnswer(
                 id=target.id,
                 label=target.short_label,
-                p=None if final is None else final.p.get(target.id),
-                trials=tuple(forecast.p[target.id] for forecast in forecasts if target.id in forecast.p),
+                p=None if answered.p is None else answered.p.get(target.id),
+                trials=tuple(trial[target.id] for trial in answered.trials if target.id in trial),
                 price=target.snapshot.price if target.snapshot else None,
                 outcome=outcomes.get((question.id, question.due, target.id)),
             )
             for target in question.targets
         )
-        fallback = sum(forecast.fallback for forecast in forecasts)
-        failed = sum(isinstance(trial, Failure) for trial in ended)
-        question_answers.append(
-            QuestionAnswer(question=question, targets=targets, failed=failed, fallback=fallback, final=final)
+        yield QuestionAnswer(
+            question=question,
+            targets=targets,
+            failed=answered.failed,
+            fallback=answered.fallback,
+            value=answered.value,
         )
-    return question_answers

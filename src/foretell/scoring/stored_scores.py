@@ -33,9 +33,9 @@ class StoredScores:
             decided, when = counts.get(row.id, (0, ""))
             if not decided:
                 if combined:
-                    from foretell.scoring.run_scores import keep_combined
+                    from foretell.scoring.run_answers import answers_of_run
 
-                    keep_combined(self._store, row)
+                    answers_of_run(self._store, row, self._store.questions(row.id), combined=True)
                 summaries[row.id] = dict(UNDECIDED)
                 continue
             state = f"{SUMMARY_VERSION} {row.state_of_answers} {decided} {when} {row.spec.get('combine')}"

@@ -29,7 +29,7 @@ from foretell.runs.settings import Settings, clock_of
 from foretell.runs.store import RunStore
 from foretell.scoring.baselines import BASE_RATE
 from foretell.scoring.long_tables import forecast_rows, outcome_rows
-from foretell.scoring.run_scores import final_forecasts
+from foretell.scoring.run_answers import final_forecasts
 from foretell.scoring.stored_scores import keep_summary
 from foretell.tournaments.connection import SERVICES
 from foretell.tournaments.money import TournamentMoney

@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -21,8 +21,7 @@ from foretell.operations.doctor import DoctorResult, doctor
 from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.setup import DoctorRequest
 from foretell.questions.forecast import Cost
-from foretell.questions.trace import ForecastMade, ModelCalled
-from foretell.report.question_view import cost_of_events
+from foretell.runs.costs import money_of_run
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings, clock_of
 from foretell.runs.store import RunRow, RunStore, matching_runs, trials_per_question
@@ -210,13 +209,11 @@ class WebState:
             if before.upto > newest:  # A trial was started again and its events were deleted.
                 before = RunTotals()
             if before.upto < newest:
-                events = list(self.store.events(run, after=before.upto, kinds=(ModelCalled, ForecastMade)))
-                ended = Counter(event.how for _, _, event in events if isinstance(event, ForecastMade))
+                new = {"after": before.upto, "upto": newest}
                 before = RunTotals(
-                    # Some of the events may be newer.
-                    upto=max([newest, *(number for number, _, _ in events[-1:])]),
-                    spending=before.spending + cost_of_events(event for _, _, event in events),
-                    endings=before.endings + ended,
+                    upto=newest,
+                    spending=before.spending + self.store.cost(run, **new),
+                    endings=before.endings + self.store.endings(run, **new),
                 )
             self._totals[run] = before
             return before
@@ -238,9 +235,7 @@ class WebState:
         with self._lock:
             journal = self._open_journal()
         money = {} if journal is None else journal.ledger.money_of(named)
-        spending = {run: self.totals(run).spending for run in named}
-        stored = {run: Money(billed=cost.dollars, reused=cost.reused) for run, cost in spending.items()}
-        return {run: replace(money.get(run, cost), reused=cost.reused) for run, cost in stored.items()}
+        return {run: money_of_run(self.totals(run).spending, money.get(run)) for run in named}
 
     def lost_replies(self, run: str) -> int:
         """Return how many replies of a run were lost and may have been billed."""

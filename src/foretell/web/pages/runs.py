@@ -472,7 +472,7 @@ def _question_view(store: RunStore, row: RunRow, scored: QuestionAnswer) -> dict
         "text": question.text,
         "category": _category(question),
         "outcomes": len(scored.targets),
-        "value": "" if scored.final is None or scored.final.value is None else scored.final.value.in_words,
+        "value": scored.value,
         "leading": {
             "label": "" if len(scored.targets) == 1 else leading.label,
             "p": leading.p,
