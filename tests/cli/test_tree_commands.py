@@ -1,6 +1,7 @@
 """The commands of `foretell tree`."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,9 @@ def run(command: Any, *arguments: str | Path) -> Result:
 
 def test_show_prints_every_claim_with_its_number():
     out = run(tree, "show", NVDA, "--inputs").stdout
-    assert "P0 0.872 Buying NVIDIA" in out
-    assert "      P1.1.3 0.920" in out
-    assert "P1.3 0.815" in out
+    assert "P0 87.2 % Buying NVIDIA" in out
+    assert "      P1.1.3 92.0 %" in out
+    assert "P1.3 81.5 %" in out
     assert "(override)" in out
     assert "+0.1260  P0 → P3 → P3.2  (0.3 × 0.42)" in out
     assert out.splitlines()[-1].startswith("+0.0090  P0 → P1 → P1.4 → P1.4.2")
@@ -107,19 +108,19 @@ def test_a_tree_that_is_not_a_bayes_net_is_refused_unless_scaled(tmp_path: Path)
         run(tree, "show", NVDA, "--out", out)
     scaled = run(tree, "show", NVDA, "--out", out, "--scaling", "min-max")
     assert "query(p0)." in out.read_text()
-    assert "scaled by min-max: the root was 0.8720" in scaled.stderr
+    assert "scaled by min-max: the root was 87.2 %" in scaled.stderr
 
 
 def test_whatif_prints_old_and_new_of_every_changed_claim():
     out = run(whatif, BANK, "--set", "P2.1=0", "--set", "P3=0.7").stdout
-    rows = {line.split()[0]: line.split()[1:3] for line in out.splitlines()[1:]}
+    rows = {line.split()[0]: re.findall(r"\S+ %", line)[:2] for line in out.splitlines()[1:]}
     assert rows == {
-        "P0": ["0.538", "0.399"],
-        "P1": ["0.618", "0.568"],
-        "P1.2": ["0.470", "0.302"],
-        "P2": ["0.513", "0.299"],
-        "P2.1": ["0.400", "0"],
-        "P3": ["0.675", "0.700"],
+        "P0": ["53.8 %", "39.9 %"],
+        "P1": ["61.8 %", "56.8 %"],
+        "P1.2": ["47.0 %", "30.2 %"],
+        "P2": ["51.3 %", "29.9 %"],
+        "P2.1": ["40.0 %", "0.0 %"],
+        "P3": ["67.5 %", "70.0 %"],
     }
 
 
@@ -136,7 +137,7 @@ def test_whatif_as_json_with_spread_and_tornado():
     assert data == json.loads(run(whatif, *arguments).stdout)
     stdout = run(whatif, BANK, "--sd", "P1.1=0.1", "--tornado").stdout
     assert "nothing changes" in stdout
-    assert "answer 0.538 ± 0.0334" in stdout
+    assert "answer 53.8 % ± 3.3 points" in stdout
 
 
 def test_scenarios_are_saved_and_compared(tmp_path: Path):
@@ -153,7 +154,7 @@ def test_scenarios_are_saved_and_compared(tmp_path: Path):
 
 
 def test_overrides_are_cleared_and_limits_reported():
-    assert "0.851" in run(whatif, NVDA, "--set", "P1.3=auto").stdout
+    assert "85.1 %" in run(whatif, NVDA, "--set", "P1.3=auto").stdout
     held = run(whatif, NVDA, *(x for id in ("P1.1.1", "P1.1.2", "P1.1.3") for x in ("--set", f"{id}=0")))
     assert "note: P1.1 leaves [0, 1]" in held.stderr
 

@@ -123,7 +123,7 @@ def test_the_bounds_of_the_paper_hold_for_every_trial_and_say_so(tmp_path: Path,
     steps = {"options.steps": 1, **clamp}
     result = answered(ask(ASKED, model=saying(0.01), set=steps, settings=Settings(home=tmp_path)))
     assert result.p == pytest.approx({"yes": 0.05})
-    assert "Forecast: yes 0.050 (kept at a bound; submitted 0.010)" in result.rationale
+    assert "Forecast: yes 5.0 % (kept at a bound; submitted 1.0 %)" in result.rationale
     assert "0.050 (submitted)" not in result.rationale
     assert result.to_dict()["clamped_from"] is None
 

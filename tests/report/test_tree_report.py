@@ -34,7 +34,7 @@ def test_every_claim_formula_and_scenario_is_on_the_page():
     ids = {element.get("id") for element in page.iter()}
     assert {f"claim-{id}" for id in tree_file.tree.nodes} <= ids
     text = " ".join(page.itertext())
-    assert "Probability 0.538" in text
+    assert "Probability 53.8 %" in text
     assert "True exactly when (P1 and P2) or (P2 and P3) or (P1 and P3 and PA)." in text
     assert "1 − (1 − 0.1) × (1 − 0.6 × 0.400) × (1 − 0.5 × 0.450) = 0.470" in text
     assert "hard landing" in text
@@ -102,8 +102,8 @@ def test_a_report_has_everything_needed_to_sign_it(tmp_path: Path):
     for shown in (text, markdown.replace("\\", "")):
         for words in (
             "it will be known by 2026-12-31",
-            "Most for it: P1.1 at 0.700",
-            "The answer would be 0.5 with",
+            "Most for it: P1.1 at 70.0 %",
+            "The answer would be 50 % with",
             "The answer lies between",
             "Drivers up",
             "Drivers down",

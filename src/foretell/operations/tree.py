@@ -28,7 +28,7 @@ from foretell.forecasters.tree.exports import (
 from foretell.forecasters.tree.history import read_history
 from foretell.forecasters.tree.parts import reasoning_lines, reconciliation_parts
 from foretell.forecasters.tree.proposition import ROOT, Proposition, Tree
-from foretell.forecasters.tree.text import TreeProblem, format_probability, raise_errors
+from foretell.forecasters.tree.text import TreeProblem, raise_errors
 from foretell.forecasters.tree.tree_file import check_file, read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import compare_scenarios
 from foretell.number_text import percent, plural
@@ -71,7 +71,7 @@ def print_tree(tree: Tree, console: "Console", systematic_error: float = 0.0) ->
         console.print(Text(line), highlight=False)
     for row in tree_rows(tree):
         marks = f" ({row['marks']})" if row["marks"] else ""
-        head, p = f"{'  ' * row['depth']}{row['id']} ", format_probability(row["p"])
+        head, p = f"{'  ' * row['depth']}{row['id']} ", percent(row["p"], 1)
         indent = min(len(head) + len(p) + 1, console.width // 2)
         claim = Text.assemble(one_line(row["claim"]), (marks, "yellow"))
         first, *more = claim.wrap(console, console.width - indent)
@@ -263,7 +263,7 @@ class ShownTree(TreeDocument):
         if self.inputs:
             table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
             for row in sensitivities(self.tree):
-                cells = (row.id, format_probability(row.p), f"{row.slope:+.3f}", percent(row.share))
+                cells = (row.id, percent(row.p, 1), f"{row.slope:+.3f}", percent(row.share))
                 table.add_row(*cells, Text(one_line(row.claim)))
             console.print(table)
             for path in beta_paths(self.tree):
@@ -293,7 +293,7 @@ def show_tree(request: TreeShowRequest, settings: Settings | None = None) -> Sho
     if request.scaling is not None:
         before, tree = tree.nodes[tree.root].p, scale_tree(tree, request.scaling)
         after = tree.nodes[tree.root].p
-        scaled = f"scaled by {request.scaling}: the root was {before:.4f}, is {after:.4f}"
+        scaled = f"scaled by {request.scaling}: the root was {percent(before, 1)}, is {percent(after, 1)}"
     return ShownTree(
         tree=tree,
         path=path,

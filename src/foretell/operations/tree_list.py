@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from foretell.forecasters.tree.text import format_probability, one_line
+from foretell.forecasters.tree.text import one_line
+from foretell.number_text import percent
 from foretell.operations.requests.trees import TreeListRequest
 from foretell.operations.table import operation
 from foretell.report.result import Result, show_table
@@ -38,7 +39,7 @@ class TreesResult(Result):
             return
         columns: dict[TextColumn, str | Callable[[Any], object]] = {
             TextColumn(head="tree"): lambda row: row.name,
-            TextColumn(head="p", right=True): lambda row: "" if row.problem else format_probability(row.p),
+            TextColumn(head="p", right=True): lambda row: "" if row.problem else percent(row.p, 1),
             TextColumn(head="claims", right=True, drop=2): lambda row: row.claims or "",
             TextColumn(head="changed", drop=1): lambda row: f"{row.changed:%Y-%m-%d}",
             TextColumn(head="claim", shrink=30): lambda row: one_line(row.problem or row.claim),

@@ -11,10 +11,9 @@ from rich.text import Text
 from foretell.forecasters.tree.exports import one_line
 from foretell.forecasters.tree.history import TreeVersion, read_history, tree_at
 from foretell.forecasters.tree.proposition import Proposition, Tree
-from foretell.forecasters.tree.text import format_probability
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, field_of
-from foretell.number_text import plural
+from foretell.number_text import percent, plural
 from foretell.operations.requests.trees import TreeLogRequest
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
@@ -109,7 +108,7 @@ class TreeLog(Result):
         if self.diff is not None:
             return self.diff.print(console)
         lines = [
-            f"{version.version}  {version.at:%Y-%m-%d %H:%M}  {format_probability(version.p)}"
+            f"{version.version}  {version.at:%Y-%m-%d %H:%M}  {percent(version.p, 1)}"
             f"  {one_line(version.author) or '–'}  {one_line(version.message) or '–'}"
             + (f"  ({_some(version.changed)})" if version.changed else "")
             for version in self.versions
@@ -165,6 +164,6 @@ def change_lines(changes: Iterable[ClaimChange], after: Tree | None = None) -> l
         node = None if after is None else after.nodes.get(change.id)
         current = node is not None and not node.stale
         parts = ["was stale" if name == "stale" and current else name for name in change.fields]
-        line = f"{change.id} {format_probability(change.before)} → {format_probability(change.after)}"
+        line = f"{change.id} {percent(change.before, 1)} → {percent(change.after, 1)}"
         lines.append(line + (f" ({', '.join(parts)})" if parts else ""))
     return lines

@@ -20,9 +20,9 @@ from foretell.forecasters.tree.edits import Scenario, number_edits
 from foretell.forecasters.tree.exports import one_line
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.text import format_probability
 from foretell.forecasters.tree.tree_file import TreeFile, to_dict, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
+from foretell.number_text import percent
 from foretell.operations.requests.trees import WhatIfRequest
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
@@ -145,20 +145,20 @@ class ScenarioComparison(Result):
             table = Table("claim", "was", *heads, Column("", overflow="fold"), box=None)
             for row in rows:
                 now = [row[outcome.name] for outcome in self.outcomes]
-                cells = [format_probability(p) if p != row["was"] else "·" for p in now]
-                table.add_row(row["id"], format_probability(row["was"]), *cells, Text(one_line(row["claim"])))
+                cells = [percent(p, 1) if p != row["was"] else "·" for p in now]
+                table.add_row(row["id"], percent(row["was"], 1), *cells, Text(one_line(row["claim"])))
             console.print(table, highlight=False)
         else:
             root = self.tree.nodes[self.tree.root]
-            show_text(console, f"{root.id} {format_probability(root.p)}: nothing changes\n")
+            show_text(console, f"{root.id} {percent(root.p, 1)}: nothing changes\n")
         if self.bars:
             table = Table("input", "from", "to", "answer", "", Column("", overflow="fold"), box=None)
             for bar in self.bars:
-                ends = map(format_probability, (bar.low, bar.high, bar.at_low, bar.at_high))
+                ends = (percent(p, 1) for p in (bar.low, bar.high, bar.at_low, bar.at_high))
                 table.add_row(bar.id, *ends, Text(one_line(bar.claim)))
             console.print(table, highlight=False)
         if (spread := self.spread) is not None:
-            show_text(console, f"answer {format_probability(spread.p)} ± {spread.sd:.4f}\n")
+            show_text(console, f"answer {percent(spread.p, 1)} ± {100 * spread.sd:.1f} points\n")
 
 
 @operation(WhatIfRequest)

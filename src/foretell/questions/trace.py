@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from foretell.number_text import percent
 from foretell.questions.quick_init import quick_init
 
 
@@ -139,11 +140,12 @@ class ForecastMade(TimedEvent):
         """How the trial ended, with the number that was stated if it is not the forecast.
 
         >>> ForecastMade(p={"yes": 0.05}, how="submitted", stated={"yes": 0.01}).in_words
-        'kept at a bound; submitted 0.010'
+        'kept at a bound; submitted 1.0 %'
         """
         if self.stated is None:
             return self.how
-        numbers = ", ".join(f"{p:.3f}" if len(self.stated) == 1 else f"{id} {p:.3f}" for id, p in self.stated.items())
+        several = len(self.stated) > 1
+        numbers = ", ".join(f"{id} {percent(p, 1)}" if several else percent(p, 1) for id, p in self.stated.items())
         return f"kept at a bound; {self.how} {numbers}"
 
 

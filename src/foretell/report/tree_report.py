@@ -23,7 +23,7 @@ from foretell.forecasters.tree.exports import (
 from foretell.forecasters.tree.history import TreeVersion, tree_digest
 from foretell.forecasters.tree.parts import change_lines, claim_parts, reasoning_lines
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin, leaves
-from foretell.forecasters.tree.text import enumeration, format_probability
+from foretell.forecasters.tree.text import enumeration
 from foretell.forecasters.tree.what_if import WhatIfResult
 from foretell.number_text import brief_percent, percent, signed
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
@@ -154,7 +154,7 @@ SIGNERS = ("prepared by", "checked by", "date")
 READING = (
     "Pull: by how much the answer is higher than if the claim were even. Slope: by how much the answer rises if the "
     "claim goes from surely false to surely true. Share: its part in how far the answer can be expected to move once "
-    "the truth of the inputs is known. Turns at: the probability of the claim at which the answer would be 0.5."
+    "the truth of the inputs is known. Turns at: the probability of the claim at which the answer would be 50 %."
 )
 PICTURE = (
     "Detail increases to the right. Blue boxes are likely, orange ones unlikely. The answer rises with "
@@ -210,7 +210,7 @@ def _answer(tree: Tree, inputs: Sequence[Driver], bar: ErrorBar | None) -> str:
     top, origin = tree.nodes[tree.root], tree.origin or TreeOrigin()
     as_of = f", as of {tree.as_of}" if tree.as_of is not None else ""
     closes = f"; it will be known by {origin.closes}" if origin.closes else ""
-    parts = [f"Probability {format_probability(top.p)}{as_of}{closes}."]
+    parts = [f"Probability {percent(top.p, 1)}{as_of}{closes}."]
     if origin.reconciliation is not None:
         first = reasoning_lines(tree)[0]
         # Two numbers that stay apart come before the tree's own.
@@ -225,11 +225,11 @@ def _answer(tree: Tree, inputs: Sequence[Driver], bar: ErrorBar | None) -> str:
         driver = next((driver for driver in inputs if driver.pull * direction > 0), None)
         if driver is not None and driver.id != tree.root:
             claim = sentence(shorten(driver.claim, 160))
-            parts.append(f"{label}: {driver.id} at {format_probability(driver.p)}, {claim}")
+            parts.append(f"{label}: {driver.id} at {percent(driver.p, 1)}, {claim}")
     turning = next((driver for driver in inputs if driver.turns_at is not None and driver.id != tree.root), None)
     if turning is not None and turning.turns_at is not None:
-        at = format_probability(turning.turns_at)
-        parts.append(f"The answer would be 0.5 with {turning.id} at {at} instead of {format_probability(turning.p)}.")
+        at = percent(turning.turns_at, 1)
+        parts.append(f"The answer would be 50 % with {turning.id} at {at} instead of {percent(turning.p, 1)}.")
     return " ".join(parts)
 
 
@@ -293,18 +293,18 @@ def _drivers(tree: Tree, inputs: Sequence[Driver]) -> Iterator[HtmlBlock]:
 
 
 def _driver_table(title: str, some: Sequence[Driver], caption: str) -> HtmlBlock:
-    labels = ("p", "pull", "slope", "share", "answer if false", "answer if true", "turns at")
+    labels = ("p", "pull, points", "slope", "share", "answer if false", "answer if true", "turns at")
     rows = [
         (
             f"{driver.id} {driver.claim}",
             (
-                format_probability(driver.p),
-                signed(driver.pull, 3),
+                percent(driver.p, 1),
+                signed(100 * driver.pull, 1),
                 signed(driver.slope, 3),
                 percent(driver.share),
-                format_probability(driver.if_false),
-                format_probability(driver.if_true),
-                format_probability(driver.turns_at),
+                percent(driver.if_false, 1),
+                percent(driver.if_true, 1),
+                percent(driver.turns_at, 1),
             ),
         )
         for driver in some
@@ -323,8 +323,8 @@ def _sureness(tree: Tree, bar: ErrorBar | None, facts: ReportFacts) -> Iterator[
         yield HtmlBlock(text=f"There is no error bar: {why}. To get one, run foretell tree update FILE --trials 5.")
         return
     pairs = [
-        ("answer", f"{format_probability(bar.p)}, {bar}"),
-        ("standard deviation", f"{bar.sd:.3f}"),
+        ("answer", f"{percent(bar.p, 1)}, {bar}"),
+        ("standard deviation", f"{100 * bar.sd:.1f} points"),
         ("examinations", f"{sum(counts.values())} of {len(counts)} leaves"),
         ("correlation of the errors of one trial", f"{bar.correlation:.2f}"),
     ]
@@ -347,7 +347,7 @@ def _picture(tree: Tree) -> Iterator[HtmlBlock]:
             OutlineItem(
                 depth=line.depth,
                 name=line.node.id,
-                value=format_probability(line.node.p),
+                value=percent(line.node.p, 1),
                 text=line.node.claim,
                 anchor=f"claim-{line.node.id}",
                 tags=["see above"] if line.again else claim_marks(line.node),
@@ -376,7 +376,7 @@ def picture_of(tree: Tree) -> Chart:
             id=id,
             text=node.claim,
             p=node.p,
-            value=format_probability(node.p),
+            value=percent(node.p, 1),
             children=node.children,
             pull=own.get(id, 0.0),
             alarm=bool(node.failed or node.stale or (node.grounding is not None and node.grounding.error)),
@@ -392,20 +392,20 @@ def _scenarios(tree: Tree, outcomes: Sequence[WhatIfResult]) -> HtmlBlock:
         (
             outcome.name,
             (
-                format_probability(outcome.p),
-                signed(outcome.p - base, 3),
+                percent(outcome.p, 1),
+                signed(100 * (outcome.p - base), 1),
                 ", ".join(other.id for other in outcome.changes),
             ),
         )
         for outcome in outcomes
     ]
-    columns = (column("answer"), column("change"), words("claims changed"))
+    columns = (column("answer"), column("change, points"), words("claims changed"))
     return HtmlBlock(table=table("What the answer would be", "scenario", columns, rows))
 
 
 def _claim(tree: Tree, node: Proposition) -> Iterator[HtmlBlock]:
     marks = "; ".join(claim_marks(node))
-    heading = f"{node.id}: {format_probability(node.p)}" + (f" ({marks})" if marks else "")
+    heading = f"{node.id}: {percent(node.p, 1)}" + (f" ({marks})" if marks else "")
     yield HtmlBlock(heading=heading, anchor=f"claim-{node.id}")
     yield HtmlBlock(text=node.claim)
     if pairs := list(_facts(tree, node)):
@@ -462,7 +462,7 @@ def _facts(tree: Tree, node: Proposition) -> Iterator[tuple[str, str]]:
     if grounding.route:
         yield "how it was examined", "; ".join(grounding.route)
     if len(grounding.trials) > 1:
-        yield "trials", ", ".join(format_probability(p) for p in grounding.trials)
+        yield "trials", ", ".join(percent(p, 1) for p in grounding.trials)
     if grounding.notebook:
         yield "notebook", grounding.notebook
 
@@ -509,7 +509,7 @@ def _making(tree: Tree, facts: ReportFacts) -> Iterator[HtmlBlock]:
                 (
                     version.at.strftime("%Y-%m-%d %H:%M"),
                     version.author or "–",
-                    format_probability(version.p),
+                    percent(version.p, 1),
                     ", ".join(version.changed[:8]) + ("…" if len(version.changed) > 8 else ""),
                     str(version.cost) if version.cost.calls else "",
                     version.message,

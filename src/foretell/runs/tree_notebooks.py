@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.text import format_probability
+from foretell.number_text import percent
 from foretell.questions.errors import InputError
 from foretell.tools.notebook.notebook_file import conclusion_of, data_path, read_notebook
 
@@ -28,7 +28,7 @@ class NotebookState:
     def __str__(self) -> str:
         data = "no data" if self.data_bytes is None else f"{self.data_bytes:,} bytes of data"
         state = f": {self.state}" if self.state else ""
-        return f"{self.claim} {format_probability(self.p)} {self.file}, {self.cells} cells, {data}{state}"
+        return f"{self.claim} {percent(self.p, 1)} {self.file}, {self.cells} cells, {data}{state}"
 
 
 def notebook_names(tree: Tree) -> dict[str, str]:

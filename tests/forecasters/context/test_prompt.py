@@ -53,7 +53,7 @@ def test_exclusive_outcomes_are_made_coherent_and_stated_numbers_recorded() -> N
     assert belief.belief["context"] == shared().digest
     assert (belief.belief["view"], belief.belief["elicitation"]) == ("both", "default")
     assert json.loads(json.dumps(belief.belief)) == belief.belief
-    assert "stated Red Team 0.800, Blue Team 0.400" in forecast.rationale
+    assert "stated Red Team 80.0 %, Blue Team 40.0 %" in forecast.rationale
     assert "Because of the reports." in forecast.rationale
     assert without_numbers(forecast.rationale) == "Because of the reports."
     assert forecast.trace == f"context {shared().digest}"

@@ -78,7 +78,7 @@ def test_edits_from_files_with_a_byte_order_mark_are_applied_and_mark_judgements
         operation_command("tree edit"), [str(file), "--edits", str(tmp_path / "edits.json"), "--set", "P2=0.2"]
     )
     assert done.exit_code == 0, done.output
-    assert "P2 0.500 → 0.200 (claim)" in done.output
+    assert "P2 50.0 % → 20.0 % (claim)" in done.output
     assert "judged before a change beneath them: P1, P0" in done.output
     assert read_tree_file(file).tree.nodes["P1"].children == ("P1.1", "P1.2", "P1.3")
     shown = CliRunner().invoke(operation_command("tree edit"), [str(file), "--set", "P2=0.3", "--json"])

@@ -74,7 +74,7 @@ def test_links_are_described_in_words_and_numbers(link: Link, words: str, number
 
 def test_an_overridden_claim_shows_the_result_of_its_rule():
     tree = two(AverageLink(), pinned=0.9)
-    assert link_in_words(tree.nodes["P0"]) == "Overridden by 0.900; its rule: The mean of P1 and P2."
+    assert link_in_words(tree.nodes["P0"]) == "Overridden by 90 %; its rule: The mean of P1 and P2."
     assert link_in_numbers(tree, tree.nodes["P0"]) == "(0.300 + 0.800) / 2 = 0.550"
 
 
@@ -101,10 +101,10 @@ def test_markdown_reports_escape_markup_in_texts():
     text = tree_report(tree, outcomes).to_markdown()
     assert "<script>" not in text
     assert "<b>" not in text.replace(r"\<b\>", "")
-    assert "Without a number of their own: P2. 0.500 stands in for them." in text
+    assert "Without a number of their own: P2. 50 % stands in for them." in text
     assert "> ## Proof" in text
     assert "Grounding failed" in text
-    for heading in ("## The tree", "## What it hangs on", "## Scenarios", "## Every claim", "### P0: 0.500", "### P1"):
+    for heading in ("## The tree", "## What it hangs on", "## Scenarios", "## Every claim", "### P0: 50.0 %", "### P1"):
         assert heading in text
     assert quoted_markdown("a <b>\n\nc") == "> a &lt;b>\n>\n> c"
 

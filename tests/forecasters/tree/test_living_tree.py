@@ -424,7 +424,7 @@ def test_tree_commands_edit_log_show_and_plan(file: Path, monkeypatch: pytest.Mo
     assert run("edit", "--text", f"P2={NEWS}", "--set", "P1.1=0.9", "-m", "why not").exit_code == 0
     assert "ann  why not  (P1.1, P2)" in run("log").output.replace("(P2, P1.1)", "(P1.1, P2)")
     shown = run("log", "--diff").output
-    assert "P1.1 0.400 → 0.900" in shown
+    assert "P1.1 40.0 % → 90.0 %" in shown
     assert f"    claim: Claim P2. → {NEWS}" in shown
     assert json.loads(run("log", "--diff", "1..2", "--json").stdout)["changes"]
     assert run("log", "--diff", "1..").output.replace("as it is", "version 2") == run("log", "--diff", "1..2").output
@@ -508,5 +508,5 @@ def test_faults_end_in_a_valid_tree_and_are_reported(file: Path, tmp_path: Path)
     assert [failure.partition(":")[0] for failure in grown.failures] == ["P0", "P3"]
     report = show_tree(grown)
     assert report.exit_code == 3
-    for words in ("synthesis failed, the mean of its children is used", "grounding failed, 0.500 is used"):
+    for words in ("synthesis failed, the mean of its children is used", "grounding failed, 50 % is used"):
         assert words in report.to_markdown()

@@ -235,7 +235,7 @@ def test_a_saved_notebook_runs_again_from_its_files(tmp_path: Path, journal: Jou
     tree = tmp_path / "second/tree.json"
     shown = CliRunner().invoke(operation_command("tree show"), [str(tree), "--out", str(tmp_path / "copy")])
     assert shown.exit_code == 0, shown.output
-    assert "notebook P0 0.350 books/P1-0.ipynb, 6 cells" in shown.output
+    assert "notebook P0 35.0 % books/P1-0.ipynb, 6 cells" in shown.output
     verified = asyncio.run(verify_notebooks(tree))
     assert verified.ok
     assert "run again, 6 cells give the same output" in str(verified)

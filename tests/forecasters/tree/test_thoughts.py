@@ -151,7 +151,7 @@ def test_a_tree_concludes_from_the_best_rated_line():
     answer, _, setup = run("tree", width=2, keep=1, depth=2)
     last = setup.requests[-1].messages[-1].text
     assert re.findall(r"^## (T\S+)", last, re.MULTILINE) == ["T1.1.1.2", "T1.2.1.2"]
-    assert "T1.2.1.2 0.300" in answer.rationale
+    assert "T1.2.1.2 30.0 %" in answer.rationale
     assert "T1.1.1.1" not in answer.rationale
 
 

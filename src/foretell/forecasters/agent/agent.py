@@ -12,6 +12,7 @@ from foretell.forecasters.agent.prompts import StartingSignals, price_of, prior_
 from foretell.forecasters.agent.settings import FULL, AgentSettings, AgentVariant
 from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, forecast_of
 from foretell.models.model import SystemMessage, UserMessage
+from foretell.number_text import percent
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ForecastMade
@@ -30,7 +31,7 @@ KEPT = 5e-4
 def rationale(ending: TrialResult, p: Mapping[str, float], store: SourceStore) -> str:
     """Return the reasons behind a forecast, with one line per cited source at the end."""
     belief = ending.belief
-    numbers = ", ".join(f"{target} {value:.3f}" for target, value in p.items())
+    numbers = ", ".join(f"{target} {percent(value, 1)}" for target, value in p.items())
     made = forecast_made(ending, p)
     how = f"{made.in_words}; {ending.detail}" if ending.detail else made.in_words
     evidence = (*belief.evidence_for, *belief.evidence_against)
@@ -54,7 +55,7 @@ def forecast_made(ending: TrialResult, p: Mapping[str, float]) -> ForecastMade:
 
 
 _TREE_ANSWER = re.compile(
-    r"(?:- )?(?:(?:[^\n]{0,300}: )?\S+ % from tree |(?:Tree for [^\n]{0,300}: )?[01]\.\d{3} for: |"
+    r"(?:- )?(?:(?:[^\n]{0,300}: )?\S+ % from tree |(?:Tree for [^\n]{0,300}: )?(?:[01]\.\d{3}|[<>]?[\d.]+ %) for: |"
     r"Changed: direct estimate )|\S{1,80} [01]\.\d{3}(?::|\Z)"
 )
 """How the lines begin with which a tree, or a tree and a direct estimate, state the forecast."""
@@ -63,9 +64,9 @@ _TREE_ANSWER = re.compile(
 def without_numbers(text: str) -> str:
     r"""Return a rationale without the lines that state the forecast.
 
-    >>> without_numbers("Forecast: yes 0.300 (submitted)."), without_numbers("Polls moved.")
+    >>> without_numbers("Forecast: yes 30.0 % (submitted)."), without_numbers("Polls moved.")
     ('', 'Polls moved.')
-    >>> without_numbers("18 % from tree 20 % and direct 18 % (agree)\n0.197 for: It opens.\nThe court decides.")
+    >>> without_numbers("18 % from tree 20 % and direct 18 % (agree)\n19.7 % for: It opens.\nThe court decides.")
     'The court decides.'
     """
     lines = text.splitlines()

@@ -22,6 +22,7 @@ from foretell.models.model import ModelError, ModelSettings
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import ask_until_usable
 from foretell.models.waiting import MORE_SECONDS, USUAL_SECONDS, WorkClock
+from foretell.number_text import percent
 from foretell.questions.forecast import Categorical, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, ForecastMade
@@ -219,4 +220,4 @@ def _reasons(results: Sequence[CallResult]) -> str:
 
 
 def _numbers(p: Mapping[str, float]) -> str:
-    return ", ".join(f"{target} {value:.3f}" for target, value in p.items())
+    return ", ".join(f"{target} {percent(value, 1)}" for target, value in p.items())

@@ -456,7 +456,7 @@ def _scaled_scenarios(planned: PlannedClaim, nodes: Mapping[str, Proposition]) -
     after, why = scaled_scenarios(before)
     if after is before:
         return {}
-    notes = {id: (f"scaled from {p:.3f}: {why}",) if why else () for id, p in before.items()}
+    notes = {id: (f"scaled from {brief_percent(p)}: {why}",) if why else () for id, p in before.items()}
     return {id: replace(nodes[id], p=p, notes=(*nodes[id].notes, *notes[id])) for id, p in after.items()}
 
 

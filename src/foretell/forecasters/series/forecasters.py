@@ -15,6 +15,7 @@ from foretell.forecasters.series.history import SeriesChances, SeriesQuery, hist
 from foretell.forecasters.series.tuning import HybridSettings, tuned_settings
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.transforms import normal_cdf
+from foretell.number_text import percent
 from foretell.plugins import exists, load
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import LastValue, Question, SeriesRef
@@ -356,6 +357,7 @@ class Auto:
                 notes.append(f"{days[i]} days: no new value is expected by then, so the last one remains.")
                 continue
             parts = sorted(chosen[i].weights.items(), key=lambda item: -item[1])
-            named = ", ".join(f"{name} {weight:.0%} (says {chosen[i].chances[name]:.2f})" for name, weight in parts[:3])
+            says = {name: percent(chosen[i].chances[name]) for name, _ in parts[:3]}
+            named = ", ".join(f"{name} {percent(weight)} (says {says[name]})" for name, weight in parts[:3])
             notes.append(f"{days[i]} days: {named}.")
         return _forecast(question, context, self.name, query, chances, " ".join(notes))

@@ -18,11 +18,12 @@ from foretell.forecasters.tree.text import (
     InvalidTree,
     TreeProblem,
     decimal,
-    format_probability,
+    decimal_probability,
     one_line,
     raise_errors,
 )
 from foretell.forecasters.tree.what_if import resynthesize
+from foretell.number_text import brief_percent, percent
 
 # Bayes nets in the Bayesian Interchange Format, which pgmpy, pyAgrum and most other programs can read.
 
@@ -166,7 +167,7 @@ def to_dot(tree: Tree) -> str:
 
 def _label(node: Proposition) -> tuple[str, str]:
     """Return two lines: the id with its probability, and the claim, shortened if it is long."""
-    number = "no number" if node.p is None else f"{node.p:.3f}"
+    number = "no number" if node.p is None else percent(node.p, 1)
     claim = one_line(node.claim)
     shown = claim if len(claim) <= WIDTH else claim[: WIDTH - 1] + "…"
     marks = [mark for mark, so in (("override", node.pinned is not None), ("stale", node.stale)) if so]
@@ -271,7 +272,7 @@ def tree_failures(tree: Tree) -> list[str]:
             failures.append(f"{node.id}: synthesis failed, {used} is used ({why})")
         elif not node.children and node.p is None and node.grounding is not None and node.grounding.error:
             why = one_line(node.grounding.error)
-            failures.append(f"{node.id}: grounding failed, {format_probability(tree.missing)} is used ({why})")
+            failures.append(f"{node.id}: grounding failed, {brief_percent(tree.missing)} is used ({why})")
     return failures
 
 
@@ -284,12 +285,12 @@ def tree_caveats(tree: Tree) -> list[str]:
         if (grounding := node.grounding) is None or node.p is None:
             continue
         if grounding.caveat:
-            rests = f"{format_probability(node.p)} rests on the model alone"
+            rests = f"{brief_percent(node.p)} rests on the model alone"
             caveats.append(f"{node.id}: {one_line(grounding.caveat)}, so {rests}")
         if len(grounding.route) > 1:
             caveats.append(f"{node.id}: {'; '.join(map(one_line, grounding.route))}")
     if missing := tree.nodes[tree.root].incomplete:
-        stand_in = format_probability(tree.missing)
+        stand_in = brief_percent(tree.missing)
         caveats.append(f"Without a number of their own: {', '.join(missing)}. {stand_in} stands in for them")
     return caveats
 
@@ -319,7 +320,7 @@ def link_in_words(node: Proposition) -> str:
         return f"It could not be grounded: {one_line(failed)}." if failed else "A leaf: its number is given."
     if node.link is None:
         return "No link yet."
-    override = f"Overridden by {format_probability(node.pinned)}; its rule: " if node.pinned is not None else ""
+    override = f"Overridden by {brief_percent(node.pinned)}; its rule: " if node.pinned is not None else ""
     return override + node.link.describe(node.children)
 
 
@@ -327,11 +328,11 @@ def link_in_numbers(tree: Tree, node: Proposition) -> str:
     """Show the link as arithmetic with the current values; empty for leaves and judged claims."""
     if not node.children or node.link is None or node.link.own_probability is not None:
         return ""
-    shown = node.link.show_arithmetic({child: format_probability(tree.nodes[child].p) for child in node.children})
+    shown = node.link.show_arithmetic({child: decimal_probability(tree.nodes[child].p) for child in node.children})
     result = node.p
     if node.pinned is not None:
         result = resynthesize(tree, [Unpin(id=node.id)]).nodes[node.id].p
-    return f"{shown} = {format_probability(result)}{_sharing(tree, node)}".removeprefix(" = ")
+    return f"{shown} = {decimal_probability(result)}{_sharing(tree, node)}".removeprefix(" = ")
 
 
 def _sharing(tree: Tree, node: Proposition) -> str:

@@ -22,6 +22,7 @@ from foretell.forecasters.tree.proposition import Grounding, Tree, TreeOrigin, l
 from foretell.forecasters.tree.settings import GroundSettings, TreeSettings
 from foretell.forecasters.tree.tree_file import read_tree, tree_to_dict
 from foretell.forecasters.tree.wording import tidy
+from foretell.number_text import percent
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Categorical, Cost, Forecast
@@ -104,7 +105,7 @@ def claim_line(id: str, claim: str, p: float | None, grounding: Grounding | None
     if p is None:
         return f"- {id} no number ({grounding.error if grounding else 'not grounded'}): {claim}"
     factor = f" [{grounding.key_factor}]" if grounding and grounding.key_factor else ""
-    return f"- {id} {p:.3f}: {claim}{factor}"
+    return f"- {id} {percent(p, 1)}: {claim}{factor}"
 
 
 def source_list(cited: list[tuple[str, str]]) -> str:
@@ -120,7 +121,7 @@ def tree_summary(tree: Tree, target: str = "") -> str:
     heading = f"Tree for {target}: " if target else ""
     below = [tree.nodes[id] for id in leaves(tree)]
     parts = [
-        "" if root.p is None else f"{heading}{root.p:.3f} for: {root.claim}",
+        "" if root.p is None else f"{heading}{percent(root.p, 1)} for: {root.claim}",
         root.key_factor,
         root.report,
         "\n".join(["Leaves:", *(claim_line(leaf.id, leaf.claim, leaf.p, leaf.grounding) for leaf in below)]),

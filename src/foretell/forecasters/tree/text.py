@@ -20,10 +20,10 @@ def one_line(text: str) -> str:
     return " ".join(_CONTROL.sub(" ", text).split())
 
 
-def format_probability(p: float | None) -> str:
-    """Format a probability for reports.
+def decimal_probability(p: float | None) -> str:
+    """Format a probability for arithmetic; elsewhere it is shown in percent.
 
-    >>> format_probability(0.87196), format_probability(0.0004), format_probability(1.0), format_probability(None)
+    >>> decimal_probability(0.87196), decimal_probability(0.0004), decimal_probability(1.0), decimal_probability(None)
     ('0.872', '0.0004', '1', '–')
     """
     if p is None:

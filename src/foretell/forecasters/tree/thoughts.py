@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
+from foretell.forecasters.agent.agent import FORECAST
 from foretell.forecasters.combine.aggregate import logit_mean
 from foretell.forecasters.forecaster import Context, EventLog
 from foretell.forecasters.tree.forecaster import AnalyzingForecaster, TargetResult, claim_line, source_list
@@ -32,6 +33,7 @@ from foretell.forecasters.tree.wording import claim_faults, claim_similarity, ti
 from foretell.models.model import ModelError
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import UnusableReply, closed_object
+from foretell.number_text import percent
 
 T = TypeVar("T")
 
@@ -374,5 +376,6 @@ def _reasons(target: str, conclusion: ThoughtConclusion) -> str:
     line = conclusion.line
     listed = "\n".join(claim_line(thought.id, thought.claim, thought.p, thought.grounding) for thought in line)
     sources = source_list([(thought.id, source) for thought in line for source in thought.grounding.sources])
-    head = f"{target} {conclusion.p:.3f}: {conclusion.grounding.key_factor}".rstrip(": ")
-    return "\n\n".join(filter(None, [head, conclusion.grounding.report, f"Looked into:\n{listed}", sources]))
+    head = f"{FORECAST}{target} {percent(conclusion.p, 1)}."
+    found = (conclusion.grounding.key_factor, conclusion.grounding.report)
+    return "\n\n".join(filter(None, [head, *found, f"Looked into:\n{listed}", sources]))

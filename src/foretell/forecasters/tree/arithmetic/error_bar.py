@@ -16,6 +16,7 @@ from foretell.forecasters.tree.arithmetic.circuit import slopes
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
 from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.metrics.probability_functions import student_quantile
+from foretell.number_text import percent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +53,7 @@ class ErrorBar:
         """Describe the error bar in words."""
         spread = f"{self.level:.0%} of such bars contain the probability that perfect research on the leaves would give"
         others = f"; for {_some(self.once)}, examined once, the spread of the others is used" if self.once else ""
-        return f"between {self.low:.3f} and {self.high:.3f} ({spread}{others})"
+        return f"between {percent(self.low, 1)} and {percent(self.high, 1)} ({spread}{others})"
 
 
 def _some(ids: Sequence[str]) -> str:
