@@ -1,26 +1,27 @@
 """Regular expressions that are compiled when they are first used, because a command that reads no dates needs none."""
 
 import re
-from typing import cast
+from typing import AnyStr, cast
 
 _METHODS = ("search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn")
+_FACTS = ("groups", "groupindex")
 
 
-def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Return a pattern like that of `re.compile`, which is compiled by the first call of one of its methods."""
-    return cast("re.Pattern[str]", _Pattern(text, flags))
+    return cast("re.Pattern[AnyStr]", _Pattern(text, flags))
 
 
 class _Pattern:
     """Compiles itself once, and then has the methods of the compiled pattern as its own."""
 
-    def __init__(self, text: str, flags: int) -> None:
+    def __init__(self, text: str | bytes, flags: int) -> None:
         self.pattern, self.flags = text, flags
 
     def __getattr__(self, name: str) -> object:
-        if name not in _METHODS:
+        if name not in _METHODS and name not in _FACTS:
             raise AttributeError(name)
         compiled = re.compile(self.pattern, self.flags)
-        for method in _METHODS:
-            setattr(self, method, getattr(compiled, method))
+        for own in (*_METHODS, *_FACTS):
+            setattr(self, own, getattr(compiled, own))
         return getattr(self, name)

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from foretell.patterns import pattern
 from foretell.plugins import NO_CHOICE, load_object
 from foretell.questions.errors import InputError, known_names, plain_problem, validator_error
 
@@ -266,7 +267,7 @@ def title_of(name: str, info: FieldInfo) -> str:
     return info.title or name.replace("_", " ").capitalize()
 
 
-COMMAND_OR_FLAG = re.compile(r"\b(?:foretell|pip) [a-z][^;:,()]*|(?<![\w-])--[a-z][a-z-]*")
+COMMAND_OR_FLAG = pattern(r"\b(?:foretell|pip) [a-z][^;:,()]*|(?<![\w-])--[a-z][a-z-]*")
 
 
 def name_fields(text: str, request: type[OperationRequest], *, titles: bool = False) -> str:

@@ -1,7 +1,6 @@
 """The third stage: each entry makes one forecast per trial at every ready forecast time, before its deadline."""
 
 import asyncio
-import re
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -14,6 +13,7 @@ from foretell.forecasters.forecaster import CannotForecast
 from foretell.forecasters.prompt.forecaster import fit
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.models.ledger import Money
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
@@ -99,7 +99,7 @@ def _rejected(trial: RunTrial, error: str, emit: EmitEvent) -> Failure:
 
 MOST_REASONS = 8
 """Maximum number of reasons that a report lists."""
-DETAIL = re.compile(
+DETAIL = pattern(
     r"https?://\S+"  # addresses
     r"|\b\w+/\S*\d\S*|\b[A-Z][A-Z\d._-]*\d[A-Z\d._-]*"  # ids of events and tickers of markets
     r"|\d{4}-\d\d-\d\d\S*|(?<![\w-])\d[\d.,]*"  # times, and numbers that are not part of a name

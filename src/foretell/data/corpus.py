@@ -22,6 +22,7 @@ from foretell.data.pages import PageUnavailable, read_html, read_page
 from foretell.data.search.engine import SearchHit, clean_query
 from foretell.data.service import ServiceConfig
 from foretell.data.usual_names import DOCUMENT_NAMES, columns_named
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import DAMAGED_HINT, DamagedFile, InputError, storage_error
@@ -369,8 +370,8 @@ _PAGES = (".html", ".htm")
 _WARCS = (".warc", ".warc.gz")
 _TABLES = (".jsonl", ".parquet")
 KINDS = (*_TEXTS, *_PAGES, *_TABLES, *_WARCS)
-_FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-_NAMED_DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?!\d)")
+_FRONT = pattern(r"\A---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_NAMED_DAY = pattern(r"(\d{4}-\d\d-\d\d)(?!\d)")
 _DATE_KEYS = ("published", "date", "updated", "modified")
 
 

@@ -8,6 +8,8 @@ from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
+from foretell.patterns import pattern
+
 Dating = Literal["published", "crawled", "relative", "none"]
 """Origin of a date: stated by the page, seen by a crawler, given as an age ("2 months ago"), or none."""
 EARLIEST = date(2000, 1, 1)
@@ -17,8 +19,8 @@ _OLDEST_YEAR = 1900
 """Zero dates such as 0001-01-01 mean "unknown" in many databases."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_RELATIVE = re.compile(r"(just now|today|yesterday|(an?|\d+)\s*[a-z]+\.?\s+ago)", re.IGNORECASE)
-WRITTEN = re.compile(
+_RELATIVE = pattern(r"(just now|today|yesterday|(an?|\d+)\s*[a-z]+\.?\s+ago)", re.IGNORECASE)
+WRITTEN = pattern(
     r"(?:(?P<m1>[a-z]{3})[a-z]*\.?\s+(?P<d1>\d{1,2})|(?P<d2>\d{1,2})\s+(?P<m2>[a-z]{3})[a-z]*\.?),?\s+(?P<y>\d{4})",
     re.IGNORECASE,
 )
@@ -81,7 +83,7 @@ _META = frozenset(
     }
 )  # fmt: skip
 _LINKED_DATA = frozenset({"datePublished", "dateModified", "dateCreated", "uploadDate"})
-_VISIBLE_DATE = re.compile(
+_VISIBLE_DATE = pattern(
     r"\b(?:updated|modified|edited|revised|reviewed|corrected)\b(?:\s+(?:on|at))?\s*:?\s*"
     rf"(?P<day>{re.sub('[?]P<[a-z0-9]+>', '?:', WRITTEN.pattern)}|\d{{4}}-\d\d-\d\d)",
     re.IGNORECASE,

@@ -4,7 +4,6 @@ The facts are in one table, `known_services.toml`. Settings can override them; n
 limit of a service.
 """
 
-import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from math import ceil
 from typing import Literal
 
 from foretell.models.rate_limits import PERIODS, RateLimit
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 
 RefusedUntil = Literal["the next hour", "midnight UTC"]
@@ -78,7 +78,7 @@ def _known_services() -> dict[str, ServiceFacts]:
 KNOWN_SERVICES: Mapping[str, ServiceFacts] = _known_services()
 """Facts by service, named like its plug-in and FORETELL_<NAME>_URL."""
 
-_RATE = re.compile(r"(\d+)\s*/\s*(\d*\.?\d*)\s*(s|min|h|day)")
+_RATE = pattern(r"(\d+)\s*/\s*(\d*\.?\d*)\s*(s|min|h|day)")
 
 
 def parse_rate_limits(text: str) -> dict[str, tuple[RateLimit, ...]]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from foretell.data.dates import latest_page_date, parse_stated_date
 from foretell.data.http import AsyncHttpClient, HttpResponse, SourceError
 from foretell.outgoing.public_address import Resolve, is_public, look_up
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import MissingExtra
 
@@ -166,7 +166,7 @@ def _title(tree: Any) -> str:
 
 WAYBACK_URL = "https://web.archive.org"
 _STAMP = "%Y%m%d%H%M%S"
-_REPLAY = re.compile(r"/web/(?P<at>\d{14})[a-z_]*/(?P<url>.+)")
+_REPLAY = pattern(r"/web/(?P<at>\d{14})[a-z_]*/(?P<url>.+)")
 STORED = "memento-datetime"
 """Header with the time at which a page was stored. A response without it is the archive's own page."""
 EXCLUDED = b"This URL has been excluded from the Wayback Machine"

@@ -11,13 +11,14 @@ from foretell.data.pages import Page, PageUnavailable
 from foretell.data.payload import Payload, readable
 from foretell.data.search.engine import SearchHit, SearchHits
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 
 # Wikitext to readable text, from the source alone: templates are never looked up, because they are today's.
 
-_TOKENS = re.compile(r"\{\{|\}\}|\[\[|\]\]")
+_TOKENS = pattern(r"\{\{|\}\}|\[\[|\]\]")
 _PAIR = {"}}": "{{", "]]": "[["}
-HEADING = re.compile(r"^(={2,6})[ \t]{0,9}(\S.{0,250}?)[ \t]{0,9}\1[ \t]*(?:<!--.{0,200}?-->[ \t]*)?$", re.MULTILINE)
+HEADING = pattern(r"^(={2,6})[ \t]{0,9}(\S.{0,250}?)[ \t]{0,9}\1[ \t]*(?:<!--.{0,200}?-->[ \t]*)?$", re.MULTILINE)
 _DROPPED_TAGS = ("ref", "gallery", "timeline", "imagemap", "score")
 _DROPPED_LINKS = ("file:", "image:", "category:", "media:")
 _SHOWN_FIRST = frozenset(
@@ -167,7 +168,7 @@ def _tidy(text: str) -> str:
 
 # Tables of an article as rows: rating lists, records, rankings.
 
-_SPAN = re.compile(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,3})", re.IGNORECASE)
+_SPAN = pattern(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,3})", re.IGNORECASE)
 MAX_SPAN = 200
 
 
@@ -282,7 +283,7 @@ def _filled_grid(rows: list[list[tuple[str, bool]]]) -> list[list[str]]:
 
 WIKIPEDIA_URL = "https://en.wikipedia.org"
 MAX_REDIRECTS = 3
-_REDIRECT = re.compile(r"\s*#redirect\s*:?\s*\[\[([^\]|#]+)", re.IGNORECASE)
+_REDIRECT = pattern(r"\s*#redirect\s*:?\s*\[\[([^\]|#]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

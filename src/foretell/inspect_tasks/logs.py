@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from foretell.forecasters.prompt.elicitation import NO, YES, OutcomeNames, read_probabilities
 from foretell.models.structured_output import NoJsonFound, UnusableReply, read_json
+from foretell.patterns import pattern
 from foretell.questions.codec import from_json
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.question import Question
@@ -29,10 +30,10 @@ CLUSTER_KEY = "question"
 ONLY = "yes"
 """Target id used for questions from other tasks."""
 NAMES = ("probability", "p", "probabilities", "prediction", "forecast", "answer")
-_LAST_WORDS = re.compile(
+_LAST_WORDS = pattern(
     r"(?:probability|forecast|answer|estimate|prediction)\b[^0-9\n]{0,40}?(\d+(?:\.\d+)?|\.\d+)\s*(%?)[^0-9]*\Z", re.I
 )
-_NUMBER = re.compile(r"\s*\**\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*\**\s*\.?\s*")
+_NUMBER = pattern(r"\s*\**\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*\**\s*\.?\s*")
 
 
 def question_in(metadata: Mapping[str, Any] | None) -> Question | None:

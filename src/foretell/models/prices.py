@@ -1,6 +1,5 @@
 """Prices of model calls. An unknown price never counts as zero."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC
@@ -12,6 +11,7 @@ from foretell.models.model import Reply, Request, TokenCount
 from foretell.models.names import ModelName
 from foretell.models.providers.loading import load_provider
 from foretell.models.token_price import FREE_OF_CHARGE, TokenPrice
+from foretell.patterns import pattern
 
 TIER_FACTORS = {"flex": 0.5, "batch": 0.5, "standard": 1.0, "priority": 2.0, "ultrafast": 6.0}
 """Price multipliers of the service tiers."""
@@ -26,7 +26,7 @@ def tier_factor(model: str, tier: str | None) -> float:
     return TIER_FACTORS[tier] if tier and tier in load_provider(ModelName.read(model).provider).tiers else 1.0
 
 
-SEARCHING = re.compile(r":online$|-search-(preview|api)|-pro-search|sonar-deep-research")
+SEARCHING = pattern(r":online$|-search-(preview|api)|-pro-search|sonar-deep-research")
 """Models that are billed for every search they make. Their price is unknown, because no listed price bounds it."""
 
 

@@ -10,6 +10,7 @@ from string import ascii_letters
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from foretell.models.model import AssistantMessage, Message, Model, ModelError, Reply, Request, UserMessage
+from foretell.patterns import pattern
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 # Finding the JSON in a reply: in a code block, after some prose, with a trailing comma, or cut off.
 
-_CODE_BLOCK = re.compile(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_OPENING = re.compile(r"[{\[]")
-_STRING = re.compile(r'"(?:\\.|[^"\\])*"', re.DOTALL)
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"?|[{}\[\]]', re.DOTALL)
+_CODE_BLOCK = pattern(r"```[a-zA-Z0-9]*[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_OPENING = pattern(r"[{\[]")
+_STRING = pattern(r'"(?:\\.|[^"\\])*"', re.DOTALL)
+_TOKEN = pattern(r'"(?:\\.|[^"\\])*"?|[{}\[\]]', re.DOTALL)
 _DEPTH = {"{": 1, "[": 1, "}": -1, "]": -1}
 _LITERALS = {"True": "true", "False": "false", "None": "null"}
 

@@ -33,6 +33,7 @@ from foretell.operations.requests.trees import TreeEditRequest
 from foretell.operations.table import operation
 from foretell.operations.tree_log import change_lines, change_rows
 from foretell.operations.tree_plan import TreePlan
+from foretell.patterns import pattern
 from foretell.plugins import exists
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -40,7 +41,7 @@ from foretell.report.result import Result
 from foretell.runs.settings import Settings
 from foretell.runs.tree_files import find_tree
 
-_TERM = re.compile(rf"\s*([+-]?)\s*(?:(\d*\.?\d+)\s*(?:[*×·]\s*({ID}))?|({ID}))")
+_TERM = pattern(rf"\s*([+-]?)\s*(?:(\d*\.?\d+)\s*(?:[*×·]\s*({ID}))?|({ID}))")
 LONGEST_SUM = 5_000
 
 

@@ -1,11 +1,11 @@
 """Questions about a number or a date, whose targets are thresholds of one quantity."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from foretell.patterns import pattern
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import Question
 
@@ -18,7 +18,7 @@ LEVELS: Mapping[str, float] = {
     "q05": 0.05, "q10": 0.1, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q90": 0.9, "q95": 0.95
 }  # fmt: skip
 """Levels of the quantiles that are stated for a quantity, by name."""
-_THRESHOLD = re.compile(r"\s*(<|>)=?\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\d{4}-\d\d-\d\d\S*)\s*")
+_THRESHOLD = pattern(r"\s*(<|>)=?\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\d{4}-\d\d-\d\d\S*)\s*")
 
 
 @dataclass(frozen=True, kw_only=True)

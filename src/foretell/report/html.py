@@ -7,7 +7,6 @@ A page is a list of sections, a section a list of blocks (text, tables, charts, 
 import base64
 import hashlib
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
+from foretell.patterns import pattern
 from foretell.report.charts.svg import Chart
 from foretell.report.figure_page import figure_sheet, static_text
 from foretell.report.markup import clean, markdown
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 PLAIN_PAGE = "report/page.html"
-PLAIN_NUMBER = re.compile(r"^(\d+(\.\d+)?)?$")
+PLAIN_NUMBER = pattern(r"^(\d+(\.\d+)?)?$")
 
 
 class HtmlCell(NamedTuple):

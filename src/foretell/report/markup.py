@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from foretell.data.untrusted import UNSAFE
+from foretell.patterns import pattern
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -68,7 +69,7 @@ def escaped(text: str | Markup) -> Markup:
     return escape(clean(text)) or Markup(" " * bool(text))
 
 
-MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]<>|~&$]|^#|:(?=//)|@(?=\w)|(?<=www)\.)", re.IGNORECASE)
+MARKDOWN_SPECIAL = pattern(r"([\\`*_\[\]<>|~&$]|^#|:(?=//)|@(?=\w)|(?<=www)\.)", re.IGNORECASE)
 
 
 def markdown_text(text: str) -> str:
@@ -123,7 +124,7 @@ def _attribute(value: object) -> str:
 
 EXCERPT_LENGTH = 20_000
 """Maximum length of a text on a page, in characters; longer ones are linked."""
-WEB_SCHEMES = re.compile(r"https?://[^\s\"'<>\\]+", re.IGNORECASE)
+WEB_SCHEMES = pattern(r"https?://[^\s\"'<>\\]+", re.IGNORECASE)
 
 
 def sanitise_text(text: str) -> str:
@@ -188,8 +189,8 @@ def _heading(self: Any, tokens: "Sequence[Token]", index: int, options: Any, env
     return self.renderToken(tokens, index, options, env)
 
 
-_PICTURE = re.compile(r"!(?=\[)")
-_OTHER_LINK = re.compile(r"\](?=[(:](?!\s{0,9}https?://))", re.IGNORECASE)
+_PICTURE = pattern(r"!(?=\[)")
+_OTHER_LINK = pattern(r"\](?=[(:](?!\s{0,9}https?://))", re.IGNORECASE)
 
 
 def quoted_markdown(text: str) -> str:

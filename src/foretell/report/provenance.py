@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from foretell.data.clock import CLOCK_VARIABLE, open_clock
+from foretell.patterns import pattern
 from foretell.questions.server_replies import HIDDEN, redacted
 from foretell.report.markup import clean, shorten
 from foretell.request import OperationRequest, flags, hints, is_list, on_command_line
@@ -28,9 +29,9 @@ from foretell.request import OperationRequest, flags, hints, is_list, on_command
 LONGEST_COMMAND = 1200
 """Characters of a command that are shown; a longer one is shortened in its middle."""
 SHORTEST_SECRET = 8
-_SECRET_NAME = re.compile(r"(?:^|_)(?:key|token|secret|password)$", re.IGNORECASE)
-_URL_USER = re.compile(r"(?<=://)[^/\s'\"]+(?=@)")
-_URL_SECRET = re.compile(r"([?&][\w.-]*(?:key|token|secret|password|signature)=)[^&\s'\"#]+", re.IGNORECASE)
+_SECRET_NAME = pattern(r"(?:^|_)(?:key|token|secret|password)$", re.IGNORECASE)
+_URL_USER = pattern(r"(?<=://)[^/\s'\"]+(?=@)")
+_URL_SECRET = pattern(r"([?&][\w.-]*(?:key|token|secret|password|signature)=)[^&\s'\"#]+", re.IGNORECASE)
 _COMMAND: ContextVar[str] = ContextVar("command", default="")
 
 

@@ -16,6 +16,7 @@ from foretell.forecasters.tree.parts import claim_parts, reasoning_lines
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.models.waiting import USUAL_SECONDS
 from foretell.number_text import dollars, plural
+from foretell.patterns import pattern
 from foretell.questions import trace as kinds
 from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question, probability_of_none
@@ -43,10 +44,10 @@ from foretell.tools.marks import unmarked
 from foretell.tools.tool import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH
 
 MOST_OPEN, MOST_WITHHELD = 6, 20
-SOURCE_HEAD = re.compile(r"^\[([\w.-]{1,80})\] (.{0,1000})$", re.MULTILINE)
+SOURCE_HEAD = pattern(r"^\[([\w.-]{1,80})\] (.{0,1000})$", re.MULTILINE)
 """The first line of a result as a model sees it, and of a source at the end of a rationale."""
-URL_PATTERN = re.compile(r"^(.*?)\s*(https?://\S+)$")
-ADDRESS_AND_DATE = re.compile(r"^(.{0,600}?) \((https?://[^\s,()]{1,300})(?:, ([^()]{1,40}))?\)$")
+URL_PATTERN = pattern(r"^(.*?)\s*(https?://\S+)$")
+ADDRESS_AND_DATE = pattern(r"^(.{0,600}?) \((https?://[^\s,()]{1,300})(?:, ([^()]{1,40}))?\)$")
 """How a result's first line ends: with its address and date."""
 
 

@@ -3,7 +3,6 @@
 No model writes it: sentences are generated from the numbers, and models and people are quoted.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +25,7 @@ from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin,
 from foretell.forecasters.tree.text import enumeration
 from foretell.forecasters.tree.what_if import WhatIfResult
 from foretell.number_text import brief_percent, percent, signed
+from foretell.patterns import pattern
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
 from foretell.report.charts.svg import Chart, figure, rect, text
 from foretell.report.document import ReportDocument
@@ -160,7 +160,7 @@ PICTURE = (
     "Detail increases to the right. Blue boxes are likely, orange ones unlikely. The answer rises with "
     "claims on full lines and falls with those on dashed ones; a dashed frame marks claims that failed or are stale."
 )
-_PUBLISHED = re.compile(r"\((\d{4}-\d\d-\d\d)\)")
+_PUBLISHED = pattern(r"\((\d{4}-\d\d-\d\d)\)")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from foretell.forecasters.base_rates.same_question import SAME, sense
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.typed_question import asked_span, price_question, share_interval, weather_question
 from foretell.number_text import percent
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
@@ -53,7 +54,7 @@ NO_SERIES_NOTE = "The public series that would decide it could not be read: even
 UNDATED_NOTE = (
     "Name a day, or say when it closes, and a public series can answer this; without one, the range is a guess."
 )
-OPEN_QUESTION = re.compile(
+OPEN_QUESTION = pattern(
     r"(?:who|whom|whose|which|when|where|why|what(?! (?:are|is|'s) the (?:odds|chance|probability|likelihood))"
     r"|how(?: (?:many|much|long|often|far))?(?! (?:likely|probable)))\b",
     re.IGNORECASE,

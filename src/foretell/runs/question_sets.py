@@ -1,7 +1,6 @@
 """Question sets by name, as used by `foretell backtest`, `foretell run` and the demo."""
 
 import json
-import re
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +20,7 @@ from foretell.data.markets.market import Market
 from foretell.data.service import ServiceConfig
 from foretell.data.untrusted import for_file_name
 from foretell.forecasters.prompt.prediction_context import PredictionContext, stored_context
+from foretell.patterns import pattern
 from foretell.plugins import Names, exists, load, names
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import from_dict, to_json
@@ -349,7 +349,7 @@ def _format_of(path: Path) -> str:
 MAX_QUESTIONS = 1_000
 TOURNAMENT_PREFIX = "metaculus:"
 TOURNAMENT_HINT = "write metaculus:TOURNAMENT, such as metaculus:minibench, or metaculus:TOURNAMENT,again=7"
-_SLUG = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_SLUG = pattern(r"[A-Za-z0-9_-]{1,80}")
 
 
 @dataclass(frozen=True, kw_only=True)

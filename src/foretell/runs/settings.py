@@ -17,6 +17,7 @@ from foretell.data.service_limits import ServiceAccess
 from foretell.models.facts import use_facts_from
 from foretell.models.limits import ModelLimits, parse_model_limits
 from foretell.models.rate_limits import RateLimit
+from foretell.patterns import pattern
 from foretell.plugins import KeyVariables, key_in
 from foretell.questions.as_of import Clock
 from foretell.questions.errors import InputError, known_names
@@ -274,7 +275,7 @@ def _user_agents(table: Mapping[str, Any]) -> dict[str, str]:
     return {"" if service == "all" else service: text for service, text in table.items()}
 
 
-_CONTACT = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+|https?://[\w-]+(\.[\w-]+)+[^\s()<>]*", re.ASCII)
+_CONTACT = pattern(r"[\w.+-]+@[\w-]+(\.[\w-]+)+|https?://[\w-]+(\.[\w-]+)+[^\s()<>]*", re.ASCII)
 
 
 def read_contact(text: str) -> str:

@@ -1,6 +1,5 @@
 """Stored runs: continue one, retry what failed, change it, repeat it, or recompute it from the journal."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import Any
 from foretell.data.corpus import Corpus
 from foretell.data.datasets.question_set import asked_key
 from foretell.models.journal import Journal
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 from foretell.runs import event_loop
 from foretell.runs.contexts import stored_contexts
@@ -35,7 +35,7 @@ EVERY_REASON = "any"
 """Retry all that failed, for whatever reason."""
 MAX_NAME = 70
 """Maximum length of a run's name in the name of its repetition."""
-NUMBER = re.compile(r" \(\d+\)$")
+NUMBER = pattern(r" \(\d+\)$")
 """The number at the end of a repeated run's name."""
 
 

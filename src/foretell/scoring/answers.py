@@ -18,6 +18,7 @@ from typing import Any, Literal
 from foretell.data.untrusted import for_prompt
 from foretell.models.model import Model, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object, schema_errors
+from foretell.patterns import pattern
 from foretell.questions.question import Question
 from foretell.questions.resolution import Reference
 
@@ -32,7 +33,7 @@ NUMBER_TOLERANCE = 0.01
 """Relative error within which a number counts as right."""
 LONGEST_ANSWER = 2_000
 Rule = Literal["missing", "option", "F1", "number", "text", "list", "judge"]
-_NUMBER = re.compile(r"[-+−]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
+_NUMBER = pattern(r"[-+−]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

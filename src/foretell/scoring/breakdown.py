@@ -1,7 +1,6 @@
 """Scores of forecasters within the groups of a column, with intervals that respect clusters."""
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
@@ -11,6 +10,7 @@ import numpy as np
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import reliability_bins
+from foretell.patterns import pattern
 from foretell.scoring.baselines import OVERALL
 from foretell.scoring.score import ScoringOptions, pair_comparer, score_table
 from foretell.scoring.scoreboard import Scoreboard
@@ -19,9 +19,9 @@ from foretell.scoring.verdict import Verdict, corrected
 
 # Readable groups of a column: numbers are binned, dates grouped by month and small categories pooled.
 
-NUMBER_PATTERN = re.compile(r"^\s*([≤<>≥]?)\s*([-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(.*)$")
-DAY_PATTERN = re.compile(r"^\d{4}-\d{2}-\d{2}")
-PLAIN_NUMBER_PATTERN = re.compile(r"^\s*[-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\s*$")
+NUMBER_PATTERN = pattern(r"^\s*([≤<>≥]?)\s*([-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(.*)$")
+DAY_PATTERN = pattern(r"^\d{4}-\d{2}-\d{2}")
+PLAIN_NUMBER_PATTERN = pattern(r"^\s*[-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?\s*$")
 UNKNOWN = "(none)"
 QUANTILES = 5
 

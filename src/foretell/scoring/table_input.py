@@ -25,6 +25,7 @@ from foretell.data.datasets.rows import (
     unreadable_table,
 )
 from foretell.data.files import open_duckdb
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError, InputProblem
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ READERS = {
     ".ndjson": "read_json({path}, format='newline_delimited', maximum_depth=1, sample_size=-1)",
     ".parquet": "read_parquet({path}, file_row_number=true)",
 }
-REPORT = re.compile(r'[\[\s]*\{\s*("question":\s*\{|[^{]*"forecast_bot_class_name":)')
+REPORT = pattern(r'[\[\s]*\{\s*("question":\s*\{|[^{]*"forecast_bot_class_name":)')
 """How a file of reports or benchmarks of forecasting-tools begins."""
-JSON_LINES = re.compile(r"\.(jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
+JSON_LINES = pattern(r"\.(jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

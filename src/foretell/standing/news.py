@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 
+from foretell.patterns import pattern
 from foretell.standing.record import Look, NewEvidence, StandingBelief
 from foretell.tools.addresses import UnreadableAddress, address_of
 
@@ -19,8 +20,8 @@ LONGEST_TITLE = 200
 CHANGED = "New on this page since it was read before:"
 FEWEST = 5
 """Shingles of the shorter text below which only equal texts are the same."""
-_WORD = re.compile(r"[^\W_]+(?:[.,:][0-9]+)*")
-_FIGURE = re.compile(
+_WORD = pattern(r"[^\W_]+(?:[.,:][0-9]+)*")
+_FIGURE = pattern(
     r".*\d.*|january|february|march|april|june|july|august|september|october|november|december", re.DOTALL
 )
 """Words that tell reports of the same wording apart: numbers and months. "May" is more often a verb."""
@@ -42,7 +43,7 @@ def address_key(url: str) -> str:
 
 MOST_SENTENCES = 300
 """Sentences of a page by which its next version is compared."""
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\s*\n\s*")
+_SENTENCE = pattern(r"(?<=[.!?])\s+|\s*\n\s*")
 
 
 def sentences_of(page: str) -> tuple[str, ...]:

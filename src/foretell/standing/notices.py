@@ -25,6 +25,7 @@ from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.pages import PageUnavailable, PublicAddressGuard
 from foretell.number_text import percent
 from foretell.outgoing.public_address import leads_inside
+from foretell.patterns import pattern
 from foretell.questions.as_of import Clock
 from foretell.questions.errors import InputError
 from foretell.questions.file_lock import locked
@@ -133,7 +134,7 @@ class Notice:
         }
 
 
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_ILLEGAL = pattern("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that XML forbids, and those that change how a terminal shows a text."""
 
 
@@ -280,7 +281,7 @@ class Webhook:
         return tuple(text for text in (self.secret, parts.path, parts.query) if len(text) > 1)
 
 
-_LOCAL_NAME = re.compile(r"[a-z0-9-]+|.+\.(?:local|lan|internal|home\.arpa)", re.IGNORECASE)
+_LOCAL_NAME = pattern(r"[a-z0-9-]+|.+\.(?:local|lan|internal|home\.arpa)", re.IGNORECASE)
 """Names that exist only in a private network."""
 
 

@@ -1,11 +1,11 @@
 """Open a standing question under a short, readable id."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
+from foretell.patterns import pattern
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question
@@ -17,8 +17,8 @@ from foretell.standing.record import (
 from foretell.standing.settings import watch_keys
 from foretell.standing.store import StandingStore
 
-_WORD = re.compile(r"[a-z0-9]{3,}")
-_COMMON = re.compile(
+_WORD = pattern(r"[a-z0-9]{3,}")
+_COMMON = pattern(
     r"will|the|and|for|before|after|until|does|what|when|who|how|many|much|there|this|that|than|more|least|with|from"
     r"|into|have|has|are|its|end"
 )

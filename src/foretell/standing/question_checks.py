@@ -15,6 +15,7 @@ from foretell.data.markets.market import market_ref
 from foretell.forecasters.base_rates.same_question import LONGEST, sense
 from foretell.forecasters.base_rates.wording import DateMention, mentions
 from foretell.forecasters.series.typed_question import asked_span, price_question, weather_question
+from foretell.patterns import pattern
 from foretell.questions.question import Question
 from foretell.runs.public_answer import OPEN_QUESTION
 
@@ -63,13 +64,13 @@ def find_problems(question: Question) -> tuple[QuestionProblem, ...]:
     return tuple(dict.fromkeys(found))
 
 
-_BOILERPLATE = re.compile(
+_BOILERPLATE = pattern(
     r"https?://\S+|Resolves to the outcome of the question found at|Resolves to the value", re.IGNORECASE
 )
 
 
-_DEFINES = re.compile(r"\b(?:resolves?|counts?|counted|defined|definition|considered|qualif(?:y|ies))\b", re.IGNORECASE)
-_DEFINED_HERE = re.compile(r"\bas defined\b|\bdefined as\b|\b(?:see|read) (?:the )?description\b", re.IGNORECASE)
+_DEFINES = pattern(r"\b(?:resolves?|counts?|counted|defined|definition|considered|qualif(?:y|ies))\b", re.IGNORECASE)
+_DEFINED_HERE = pattern(r"\bas defined\b|\bdefined as\b|\b(?:see|read) (?:the )?description\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -136,14 +137,14 @@ class _Read:
         )
 
 
-_PROPER = re.compile(r"(?<=[a-z,] )[A-Z][\w’'&.-]+")
+_PROPER = pattern(r"(?<=[a-z,] )[A-Z][\w’'&.-]+")
 """A name within the text; its first word is capitalised anyway."""
 _Rule = Callable[[_Read], Iterator[str]]
 
 
 # Time.
 
-_OTHER_TIME = re.compile(
+_OTHER_TIME = pattern(
     r"\b(?:tonight|today|tomorrow|(?:this|next|the coming) (?:season|weekend|summer|winter|spring|autumn|fall|quarter"
     r"|term|election|session|match|game|meeting)|(?:on|this|next|by|before) (?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|EOY|EOM|EOD|Q[1-4]|(?:in|within) \d+ (?:hours?|minutes?)|\d\d?/\d\d?/(?:20)?\d\d"
@@ -152,18 +153,16 @@ _OTHER_TIME = re.compile(
     r"|(?-i:wins? (?:the )?(?:[A-Z][\w’'.-]+ ?){1,6})(?!war\b))\b",
     re.IGNORECASE,
 )
-_BARE_BY = re.compile(
+_BARE_BY = pattern(
     r"\b[Bb]y (?:20\d\d(?![\d-])|(?:January|February|March|April|May|June|July|August|September|October|November"
     r"|December)(?:,? 20\d\d)?(?!,? \d))"
 )
-_CLOCK = re.compile(
+_CLOCK = pattern(
     r"\b(?:at|by|before|until|after)\s(?:\d{1,2}(?::\d\d)?\s?(?:am|pm|a\.m\.|p\.m\.)(?!\w)"
     r"|(?:[01]?\d|2[0-3]):[0-5]\d\b(?!:)|midnight|noon)",
     re.IGNORECASE,
 )
-_ZONE = re.compile(
-    r"\b(?:UTC|GMT|Z|[A-Z]{0,3}[SD]?T|BST|CES?T|(?i:[\w’']+ (?:standard |daylight )?time))\b|[+-]\d\d:\d\d"
-)
+_ZONE = pattern(r"\b(?:UTC|GMT|Z|[A-Z]{0,3}[SD]?T|BST|CES?T|(?i:[\w’']+ (?:standard |daylight )?time))\b|[+-]\d\d:\d\d")
 
 
 def _deadline(read: _Read) -> Iterator[str]:
@@ -195,7 +194,7 @@ def _time_zone(read: _Read) -> Iterator[str]:
 
 # Words without a measure. They are matched in lower case, because names such as Major League are not meant.
 
-_VAGUE = re.compile(
+_VAGUE = pattern(
     # When.
     r"\b(?:soon|shortly|eventually|some ?day|sooner or later|at some point|in the (?:near|foreseeable|distant) future"
     r"|(?:in|within|over) (?:the )?(?:(?:next|coming) )?few (?:days|weeks|months|years)"
@@ -210,36 +209,36 @@ _VAGUE = re.compile(
     r"|(?<!most )popular(?! (?:vote|front|party|name|film|song))"
     r"|an? (?:good|bad|great|terrible|strong|weak|tough|rough)(?! (?:friday|deal|grade)))\b"
 )
-_QUALITY = re.compile(
+_QUALITY = pattern(
     r"\b(?:be|become|get|go|stay|remain|feel) (?:very |really |so |too |much |more |a |an )*"
     r"(?:good|bad|better|worse|great|terrible|successful|cheap(?:er)?|expensive|low(?:er)?|high(?:er)?|cold(?:er)?|hot"
     r"|warm(?:er)?|weak(?:er)?|strong(?:er)?|stable|safe(?:r)?|dangerous|easy|easier|hard(?:er)?|relevant|irrelevant"
     r"|obsolete|rich(?:er)?|poor(?:er)?|happy|happier|success|failure|flop|hit|disaster|bust|game.changer|mess)"
     r"(?= in\b| by\b| before\b| next\b| this\b| on\b| at\b| for\b| during\b|[?.,]|$)"
 )
-_EXTENT = re.compile(
+_EXTENT = pattern(
     r"\b(?:crash|collaps|tank|plung|plummet|soar|surg|skyrocket|boom|recover|rebound|bounce back|explod"
     r"|go(?:es|ing)? (?:up|down)|come(?:s)? down|improv|worsen|slow(?:s)? down|deteriorat|stabili[sz])"
     r"(?:e|es|ed|ing|s)?\b"
 )
-_FALLS = re.compile(r"\b(?:crash|collaps|explod)", re.IGNORECASE)
-_ECONOMIC = re.compile(
+_FALLS = pattern(r"\b(?:crash|collaps|explod)", re.IGNORECASE)
+_ECONOMIC = pattern(
     r"\b(?:markets?|econom\w+|prices?|rates?|stocks?|shares?|bitcoin|btc|crypto\w*|housing|inflation|unemployment|dollar"
     r"|euro|currency|sales|relations)\b",
     re.IGNORECASE,
 )
-_ENDS = re.compile(
+_ENDS = pattern(
     r"\b(?:wars?|conflict|crisis|pandemic|fighting|genocide)\b(?: \w+){0,4}? "
     r"(?<!the )(?<!by )(?:be over|(?:end|stop)(?:s|ed)?)\b(?! of)"
     r"|\bbubble\b(?: \w+){0,3}? (?:bursts?|pops?)\b",
     re.IGNORECASE,
 )
-_OUTCOME = re.compile(
+_OUTCOME = pattern(
     r"\b(?:win|lose) the war\b|\bwork(?: out)?(?=\?|$)|\b(?:crime|prices|rates|sales|turnout) be (?:up|down)\b"
     r"|\b(?:succeed|thrive|prosper|flop)\b(?! (?:[A-Z]|as\b|in [a-z]+ing\b|him|her))"
 )
-_MORE = re.compile(r"\b(?:more|less|as) $", re.IGNORECASE)
-_COMPARED = re.compile(
+_MORE = pattern(r"\b(?:more|less|as) $", re.IGNORECASE)
+_COMPARED = pattern(
     r"\b(?:than|since|compared|relative to|versus|vs|from \d|as .{1,20} as|record|all[- ]time)\b", re.IGNORECASE
 )
 
@@ -253,15 +252,15 @@ def _vague(read: _Read) -> Iterator[str]:
             yield f'"{match[0]}" is not defined'
     if compared:
         return
-    for pattern in (_ENDS, _OUTCOME, *(() if read.number else (_QUALITY,))):
-        if match := pattern.search(read.unquoted):
+    for form in (_ENDS, _OUTCOME, *(() if read.number else (_QUALITY,))):
+        if match := form.search(read.unquoted):
             yield f'what counts as "{match[0]}" is not defined'
     extent = None if read.number else _EXTENT.search(read.unquoted)
     if extent and (_ECONOMIC.search(read.text) or not _FALLS.match(extent[0])):
         yield f'it does not say how much, or compared with what, counts as "{extent[0]}"'
 
 
-_OPINION = re.compile(
+_OPINION = pattern(
     r"\bshould (?:i|we|you|one|they|he|she|the)\b"
     r"|\b(?:do|does|did) (?:you|people|anyone) (?:think|believe|like|want)\b"
     r"|\b(?:is|are|was|were|be|become|remembered as) (?:(?-i:[A-Z])[\w.’'-]* ){0,4}(?:the )?"
@@ -284,15 +283,15 @@ def _opinion(read: _Read) -> Iterator[str]:
 
 # What is asked.
 
-_SEVERAL = re.compile(r"\?\s+\S.*\?|[,;]? and (?:will|is|are|does) (?!be\b)[\w’' -]{2,60}", re.IGNORECASE)
-_ALTERNATIVES = re.compile(
+_SEVERAL = pattern(r"\?\s+\S.*\?|[,;]? and (?:will|is|are|does) (?!be\b)[\w’' -]{2,60}", re.IGNORECASE)
+_ALTERNATIVES = pattern(
     r"^(?:will|is|are|does|do|did|was) (?:the )?[\w.’'-]+(?: [\w.’'-]+){0,3} or "
     r"(?:the )?[\w.’'-]+(?: [\w.’'-]+){0,3}? "
     r"(?:wins?|(?:come|happen) first|finish|score more|grow faster|perform better"
     r"|be (?:the |remembered |considered )?(?:next|first|better|bigger|more|best|winner|as))\b",
     re.IGNORECASE,
 )
-_PRONOUN = re.compile(
+_PRONOUN = pattern(
     r"^(?:(?:so|and|but),? )?(?:will|is|are|does|do|did|has|have|can|would|could) "
     r"(?:he|she|they|this|that|these|those"
     r"|it(?! (?:going to )?(?:ever )?(?:rain|snow|hail|freeze|storm|take|be)\b))\b"
@@ -300,21 +299,21 @@ _PRONOUN = re.compile(
     r"(?! (?-i:[A-Z]))(?! (?:week|month|year|season|summer|winter|decade))",
     re.IGNORECASE,
 )
-_WHICH = re.compile(
+_WHICH = pattern(
     r"\b(?:the|a) ((?:peace |housing |stock |next |new |prime )*"
     r"(?:company|startup|start-up|movie|film|game|minister|vote|team|match|bill|ceo|president|election|economy|market"
     r"|war|talks|government|strike|deal|law|king|queen|school|bank|trial|project))\b"
 )
-_WEATHER = re.compile(
+_WEATHER = pattern(
     r"\b(?:will|does|is) it (?:ever )?(?:rain|snow|hail|freeze|storm|be (?:cold|hot|warm|sunny|rainy|cloudy|windy))",
     re.IGNORECASE,
 )
-_PLACE = re.compile(
+_PLACE = pattern(
     r"\b(?:in|at|on|over|near|across) (?:the |my |our )*"
     r"(?!(?:January|February|March|April|May|June|July|August|September|October|November|December|Christmas"
     r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b)[A-ZÀ-Þ]\w+|\bhere\b"
 )
-_SOURCE_NAMED = re.compile(
+_SOURCE_NAMED = pattern(
     r"according to|report(?:ed|s) by|published by|announced by|https?://|\bdata (?:from|by|of)\b"
     r"|as (?:measured|listed|shown|reported|determined)|(?-i:\bper [A-Z])"
     r"|\bin the \w+ (?:poll|survey|index|report)\b|silver bulletin|gallup|real ?clear|\brcp\b|538|fivethirtyeight"
@@ -322,22 +321,20 @@ _SOURCE_NAMED = re.compile(
     re.IGNORECASE,
 )
 _MEASURED: dict[str, re.Pattern[str]] = {
-    "approval": re.compile(r"\b(?:job approval|approval (?:ratings?|numbers|rate)|favou?rability)\b", re.IGNORECASE),
-    "polls": re.compile(
+    "approval": pattern(r"\b(?:job approval|approval (?:ratings?|numbers|rate)|favou?rability)\b", re.IGNORECASE),
+    "polls": pattern(
         r"\b(?:lead|ahead|first) in (?:the )?polls\b|\bpolls? (?:above|below|over|under|at)\b", re.IGNORECASE
     ),
-    "casualties": re.compile(
-        r"\b(?:death toll|casualties|people (?:die|be killed|killed)|deaths from)\b", re.IGNORECASE
-    ),
-    "wealth": re.compile(r"\bnet worth\b|\brichest (?:person|man|woman)\b|\b(?:trillion|billion)aire\b", re.IGNORECASE),
-    "oil": re.compile(
+    "casualties": pattern(r"\b(?:death toll|casualties|people (?:die|be killed|killed)|deaths from)\b", re.IGNORECASE),
+    "wealth": pattern(r"\bnet worth\b|\brichest (?:person|man|woman)\b|\b(?:trillion|billion)aire\b", re.IGNORECASE),
+    "oil": pattern(
         r"\boil prices?\b|\bprice of oil\b|\boil (?:be )?(?:above|below|over|under|hit|reach)\b", re.IGNORECASE
     ),
-    "homes": re.compile(r"\b(?:house|housing|home|apartment) prices?\b|\brents\b", re.IGNORECASE),
-    "fuel": re.compile(r"\b(?:gas|petrol|gasoline|diesel) prices?\b", re.IGNORECASE),
-    "inflation": re.compile(r"(?<!expected )(?<!breakeven )\binflation\b(?! reduction|-)", re.IGNORECASE),
+    "homes": pattern(r"\b(?:house|housing|home|apartment) prices?\b|\brents\b", re.IGNORECASE),
+    "fuel": pattern(r"\b(?:gas|petrol|gasoline|diesel) prices?\b", re.IGNORECASE),
+    "inflation": pattern(r"(?<!expected )(?<!breakeven )\binflation\b(?! reduction|-)", re.IGNORECASE),
 }
-_EXACT = re.compile(r"\b(?:brent|wti|cpi|pce|hicp|core|henry hub|ttf)\b", re.IGNORECASE)
+_EXACT = pattern(r"\b(?:brent|wti|cpi|pce|hicp|core|henry hub|ttf)\b", re.IGNORECASE)
 
 
 def _several(read: _Read) -> Iterator[str]:
@@ -370,8 +367,8 @@ def _open(read: _Read) -> Iterator[str]:
 def _source(read: _Read) -> Iterator[str]:
     if read.defined or _SOURCE_NAMED.search(read.whole) or _EXACT.search(read.whole) or read.decided_by_series:
         return
-    for pattern in _MEASURED.values():
-        if match := pattern.search(read.unquoted):
+    for form in _MEASURED.values():
+        if match := form.search(read.unquoted):
             yield f'sources differ on "{match[0]}", and it names none'
 
 

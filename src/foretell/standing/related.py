@@ -35,6 +35,7 @@ from foretell.forecasters.combine.relations import (
     reconciled,
 )
 from foretell.metrics.transforms import logit
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError, known_names
 from foretell.questions.question import Question
 from foretell.standing.record import StandingBelief, StandingQuestion
@@ -46,7 +47,7 @@ ITSELF = "this"
 """Name of the question itself in the relations that are declared with it."""
 
 
-_ID = re.compile(r"[\w.-]+")
+_ID = pattern(r"[\w.-]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +254,7 @@ def _day(question: Question) -> datetime | None:
     return target.resolves_at or question.closes_at
 
 
-_MONTHS = re.compile(r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b|\d[\d.,:]*", re.IGNORECASE)
+_MONTHS = pattern(r"\b(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b|\d[\d.,:]*", re.IGNORECASE)
 
 
 def _masked(criteria: str) -> str:
@@ -344,14 +345,12 @@ def _series_groups(questions: Sequence[StandingQuestion]) -> list[RelatedGroup]:
 # Groups by office: several people, of whom one gets it.
 
 _PERSON = r"(?P<person>[A-ZÀ-Þ][\w’'.-]*(?:\s(?:(?:de|da|di|van|von|der|den|la|le|bin|al)\s)*[A-ZÀ-Þ][\w’'.-]*){1,4})"
-_OFFICE = re.compile(
+_OFFICE = pattern(
     rf"^Will\s{_PERSON}\s(?P<rest>(?:become|be)\sthe\snext\s.+|be\selected\s(?:as\s)?(?:the\s)?(?:next\s)?"
     r"(?:president|prime minister|chancellor|mayor|governor|pope|speaker|secretary[ -]general)\b.+"
     r"|(?:win|receive|get)\sthe\s.*\bnomination\b.+)$"
 )
-_SEVERAL = re.compile(
-    r"\b(?:or|and|either|one of|co-\w+|joint\w*|interim|acting|party|senators|members)\b", re.IGNORECASE
-)
+_SEVERAL = pattern(r"\b(?:or|and|either|one of|co-\w+|joint\w*|interim|acting|party|senators|members)\b", re.IGNORECASE)
 
 
 def _office_groups(questions: Sequence[StandingQuestion]) -> list[RelatedGroup]:

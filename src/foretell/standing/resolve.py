@@ -19,6 +19,7 @@ from foretell.data.search.engine import CannotSearch, DocumentSource, SearchEngi
 from foretell.data.series.series import Series, SeriesSource, SeriesUnavailable
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.forecasters.series.typed_question import PriceQuestion, asked_span, price_question
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, end_of_day
 from foretell.questions.question import Question, SeriesRef, Target
 from foretell.questions.resolution import Resolution
@@ -46,14 +47,14 @@ CLOSE = 0.01
 """How close to its level, as a share, a price is left to the user: it may have passed it between two closes."""
 STOPPED = timedelta(days=60)
 """Age of the newest value from which a series is no longer expected to go on."""
-_ADDRESS = re.compile(r"https?://[^\s<>()\[\]\"']+[^\s<>()\[\]\"'.,;:!?]")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|\n+")
-_ABOUT_SOURCE = re.compile(
+_ADDRESS = pattern(r"https?://[^\s<>()\[\]\"']+[^\s<>()\[\]\"'.,;:!?]")
+_SENTENCE = pattern(r"(?<=[.!?])\s+(?=[A-Z])|\n+")
+_ABOUT_SOURCE = pattern(
     r"\b(?:according to|sources?|as (?:reported|published|listed|shown|recorded)|resolves? (?:by|on|from|using|based)"
     r"|determined by|official (?:results?|website|data|figures?)|decides?)\b",
     re.IGNORECASE,
 )
-_HOST = re.compile(r"\b(?:[a-z0-9-]+\.)+(?:com|org|net|gov|edu|int|info|eu|io|[a-z]{2})\b", re.IGNORECASE)
+_HOST = pattern(r"\b(?:[a-z0-9-]+\.)+(?:com|org|net|gov|edu|int|info|eu|io|[a-z]{2})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

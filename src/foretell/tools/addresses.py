@@ -12,18 +12,19 @@ from itertools import chain
 from unicodedata import normalize
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from foretell.patterns import pattern
 from foretell.plugins import added, load
 from foretell.questions.question import Question
 
-SCHEME = re.compile(r"^([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
-WEB = re.compile(r"^https?:/*", re.IGNORECASE)
-IN_RUNNING_TEXT = re.compile(
+SCHEME = pattern(r"^([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+WEB = pattern(r"^https?:/*", re.IGNORECASE)
+IN_RUNNING_TEXT = pattern(
     r"(?:https?://|www\.)[^\s<>\"'\]]+|(?<![\w@.-])(?:[a-z0-9-]+\.)+[a-z]{2,}/[^\s<>\"'\]]*", re.IGNORECASE
 )
-HOST_WITHIN = re.compile(r"(?<![a-z0-9-])(?:[a-z0-9-]+\.)+[a-z]{2,}")
-AFTER_HOST = re.compile(r"\.?(?::\d+)?(/[^\s?&#\"'<>]*)?(\?[^\s#\"'<>]*)?")
-LEGACY_IP = re.compile(r"^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+)){0,3}$")
-FORBIDDEN = re.compile(
+HOST_WITHIN = pattern(r"(?<![a-z0-9-])(?:[a-z0-9-]+\.)+[a-z]{2,}")
+AFTER_HOST = pattern(r"\.?(?::\d+)?(/[^\s?&#\"'<>]*)?(\?[^\s#\"'<>]*)?")
+LEGACY_IP = pattern(r"^(?:0x[0-9a-f]*|\d+)(?:\.(?:0x[0-9a-f]*|\d+)){0,3}$")
+FORBIDDEN = pattern(
     r"[\\\s\x00-\x1f\x7f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     r"\u3164\ufe00-\ufe0f\ufeff\uffa0]"
 )
@@ -238,7 +239,7 @@ def _closed_with(hosts: tuple[str, ...]) -> AddressPatterns:
     return address_patterns((*_TABLES["platforms"], *hosts))
 
 
-_LIVING_PATH = re.compile(
+_LIVING_PATH = pattern(
     r"/wiki/|/(?:live|live-?blogs?|live-?updates?|liveticker|en-direct|en-vivo|ao-vivo|trackers?|[\w-]+-tracker"
     r"|[\w-]*live-(?:updates?|blog|results|coverage|ticker)[\w-]*|[\w-]+-as-it-happened[\w-]*)(?:/|\.\w{2,5}$|$)"
     r"|/(?:latest(?:-news)?|standings|rankings?|leaderboards?|scoreboard|scores|tables?|fixtures(?:-and)?-results"
@@ -252,7 +253,7 @@ _LIVING_PATH = re.compile(
     r"|trending|popular|most-read|whats-new|updates)(?:\.\w{2,5})?$"
 )
 """Lists, boards, live reports and wikis on any site, whose content changes without a new date."""
-_FRONT = re.compile(
+_FRONT = pattern(
     r"(?:/[a-z]{2}(?:-[a-z]{2})?)?(?:/(?:news|blog|blogs|politics|business|world|sports?|markets?|economy|finance|tech"
     r"|technology|science|health|opinion|nachrichten|politik|wirtschaft|actualites?|noticias|economia|notizie|nieuws"
     r"|nyheter"
@@ -261,9 +262,9 @@ _FRONT = re.compile(
 """The front page of a site or of one of its sections."""
 _WIKI_PARAMS = frozenset(("title", "action", "curid", "oldid", "diff"))
 _LIST_PARAMS = frozenset(("page", "paged", "offset", "s", "q", "query", "search", "sort", "filter"))
-_WRAPPED = re.compile(r"^/(?:[\w-]+/){0,3}(?:https?:|www\.)", re.IGNORECASE)
+_WRAPPED = pattern(r"^/(?:[\w-]+/){0,3}(?:https?:|www\.)", re.IGNORECASE)
 _WRAPPING_PARAMS = frozenset(("url", "u", "uri", "link", "target", "src", "q", "page", "site", "address", "dest"))
-_STORED_COPY = re.compile(r"/web/\d{4,14}")
+_STORED_COPY = pattern(r"/web/\d{4,14}")
 
 
 def is_living(url: str) -> bool:
@@ -305,7 +306,7 @@ def _is_rewritten(address: Address) -> bool:
     return PROFILES.over(address) is not None and _PROFILE.fullmatch(address.path) is not None
 
 
-_PROFILE = re.compile(
+_PROFILE = pattern(
     r"/(?:@?[\w.-]+|(?:r|u|user|c|channel|in|company|groups|hashtag)/[\w.-]+)(?:/(?:about|posts|videos|new|top|hot"
     r"|best|likes))?"
 )

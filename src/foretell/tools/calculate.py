@@ -1,7 +1,6 @@
 """The tool `calculate`: arithmetic and the usual distributions, with a small parser of its own."""
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from foretell.metrics import probability_functions as distributions
 from foretell.models.model import ToolSpec
 from foretell.models.structured_output import closed_object
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.tool import CALCULATE, ToolFailed, ToolMaterial, required_texts
 
@@ -80,7 +80,7 @@ FUNCTIONS: Mapping[str, tuple[Function, int, int]] = {
 }
 """Functions by name, with the fewest and the most arguments that they take."""
 CONSTANTS = {"pi": math.pi, "e": math.e}
-_TOKEN = re.compile(r"\s*(?:(\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|([A-Za-z_]\w*)|(\*\*|[-+*/^(),%]))")
+_TOKEN = pattern(r"\s*(?:(\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)|([A-Za-z_]\w*)|(\*\*|[-+*/^(),%]))")
 
 
 def computed(expression: str) -> float:

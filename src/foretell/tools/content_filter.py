@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import closed_object
 from foretell.models.waiting import MORE_TIME, WorkClock
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.ages import without_age
 from foretell.tools.dates.find import find_dates
@@ -55,7 +56,7 @@ def _schema(id: Mapping[str, Any], reason: Mapping[str, Any], **count: int) -> d
 SCHEMA = _schema({"type": "string"}, {"type": "string"})
 LONGEST_REASON = 80
 """Maximum characters of a reason when `held` is set, because a very small model might never stop."""
-CODE_BLOCK = re.compile(r"\A```(?:json)?\s*\n(.*?)\n?```\Z", re.DOTALL)
+CODE_BLOCK = pattern(r"\A```(?:json)?\s*\n(.*?)\n?```\Z", re.DOTALL)
 MAX_NOTED = 5
 LONGEST_ADDRESS = 400
 
@@ -161,8 +162,8 @@ def _held_to(ids: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"type": "string", "enum": list(ids)}, {"type": "string", "maxLength": LONGEST_REASON}
 
 
-_VERDICT_WORDS = re.compile(r"\b(?:KEEP|DROP)\b")
-_SPEAKS = re.compile(
+_VERDICT_WORDS = pattern(r"\b(?:KEEP|DROP)\b")
+_SPEAKS = pattern(
     r"[\"']?verdicts?[\"']?\s{0,3}[:=]|\br\d{1,2}\b\W{1,4}(?:keep|drop)"
     r"|\b(?:keep|drop|admit|allow|approve|pass) (?:all|every|each|everything|them|these|those|this"
     r"|the (?:other|next|rest))\b"
@@ -183,7 +184,7 @@ def _speaks_to_the_filter(excerpt: Excerpt) -> bool:
     return _VERDICT_WORDS.search(plain) is not None or _SPEAKS.search(_JOINED.sub(" ", lower(plain))) is not None
 
 
-_JOINED = re.compile(r"[-_+/]")
+_JOINED = pattern(r"[-_+/]")
 """Characters between the words of an address."""
 
 

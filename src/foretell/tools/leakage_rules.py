@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from foretell.data.markets.market import PricePoint
 from foretell.data.series.series import Series
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, ignore_event
@@ -17,9 +18,9 @@ from foretell.tools.tool import FETCH_WIKIPEDIA, Refusal, SourceItem
 
 # The data layer: each point is compared with the cutoff, whatever the source has filtered already.
 
-ROW = re.compile(r"^\s*[|\"'\[(]*(?P<day>\d{4}-\d{2}-\d{2})(?P<clock>[T ]\d{2}:\d{2}(?::\d{2})?Z?)?(?=[\s,;:|=\t\"'])")
+ROW = pattern(r"^\s*[|\"'\[(]*(?P<day>\d{4}-\d{2}-\d{2})(?P<clock>[T ]\d{2}:\d{2}(?::\d{2})?Z?)?(?=[\s,;:|=\t\"'])")
 ROW_START = len("2026-01-01, ")
-TOLD_LATER = re.compile(
+TOLD_LATER = pattern(
     r"^\W*(?:\w+[ _-])?(?:status|state|closed|active|is[ _]?resolved|resolv(?:ed|es)\w*|resolution\w*|result"
     r"|outcome|winner|settle(?:d|ment)\w*|expir\w+|close[sd]?[ _]?(?:time|date|at|on)?|end[ _]?(?:date|time)"
     r"|volume\w*|liquidity|open[ _]?interest|traders?|bettors?|last[ _]?(?:price|trade)\w*|updated\w*)\b"

@@ -19,6 +19,7 @@ from pydantic.errors import PydanticUserError
 from foretell.data.untrusted import for_prompt
 from foretell.models.model import ToolSpec
 from foretell.own_objects import name_object, own_object
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.tools.tool import PREFIXES, SUBMIT, SourceItem, Tool, ToolFailed, ToolMaterial
@@ -31,9 +32,9 @@ AS_OF = "as_of"
 """The parameter that gets the date of the forecast."""
 RESERVED = frozenset({*PREFIXES, SUBMIT, "conclude"})
 """Names of tools that the model already has."""
-_NAME = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
-_SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):\s*$", re.MULTILINE)
-_ARGUMENT = re.compile(r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+(?:\n\s{6,}.+)*)", re.MULTILINE)
+_NAME = pattern(r"[A-Za-z_]\w{0,63}", re.ASCII)
+_SECTION = pattern(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):\s*$", re.MULTILINE)
+_ARGUMENT = pattern(r"^\s+(\w+)(?:\s*\([^)]*\))?:\s*(.+(?:\n\s{6,}.+)*)", re.MULTILINE)
 
 
 def tool_name(tool: AnyTool) -> str:

@@ -5,7 +5,6 @@ a part of the text was written ("Updated June 7, 2024: …"), later events descr
 addresses with a later date.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +13,7 @@ from operator import not_
 
 from foretell.data.datasets.question_set import LeakyQuestions
 from foretell.data.untrusted import for_terminal, reworded
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
 from foretell.tools.addresses import UnreadableAddress, address_of, closed_platforms
@@ -34,11 +34,11 @@ MOST_FOUND = 20
 """Maximum number of passages reported per text. More are found after these are cut."""
 _REACH = 400
 """Characters of a sentence that are checked on each side of a date."""
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)*]{0,3}\s+(?=[^\sa-z])|\n")
-_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
-_ADDRESS = re.compile(r"https?://[^\s<>\"')\]#]{1,400}")
+_SENTENCE_END = pattern(r"(?<=[.!?])[\"'”’)*]{0,3}\s+(?=[^\sa-z])|\n")
+_PARAGRAPH_END = pattern(r"\n[ \t]*\n")
+_ADDRESS = pattern(r"https?://[^\s<>\"')\]#]{1,400}")
 """An address without its fragment, which names a section and not a day."""
-_WHOLE_ADDRESS = re.compile(r"https?://[^\s<>\"')\]]{1,400}")
+_WHOLE_ADDRESS = pattern(r"https?://[^\s<>\"')\]]{1,400}")
 _AHEAD_WORDS = r"""
 will would shall should must if whether before until till between after through throughout resolves? resolving
 resolution any expect\w* schedul\w* due deadline to\sbe might may(?=\s[a-z]{2,}\s) could can cannot plan\w* unless when
@@ -49,32 +49,32 @@ option\w* as\sof estimat\w* anticipat\w* postpon\w* delay\w* moved extend\w* tak
 votes? hosts? faces? returns? remains? stays? runs? matures? effective decides? determines? settles?
 is\s(?:on|at|for|in|used) on\ssale
 """
-_AHEAD = re.compile(rf"\?|\b(?:{'|'.join(_AHEAD_WORDS.split())})\b")
+_AHEAD = pattern(rf"\?|\b(?:{'|'.join(_AHEAD_WORDS.split())})\b")
 """Words of plans, conditions and questions. A sentence with one of them does not describe the past."""
-_BY = re.compile(
+_BY = pattern(
     r"\b(?:by|from|since|on or about|to|for|of|[a-z]{2,12}ing)\s+(?:the\s+)?(?:end\s+of\s+)?(?:[a-z]{3,9},?\s+)?$"
 )
 """Words right before a date that mark a deadline or the start of a period."""
-_CONDITION = re.compile(r"\b(?:if|whether|will|would|unless|through|between|until|before|si|wenn|ob|falls)\b")
-_SOURCE = re.compile(
+_CONDITION = pattern(r"\b(?:if|whether|will|would|unless|through|between|until|before|si|wenn|ob|falls)\b")
+_SOURCE = pattern(
     r"[a-z0-9)\"']\s+(?:published|released|issued|posted|reported)\s+(?:on\s+|in\s+)?(?:[a-z]{3,9},?\s+)?$"
 )
 """A source that decides the question and is named by its publication day: "the table published on 1 July 2026"."""
-_NOTE = re.compile(
+_NOTE = pattern(
     r"^\W{0,6}(?:fine print|clarif\w*|comment\w*|note|post-?mortem|addend\w*|errat\w*|amend\w*|remark|added|admin"
     r"|p\.?s\b|moderator|creator|author|chang\w*)\b[^.!?\n]{0,60}$"
 )
-_NOTE_END = re.compile(r"^\W{0,3}[:\-]")
+_NOTE_END = pattern(r"^\W{0,3}[:\-]")
 """What follows the date of a remark that begins with it."""
-_TOLD = re.compile(
+_TOLD = pattern(
     r"\b(?:was|were|did|had|has|cut|won|lost|said|rose|fell|beat|became|began|came|went|took|gave|made|held|met|left"
     r"|voted|died|hit|saw|got|led|sold|bought|paid|broke|chose|drew|grew|kept|ran|sent|shot|stood|struck|told|wrote"
     r"|[a-z]{3,15}(?<!ne)(?<!ee)(?<!spe)ed)\b"
 )
 """Verbs for something that has happened."""
-_AS_ANNOUNCED = re.compile(r", as (?:was |already |officially |has been |later )?[a-z]{3,12}ed (?:[a-z]{2,12} ){0,6}$")
+_AS_ANNOUNCED = pattern(r", as (?:was |already |officially |has been |later )?[a-z]{3,12}ed (?:[a-z]{2,12} ){0,6}$")
 """The time of an announcement, which is not part of a statement: "Yes, as announced on"."""
-_NUMBER_ROW = re.compile(r"\W{0,4}(?:19|20)\d\d-\d\d-\d\d[\s:,;|=]{1,4}[-+$€£]?\d[\d.,]{0,20}\s?%?\W{0,4}")
+_NUMBER_ROW = pattern(r"\W{0,4}(?:19|20)\d\d-\d\d-\d\d[\s:,;|=]{1,4}[-+$€£]?\d[\d.,]{0,20}\s?%?\W{0,4}")
 """A line with a day and a number."""
 
 

@@ -12,6 +12,7 @@ from foretell.data.markets.market import MarketRef, PricePoint, PriceSource, Pri
 from foretell.data.series.series import FetchedSeries, Series, SeriesSource, SeriesUnavailable
 from foretell.models.model import ToolSpec
 from foretell.models.structured_output import closed_object
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, SeriesRef, Target
 from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
@@ -146,7 +147,7 @@ def shown_places(count: int) -> list[int]:
 
 # Questions about the weather without a series. The model chooses the place.
 
-WEATHER_WORDS = re.compile(
+WEATHER_WORDS = pattern(
     r"\b(temperatures?|degrees|rain(?:fall|s)?|snow(?:fall|s)?|precipitation|hottest|coldest|warmest|gusts?)\b|°[CF]\b",
     re.IGNORECASE,
 )

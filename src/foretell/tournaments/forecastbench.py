@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from foretell.data.datasets.forecastbench import question_file
 from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.payload import Payload
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, QuestionKind, Target
@@ -41,7 +41,7 @@ NOT_THERE = "0"
 """The generation of a file that does not exist."""
 ROUND = "{round}"
 """Placeholder for the round's due date in the address of a folder."""
-_FOLDER = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^/\s?#*\[\]\\]{1,200}){0,20})/?")
+_FOLDER = pattern(r"gs://([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^/\s?#*\[\]\\]{1,200}){0,20})/?")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """Data for the pages of an arena: its events, one event with the answers of its entries, and one entry."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +11,7 @@ from foretell.arena.store import ArenaEntryRow, ArenaStore
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
 from foretell.metrics.metric import METRICS
 from foretell.number_text import bracket, number, percent, plural
+from foretell.patterns import pattern
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.trace import ForecastMade, ModelCalled, QuestionShown
@@ -276,7 +276,7 @@ def event_finding(event: ArenaEventHistory, answers: Sequence[EntryAnswer]) -> s
     return f"{text}; {ahead} of {len(forecasts)} entries gave it more than the market's last {price}."
 
 
-OWN_NUMBERS = re.compile(r"\AForecast: [^\n]{0,4000}\n+")
+OWN_NUMBERS = pattern(r"\AForecast: [^\n]{0,4000}\n+")
 """The first line of a prompt forecaster's text, which is removed because the numbers it repeats are shown beside it."""
 
 

@@ -3,12 +3,12 @@
 import base64
 import binascii
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from foretell.forecasters.tree.proposition import Grounding, Proposition
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 from foretell.report.markup import EXCERPT_LENGTH, excerpt
 from foretell.tools.notebook.notebook import OURS
@@ -16,7 +16,7 @@ from foretell.tools.notebook.notebook import OURS
 MAX_CELLS = 400
 MAX_PICTURE_BYTES = 3_000_000
 PNG_HEADER = b"\x89PNG\r\n\x1a\n"
-TERMINAL_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+TERMINAL_COLOURS = pattern(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def notebook_view(tree: str, node: Proposition, path: Path) -> dict[str, Any]:

@@ -15,13 +15,15 @@ from urllib.parse import parse_qs, urlsplit
 
 from fastapi import Depends, HTTPException, Request
 
+from foretell.patterns import pattern
+
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 COOKIE, THEME_COOKIE = "foretell_session", "foretell-theme"
 THEMES = ("light", "dark")
 MAX_FIELDS = 200
 """Maximum number of fields in a form."""
 FIELD, HEADER = "csrf", "x-csrf-token"
-_HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:\d{1,5})?")
+_HOST = pattern(r"(?P<name>[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:\d{1,5})?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,12 +221,12 @@ USUAL_FOLDERS = ("home", "Users", "root", "tmp", "var", "private", "mnt", "media
 _REST = rb"""(?:[^\s"'<>&,;()\[\]\\]|\\[^\s"'a-z])*"""
 _SCHEME = rb"https?\\?(?::|%3A)(?:/|%2F){2}"
 _NETWORK = rb"(?:localhost|127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[::1\]|\[f[cd])"
-_AFTER_NAME = re.compile(rb"\\?(?:@|%40)" + _SCHEME + _REST, re.IGNORECASE)
-_OWN_ADDRESS = re.compile(_SCHEME + _NETWORK + _REST, re.IGNORECASE)
+_AFTER_NAME = pattern(rb"\\?(?:@|%40)" + _SCHEME + _REST, re.IGNORECASE)
+_OWN_ADDRESS = pattern(_SCHEME + _NETWORK + _REST, re.IGNORECASE)
 
 
 _AMOUNT = rb"(?:-?\d[\d.eE+-]*|\"\d[^\"]*\")"
-_MONEY = re.compile(
+_MONEY = pattern(
     rb'(\\?"(?:[a-z_]*dollars|billed|reused|reserved|budget|money)\\?":\s*)'
     rb"(?:" + _AMOUNT + rb"|\{[^{}]*\})"
 )

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Scope
 from foretell.arena.listing import arena_rows
 from foretell.arena.store import ArenaStore
 from foretell.data.files import write_atomically
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 from foretell.report.result import Result
 from foretell.runs.settings import Settings
@@ -36,7 +37,7 @@ from foretell.web.state import WebState
 # Convert a served page to a file: links lead to files, and whatever needs a server is removed.
 
 PAGE_POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'"
-LINK_PATTERN = re.compile(r' (href|src)="(/[^"]*)"')
+LINK_PATTERN = pattern(r' (href|src)="(/[^"]*)"')
 HEAD_TAG = '<meta charset="utf-8">'
 
 
@@ -64,8 +65,8 @@ SAVE_SECONDS = 3.0
 """Time between two saves of pages that share a file; the work of an interrupted export since the last one is lost."""
 SKIPPED_PATHS = ("/ask", "/setup", "/login", "/logout", "/compare", "/api", "/openapi.json")
 """Paths that only work on a server, or that describe this machine."""
-ANSWER_PATTERN = re.compile(r"/runs/([^/?]+)/questions/([^/?]+)\?due=([^&]+)$")
-BOARD_PART = re.compile(r"/arena/[^/?]+\?(?:.*&)?(?:view=(?!events)|every=)")
+ANSWER_PATTERN = pattern(r"/runs/([^/?]+)/questions/([^/?]+)\?due=([^&]+)$")
+BOARD_PART = pattern(r"/arena/[^/?]+\?(?:.*&)?(?:view=(?!events)|every=)")
 """Parts of a board that its page contains."""
 LOCAL_HOST = "127.0.0.1"
 

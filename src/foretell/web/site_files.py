@@ -18,14 +18,15 @@ from posixpath import basename, dirname, relpath
 from urllib.parse import unquote, urlsplit
 
 from foretell.data.files import write_atomically
+from foretell.patterns import pattern
 from foretell.web.static_files import static_address
 
 # File names for addresses.
 
 MAX_NAME = 80
-EXTRA_FILES = re.compile(r"/api/tree/export/")
+EXTRA_FILES = pattern(r"/api/tree/export/")
 """Paths of the API that pages offer as files."""
-GROUP_PATTERN = re.compile(r"(/runs/[^/?]+/questions|/arena/[^/?]+/event|/trees/claim/[^/?]+)/(?=[^/?])")
+GROUP_PATTERN = pattern(r"(/runs/[^/?]+/questions|/arena/[^/?]+/event|/trees/claim/[^/?]+)/(?=[^/?])")
 """The beginning of the addresses of pages that share a file."""
 
 
@@ -74,10 +75,10 @@ def key_of(address: str) -> str:
 
 SMALLEST_PACKED = 8_000
 """Length in characters from which the content of a page is stored compressed."""
-CONTENT_PATTERN = re.compile(r'(<main id="main"[^>]*>)(.*)(</main>)', re.DOTALL)
-HEAD_PATTERN = re.compile(r'<h1.*?</h1>\s*(?:<p class="lead".*?</p>)?', re.DOTALL)
-SCRIPT_PATTERN = re.compile(r'<script defer src="([^"]*)"></script>\n?')
-TITLE_PATTERN = re.compile(r"(?<=<title>).*?(?=</title>)", re.DOTALL)
+CONTENT_PATTERN = pattern(r'(<main id="main"[^>]*>)(.*)(</main>)', re.DOTALL)
+HEAD_PATTERN = pattern(r'<h1.*?</h1>\s*(?:<p class="lead".*?</p>)?', re.DOTALL)
+SCRIPT_PATTERN = pattern(r'<script defer src="([^"]*)"></script>\n?')
+TITLE_PATTERN = pattern(r"(?<=<title>).*?(?=</title>)", re.DOTALL)
 UNPACK = static_address("unpack.js")
 NEEDS_SCRIPT = '<noscript><p class="note">{} needs JavaScript.</p></noscript>'
 
@@ -118,7 +119,7 @@ SMALLEST_PART = 1_500_000
 """Length in characters of the contents from which a part is complete."""
 SHARE = 24
 """A part is complete only with 1/24 of the contents before it, so that there are few parts however many pages."""
-PART_PATTERN = re.compile(r'\.packed = "([^"]*)"')
+PART_PATTERN = pattern(r'\.packed = "([^"]*)"')
 
 
 @dataclass(kw_only=True)

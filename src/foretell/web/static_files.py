@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, HTTPException, Response
 
+from foretell.patterns import pattern
 from foretell.report.figure_page import figure_sheet
 from foretell.report.figure_page import static_text as report_text
 from foretell.report.markup import Markup
@@ -81,8 +82,8 @@ def sheet_hashes() -> str:
 
 # Bundle our modules into plain scripts: each takes one request, and browsers load no modules from disk.
 
-IMPORT = re.compile(r"^import \{ ([^}]*) \} from '\./([\w.]+)';\n", re.MULTILINE)
-EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+IMPORT = pattern(r"^import \{ ([^}]*) \} from '\./([\w.]+)';\n", re.MULTILINE)
+EXPORT = pattern(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 
 
 def bundle(name: str, read: Callable[[str], str]) -> str:

@@ -7,19 +7,18 @@ web of the benchmark is published as a list of addresses without their texts; pa
 Wildman et al. 2025, https://arxiv.org/abs/2506.21558.
 """
 
-import re
-
 from foretell.data.datasets.dataset import DatasetRequest, FileFormat
 from foretell.data.datasets.published import PublishedSetBuilder, moment, need_moment, read_published
 from foretell.data.datasets.question_files import YES
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.datasets.rows import Row, columns_of
+from foretell.patterns import pattern
 from foretell.questions.question import Question, Target
 from foretell.questions.thresholds import NUMERIC
 
 SOURCE = "btf"
 COLUMNS = frozenset({"question_id", "question", "present_date", "resolution_criteria", "resolution"})
-_CUTPOINT = re.compile(r"cutpoint_\d+")
+_CUTPOINT = pattern(r"cutpoint_\d+")
 ON_A_CUTPOINT = "thresholds without an outcome: the number came out exactly there, and the set does not say which side"
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, count_notes, outcome_key
 from foretell.data.datasets.rows import Row, read_json, record
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
@@ -154,25 +155,25 @@ LOOKED_UP: dict[str, tuple[LookedUp, ...]] = {
     "acled": (
         # The frozen value of these already is one plus the average.
         LookedUp(
-            words=re.compile(f"more than ten times as many {_CONFLICTS}"), id="{country}/{what}/{days} days", scale=10.0
+            words=pattern(f"more than ten times as many {_CONFLICTS}"), id="{country}/{what}/{days} days", scale=10.0
         ),
-        LookedUp(words=re.compile(f"[Ww]ill there be more {_CONFLICTS}"), id="{country}/{what}/{days} days"),
+        LookedUp(words=pattern(f"[Ww]ill there be more {_CONFLICTS}"), id="{country}/{what}/{days} days"),
     ),
     "wikipedia": (
         LookedUp(
-            words=re.compile(r"will (?P<player>.{1,80}?) have an Elo rating on .{1,80}? at least 1% higher"),
+            words=pattern(r"will (?P<player>.{1,80}?) have an Elo rating on .{1,80}? at least 1% higher"),
             id="FIDE rankings/{player}/Rating",
             scale=1.01,
         ),
         # An unchanged rank counts, and a better one is a smaller number.
         LookedUp(
-            words=re.compile(r"will (?P<player>.{1,80}?) have a FIDE ranking on .{1,80}? as high or higher"),
+            words=pattern(r"will (?P<player>.{1,80}?) have a FIDE ranking on .{1,80}? as high or higher"),
             id="FIDE rankings/{player}/Rank",
             comparison="below",
             plus=0.5,
         ),
         LookedUp(
-            words=re.compile(r"will a vaccine have been developed for (?P<disease>.{1,80}?) by "),
+            words=pattern(r"will a vaccine have been developed for (?P<disease>.{1,80}?) by "),
             id="List of infectious diseases/{disease}/Vaccine",
             level=0.5,
         ),

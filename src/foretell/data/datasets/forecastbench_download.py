@@ -21,6 +21,7 @@ from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.data.files import DownloadCache, home_folder
 from foretell.data.http import AsyncHttpClient, Progress, SourceError
 from foretell.data.service import ServiceConfig
+from foretell.patterns import pattern
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Snapshot, Target
@@ -31,7 +32,7 @@ FORECASTBENCH_URL = (
 FIRST_ROUND = date(2025, 3, 2)
 """Due date of the first round; since then there has been one every other Sunday."""
 ROUND_DAYS = 14
-_ROUND_FILE = re.compile(r"(\d{4}-\d{2}-\d{2})-llm\.json")
+_ROUND_FILE = pattern(r"(\d{4}-\d{2}-\d{2})-llm\.json")
 
 
 @dataclass(frozen=True, kw_only=True)

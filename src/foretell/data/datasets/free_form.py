@@ -7,6 +7,7 @@ can be asked.
 
 import re
 
+from foretell.patterns import pattern
 from foretell.questions.question import Target
 
 FREE_FORM = "free-form"
@@ -18,12 +19,12 @@ HOW_TO_ANSWER = (
     "`Answer: …` (for a list, its items in order, separated by semicolons). State the probability that this answer is "
     "right."
 )
-_ANSWER = re.compile(
+_ANSWER = pattern(
     # Not after a dash: evidence, which may quote anything, is listed with dashes.
     r"(?:^[ \t>*_`#]*|(?<=[.!?])\s+)(?:final\s+)?answer[*_`]*\s*[:：][*_`\s]*(\S.*?)[*_`\s]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_BOXED = re.compile(r"\\boxed\{([^{}]*)\}")
+_BOXED = pattern(r"\\boxed\{([^{}]*)\}")
 
 
 def stated_answer(reasons: str) -> str:

@@ -16,6 +16,7 @@ from foretell.data.datasets.published import PublishedSetBuilder, day_before, ne
 from foretell.data.datasets.question_files import YES
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.datasets.rows import Row, columns_of
+from foretell.patterns import pattern
 from foretell.questions.codec import parse_json, parse_literal
 from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity, Question, Target
@@ -27,11 +28,11 @@ BEIJING = timezone(timedelta(hours=8))
 """Times without a zone are in this one."""
 LEVELS = (1, 2, 3, 4)
 SINGLE_CHOICE = 1
-_INTRODUCTION = re.compile(r"^.*?The event to be predicted:\s*[\"“]*\s*", re.DOTALL)
-_OPTION = re.compile(r"^\s*([A-Z])\.\s+(?:the outcome be\s+)?(.+?)[\s\"”]*$", re.MULTILINE)
-_BOXED_OR = re.compile(r"^.*\\boxed\{[^{}]+\}\s+or\s+\\boxed\{.*$", re.MULTILINE)
-_BOXED = re.compile(r"\\boxed\{([^{}]+)\}")
-_AROUND = re.compile(r"\s*\(resolved around\s+([^()]+(?:\([^()]*\))?)\s*\)\.?", re.IGNORECASE)
+_INTRODUCTION = pattern(r"^.*?The event to be predicted:\s*[\"“]*\s*", re.DOTALL)
+_OPTION = pattern(r"^\s*([A-Z])\.\s+(?:the outcome be\s+)?(.+?)[\s\"”]*$", re.MULTILINE)
+_BOXED_OR = pattern(r"^.*\\boxed\{[^{}]+\}\s+or\s+\\boxed\{.*$", re.MULTILINE)
+_BOXED = pattern(r"\\boxed\{([^{}]+)\}")
+_AROUND = pattern(r"\s*\(resolved around\s+([^()]+(?:\([^()]*\))?)\s*\)\.?", re.IGNORECASE)
 SEVERAL_RIGHT = "single choices with several right options, left without an outcome"
 
 

@@ -18,12 +18,13 @@ from foretell.data.datasets.published import (
 from foretell.data.datasets.question_files import YES, default_id
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.datasets.rows import Row, columns_of
+from foretell.patterns import pattern
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Reference
 
 SOURCE = "openforesight"
 COLUMNS = frozenset({"question_title", "answer", "answer_type", "resolution_date"})
-_ARTICLES = re.compile(
+_ARTICLES = pattern(
     r"^Relevant passage[sd]* (?:retrieved )?from (?:retrieved )?news articles:\s*(.+?)(?=^\s*Think step by step|\Z)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )

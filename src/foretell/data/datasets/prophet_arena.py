@@ -22,6 +22,7 @@ from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.data.files import DownloadCache, home_folder
 from foretell.data.markets.prophet_arena import ProphetArenaClient, outcomes_exclude
 from foretell.data.untrusted import for_file_name
+from foretell.patterns import pattern
 from foretell.questions.codec import parse_literal
 from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity, Question, Snapshot, Target, with_some_left_out
@@ -29,8 +30,8 @@ from foretell.questions.resolution import Resolution
 
 # Python literals in published CSV cells, read without running code.
 
-_CALL = re.compile(r"\b(?:UUID|Decimal)\(\s*('[^'\\]*'|\"[^\"\\]*\")\s*\)")
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_CALL = pattern(r"\b(?:UUID|Decimal)\(\s*('[^'\\]*'|\"[^\"\\]*\")\s*\)")
+_QUOTED = pattern(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 
 
 def literal(text: str) -> Any:
@@ -371,7 +372,7 @@ DATASET = "dataset/"
 """Prefix of a name such as `prophet_arena:dataset/SLUG@VERSION`."""
 EVENTS_FILE = "events.jsonl"
 MAX_EVENTS_BYTES = 512 * 1024 * 1024
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME = pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def dataset_name(name: str) -> tuple[str, str]:

@@ -47,11 +47,12 @@ from foretell.data.markets.market import (
 )
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Exclusivity, Question, Snapshot, Target
 
 HOST = "https://external-api.kalshi.com/trade-api/v2"
-TICKER = re.compile(r"[A-Z0-9]+(-[A-Z0-9.]+)+")
+TICKER = pattern(r"[A-Z0-9]+(-[A-Z0-9.]+)+")
 CENTS = 100
 DAY_SECONDS = 86_400
 FINE_DAYS = 3
@@ -210,7 +211,7 @@ STATUS: Mapping[str, MarketStatus] = {
 """A determined market may still be disputed; only a finalized one is resolved. A paused market stays open."""
 
 
-REST = re.compile(
+REST = pattern(
     r"(?:any )?others?(?: \w+)?|(?:some|any)(?:one|body|thing) else|none(?: of (?:the|these|those)\b.*)?|the field"
     r"|another (?:candidate|person|individual|party|team|country|company|player|nominee|name|option|outcome)",
     re.IGNORECASE,

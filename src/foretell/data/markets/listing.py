@@ -13,6 +13,7 @@ from typing import Literal, Protocol, TypeVar
 from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.untrusted import for_log
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity, Question, Target, with_some_left_out
@@ -378,7 +379,7 @@ MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:
 LATE_MONTH = r"(?:nov(?:ember)?|dec(?:ember)?|may(?=\W+\d)|(?<=\d )may)"
 DAY = r"(?:mon|tues?|wednes|thurs?|fri|satur|sun)day"
 NUMBER = r"[-+]?[$€£]?\d[\d,.:]*(?:st|nd|rd|th|k|m|bn?|t|bps?|%|°[cf]?|am|pm|c|f)*"
-VARYING = re.compile(rf"\b{MONTH}\b\.?|\b{LATE_MONTH}\b\.?|\b{DAY}\b|(?<!\w){NUMBER}(?!\w)")
+VARYING = pattern(rf"\b{MONTH}\b\.?|\b{LATE_MONTH}\b\.?|\b{DAY}\b|(?<!\w){NUMBER}(?!\w)")
 
 
 def recurrence_template(title: str) -> str:

@@ -1,6 +1,5 @@
 """Manifold: its markets, and prices from its public bets, each of which states the probability after it."""
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,6 +38,7 @@ from foretell.data.markets.market import (
 )
 from foretell.data.payload import Payload
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target, read_exclusivity
 
@@ -321,6 +321,6 @@ MARKET = Market(
     prices=ManifoldPrices,
     settlements="foretell.data.settlements.manifold:ManifoldSettlements",
     facts="Manifold source, 21 August 2026; recorded bets of October 2022",
-    own_id=re.compile(r"[A-Za-z0-9]{8,32}"),
+    own_id=pattern(r"[A-Za-z0-9]{8,32}"),
     id_in_address=slug_in_address,
 )

@@ -5,7 +5,6 @@ be used with models only as far as the site's terms and your access tier allow.
 """
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,6 +36,7 @@ from foretell.data.markets.market import (
 )
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, Params, ServiceConfig
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import DEFAULT_CELLS, NumericRange, Question, Snapshot, Target, read_exclusivity
 
@@ -601,7 +601,7 @@ MARKET = Market(
     prices=MetaculusPrices,
     settlements="foretell.data.settlements.metaculus:MetaculusSettlements",
     key_variables=("METACULUS_TOKEN",),
-    own_id=re.compile(r"[0-9]+(#[0-9]+)?"),
+    own_id=pattern(r"[0-9]+(#[0-9]+)?"),
     id_in_address=_post_in_address,
     facts="Metaculus source and its OpenAPI 2.0.0, 20 August 2026; recorded posts of November 2024 to mid 2025",
 )

@@ -5,7 +5,6 @@ and then for the cutoff itself. If it has none, they come from the older order-b
 prices for resolved markets.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -45,6 +44,7 @@ from foretell.data.markets.market import (
 )
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Exclusivity, Question, Snapshot, Target, read_exclusivity, with_some_left_out
 
@@ -502,7 +502,7 @@ MARKET = Market(
     prices=PolymarketPrices,
     settlements="foretell.data.settlements.polymarket:PolymarketSettlements",
     facts="polymarket-client 0.14.0, autumn 2026; recorded responses of January to August 2026",
-    own_id=re.compile(r"0x[0-9a-fA-F]{64}"),
+    own_id=pattern(r"0x[0-9a-fA-F]{64}"),
     target_is_market=True,
     id_in_address=slug_in_address,
 )

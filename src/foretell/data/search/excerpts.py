@@ -1,10 +1,10 @@
 """Excerpts of found texts: whole sentences around the passage that matched a search."""
 
-import re
+from foretell.patterns import pattern
 
-SENTENCE_END = re.compile(r"[.!?…。][\"'”’)\]]*(?=\s|$)|\n{2,}")
+SENTENCE_END = pattern(r"[.!?…。][\"'”’)\]]*(?=\s|$)|\n{2,}")
 """Where a sentence or a paragraph ends."""
-GAP = re.compile(r"\s*(?:…|\.{3})\s*")
+GAP = pattern(r"\s*(?:…|\.{3})\s*")
 """Where an engine left words out of its own excerpt."""
 BEFORE = 0.25
 """Share of an excerpt that comes from before the matching passage."""

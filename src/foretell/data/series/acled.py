@@ -5,7 +5,6 @@ counts only rows that have been unchanged since before the cutoff. That is a low
 contain anything later. The notes say how many rows were changed or deleted since, for anyone who checks the numbers.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -13,6 +12,7 @@ from datetime import date, datetime, timedelta
 from foretell.data.payload import Payload, readable
 from foretell.data.series.series import FetchedSeries, Publication, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import AccessToken, ServiceConfig, TokenService
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -23,7 +23,7 @@ PAGE = 5_000
 MAX_PAGES = 40
 FIELDS = "event_id_cnty|event_date|event_type|fatalities|timestamp"
 FATALITIES = "fatalities"
-WINDOW = re.compile(r"/(\d{1,3}) days$")
+WINDOW = pattern(r"/(\d{1,3}) days$")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from foretell.data.pages import PageUnavailable
 from foretell.data.series.series import FetchedSeries, Publication, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import ServiceConfig
 from foretell.data.wikipedia import WIKIPEDIA_URL, ArticleTable, Wikipedia
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -16,8 +17,8 @@ LOOKS_BACK = 12
 """Number of earlier revisions that are read, besides that of the cutoff."""
 STEP = timedelta(days=30)
 DAY = timedelta(days=1)
-NUMBER = re.compile(r"[-+\u2212]?\d[\d,]*(?:\.\d+)?")
-ANSWER = re.compile(r"(yes|no|under (?:research|development))\b", re.IGNORECASE)
+NUMBER = pattern(r"[-+\u2212]?\d[\d,]*(?:\.\d+)?")
+ANSWER = pattern(r"(yes|no|under (?:research|development))\b", re.IGNORECASE)
 
 
 class WikipediaSeries(WebSeries):

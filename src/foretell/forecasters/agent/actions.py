@@ -27,6 +27,7 @@ from foretell.models.structured_output import (
     schema_errors,
     without_repeats,
 )
+from foretell.patterns import pattern
 from foretell.tools.tool import SUBMIT
 
 # What a model gets at a step: tools with the belief as an argument, or one schema with both.
@@ -301,16 +302,16 @@ def _answered(turn: AgentTurn, toolset: AgentToolset) -> AgentTurn:
 # The last resort before a trial fails: a probability in plain text, if it is unambiguous.
 
 _NUMBER = r"(?<![\d.])(\d{1,3}(?:\.\d+)?\s*%|0?\.\d+|1\.0+)(?![\d.]*\d)"
-_SAID = re.compile(
+_SAID = pattern(
     r"""\b(?:probability|chance|likelihood|p|(?:my|final)\s+(?:answer|forecast|estimate|prediction))\b["'*]*"""
     r"""(?:\s+(?:of|that|for|it|this|yes|resolves?|is|at|to|be|would|about|around|roughly))*"""
     rf"""\s*[=:≈~]?\s*["'*]*\s*{_NUMBER}""",
     re.IGNORECASE,
 )
-_NEAR = re.compile(rf"\b(?:probability|chance|likelihood|odds)[^.\d%]{{0,60}}{_NUMBER}", re.IGNORECASE)
+_NEAR = pattern(rf"\b(?:probability|chance|likelihood|odds)[^.\d%]{{0,60}}{_NUMBER}", re.IGNORECASE)
 """Not used as a statement of a probability, but a second number here makes the text ambiguous."""
-_CHANCE = re.compile(rf"{_NUMBER}\s+(?:chance|probability|likelihood)\b", re.IGNORECASE)
-_ALONE = re.compile(rf"[\s*`\"]*{_NUMBER}[\s*`\".]*")
+_CHANCE = pattern(rf"{_NUMBER}\s+(?:chance|probability|likelihood)\b", re.IGNORECASE)
+_ALONE = pattern(rf"[\s*`\"]*{_NUMBER}[\s*`\".]*")
 
 
 def probability_in_text(

@@ -1,6 +1,5 @@
 """The belief agent as a forecaster: turns a question and a context into a forecast with reasons and citations."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +12,7 @@ from foretell.forecasters.agent.settings import FULL, AgentSettings, AgentVarian
 from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, forecast_of
 from foretell.models.model import SystemMessage, UserMessage
 from foretell.number_text import percent
+from foretell.patterns import pattern
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import ForecastMade
@@ -54,7 +54,7 @@ def forecast_made(ending: TrialResult, p: Mapping[str, float]) -> ForecastMade:
     return ForecastMade(p=p, how=ending.stop.value, stated=stated)
 
 
-_TREE_ANSWER = re.compile(
+_TREE_ANSWER = pattern(
     r"(?:- )?(?:(?:[^\n]{0,300}: )?\S+ % from tree |(?:Tree for [^\n]{0,300}: )?(?:[01]\.\d{3}|[<>]?[\d.]+ %) for: |"
     r"Changed: direct estimate )|\S{1,80} [01]\.\d{3}(?::|\Z)"
 )

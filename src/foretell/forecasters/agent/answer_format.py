@@ -1,6 +1,5 @@
 """Writes the probabilities of a question as JSON and parses them."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -8,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from foretell.models.structured_output import closed_object
+from foretell.patterns import pattern
 from foretell.questions.forecast import Categorical, Numeric
 from foretell.questions.question import Exclusivity, NumericRange, Question, scaled
 from foretell.questions.thresholds import LEVELS, NumericThreshold, date_of, seconds_of, thresholds_of
@@ -96,9 +96,9 @@ SUMS: Mapping[Exclusivity, str] = {
     "independent": "",
 }
 """The schema's description of the sum of the probabilities of several targets."""
-_PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
+_PERCENT = pattern(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 MANY_TARGETS = 8
-SAFE_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+SAFE_KEY = pattern(r"[A-Za-z0-9_.-]{1,64}")
 """Property names that every provider accepts."""
 
 

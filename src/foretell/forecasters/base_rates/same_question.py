@@ -10,6 +10,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 
 from foretell.forecasters.base_rates.wording import MASK, DateMention, deadline, masked, mentions
+from foretell.patterns import pattern
 
 LONGEST = 600
 """Maximum number of characters read: the question is in the first lines of its text."""
@@ -69,7 +70,7 @@ _SHORT = {
     "artificial intelligence": "AI", "supreme court": "SCOTUS", "new york city": "NYC", "step down": "quit",
     "steps down": "quit", "stepped down": "quit", "cease-fire": "ceasefire", "cease fire": "ceasefire",
 }  # fmt: skip
-_LONG = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, _SHORT))})(?!\w)", re.IGNORECASE)
+_LONG = pattern(rf"(?<!\w)(?:{'|'.join(map(re.escape, _SHORT))})(?!\w)", re.IGNORECASE)
 _UP = word_set(
     "above over exceed exceeds reach reaches hit hits top tops greater higher rise rises rising increase "
     "increases increased grow raise raises hike hikes surpass ≥ > ↑ + least more gain gains"
@@ -90,8 +91,8 @@ _ORDINALS = {
     "four": 4.0, "five": 5.0, "six": 6.0, "ten": 10.0,
 }  # fmt: skip
 _NOT = word_set("not no never without neither nor cannot won't fail fails avoid avoids")
-_WORD = re.compile(r"[a-zA-ZÀ-ɏ][\wÀ-ɏ’'-]{0,39}|[≥≤><↑↓%]")
-_NUMBER = re.compile(
+_WORD = pattern(r"[a-zA-ZÀ-ɏ][\wÀ-ɏ’'-]{0,39}|[≥≤><↑↓%]")
+_NUMBER = pattern(
     r"(?<![\w.])[$€£]?(\d{1,15}(?:[,\u202f]\d{3}){0,4}(?:\.\d{1,6})?)\s?"
     r"(%|k\b|thousand\b|m\b|mn\b|million\b|bn?\b|billion\b|t\b|trillion\b)?",
     re.IGNORECASE,
@@ -303,7 +304,7 @@ def _stem(word: str) -> str:
     return _ALIKE.get(word, word).removesuffix("e") if len(word) > 4 else _ALIKE.get(word, word)
 
 
-_NAME = re.compile(r"(?:[A-ZÀ-Þ][\w’'.-]{0,39})(?:\s+(?:(?:of|de|da|van|von|the|and)\s+)?[A-ZÀ-Þ][\w’'.-]{0,39}){0,5}")
+_NAME = pattern(r"(?:[A-ZÀ-Þ][\w’'.-]{0,39})(?:\s+(?:(?:of|de|da|van|von|the|and)\s+)?[A-ZÀ-Þ][\w’'.-]{0,39}){0,5}")
 
 
 def _names(text: str) -> tuple[tuple[str, ...], ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from foretell.forecasters.base_rates.past import PastQuestions
 from foretell.forecasters.base_rates.wording import MASK, TURNS, Course, QuestionWording
 from foretell.metrics.arrays import Floats, Ints
+from foretell.patterns import pattern
 
 # Words and word pairs as numbers in a fixed range, the same on every machine and Python version.
 
@@ -21,11 +22,9 @@ BITS = 13
 BUCKETS = 1 << BITS
 """Number of buckets in each of two blocks: first the words as written, then the sentence's shape without names."""
 NAME = "‹name›"
-_TOKEN = re.compile(rf"{MASK}|{NAME}|[^\W\d_]+(?:['’][^\W\d_]+)?|[$€£%≥≤<>#]|\d[\d,.]*")
-_NAMES = re.compile(
-    r"\b[A-Z][\w'’.\-–&]*(?:\s+(?:(?:of|the|de|and|&|al|von|van|for)\s+)?[A-Z][\w'’.\-–&]*)*", re.UNICODE
-)
-_OPENING = re.compile(r"^\W*\w+")
+_TOKEN = pattern(rf"{MASK}|{NAME}|[^\W\d_]+(?:['’][^\W\d_]+)?|[$€£%≥≤<>#]|\d[\d,.]*")
+_NAMES = pattern(r"\b[A-Z][\w'’.\-–&]*(?:\s+(?:(?:of|the|de|and|&|al|von|van|for)\s+)?[A-Z][\w'’.\-–&]*)*", re.UNICODE)
+_OPENING = pattern(r"^\W*\w+")
 
 
 def tokens(text: str) -> list[str]:

@@ -18,6 +18,7 @@ from foretell.forecasters.combine.claims import NEGATED, ClaimTemplate, NestedCl
 from foretell.metrics.arrays import Floats, as_probabilities, as_vector, as_weights, group_sums, reject
 from foretell.metrics.numerics import isotonic, largest_decrease, minimum, nonnegative_least_squares, root
 from foretell.metrics.transforms import logit, sigmoid
+from foretell.patterns import pattern
 from foretell.questions.question import Question, Target
 
 Distance = Literal["squared", "log"]
@@ -244,7 +245,7 @@ def _shifted(p: Floats, weight: Floats) -> Floats:
 
 # The relations between the targets of a question, from its wording.
 
-OWN_DAY = re.compile(r"\b(by|before) (?:each|the|its) resolution date\b(?: listed below)?", re.IGNORECASE)
+OWN_DAY = pattern(r"\b(by|before) (?:each|the|its) resolution date\b(?: listed below)?", re.IGNORECASE)
 """A deadline that means the day on which the target resolves."""
 
 

@@ -6,7 +6,6 @@ months (any event then makes it yes), and small if there was none at all.
 """
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -28,12 +27,13 @@ from foretell.forecasters.model_free.source_model import (
 from foretell.metrics.arrays import Floats
 from foretell.metrics.probability_functions import beta_below
 from foretell.metrics.transforms import logit
+from foretell.patterns import pattern
 from foretell.questions.question import Question, SeriesRef
 
 # Published reference values of event counts, and substitutes for values that are missing.
 
 INCREASE, SPIKE = "increase", "10x_spike"
-ABOUT = re.compile(r"(?:more|as many) (?:'(?P<kind>[^']+)'|(?P<deaths>fatalities)) in (?P<place>.+?) for the 30 days")
+ABOUT = pattern(r"(?:more|as many) (?:'(?P<kind>[^']+)'|(?P<deaths>fatalities)) in (?P<place>.+?) for the 30 days")
 FEWEST = 8
 """If a round has at least this many references and all are zero, it was published while the feed was down. About four
 in ten references are zero, so eight of eight by chance would happen in one round in a thousand."""
@@ -132,7 +132,7 @@ LOWER_BOUND = 0.7
 """A record with less than this share of the published average is incomplete and not used."""
 RECENT_DAYS, RECENT = 60, 0.5
 """Weight of the last two months, against the past year, in the expected rate of the next weeks."""
-SUMS = re.compile(r"/\d{1,3} days$")
+SUMS = pattern(r"/\d{1,3} days$")
 
 
 @dataclass(frozen=True, kw_only=True)

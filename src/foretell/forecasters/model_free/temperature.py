@@ -4,7 +4,6 @@ T(t) = μ(t) + σ(t)·x(t): a yearly normal μ, a spread σ, and weather x whose
 normally distributed, so the model is conditioned on the station's last reports.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -25,6 +24,7 @@ from foretell.forecasters.series.climatology import harmonics, least_squares
 from foretell.forecasters.series.history import DAYS_PER_YEAR
 from foretell.metrics.arrays import Floats
 from foretell.metrics.transforms import normal_cdf
+from foretell.patterns import pattern
 from foretell.questions.question import Question, SeriesRef
 
 COLUMNS = 5
@@ -214,7 +214,7 @@ def forecasts(place: str | None, others: OtherSeries, due: date) -> tuple[Report
     return tuple(reports)
 
 
-STATION = re.compile(r"\.(\d{5})\.")
+STATION = pattern(r"\.(\d{5})\.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Builds a context: searches, leakage filter, ranking and summaries, with counts of all results that were dropped."""
 
 import asyncio
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from foretell.models.journal import Journal
 from foretell.models.model import Model, ModelError, ToolSpec
 from foretell.models.names import ModelRole, ModelRoles
 from foretell.models.prices import PriceList
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question
@@ -48,7 +48,7 @@ LONG_TITLE = 5
 """Number of words from which texts with equal titles count as copies."""
 COMPARED = 4_000
 """Number of characters of a text that are compared."""
-_WORD = re.compile(r"\w+")
+_WORD = pattern(r"\w+")
 _Fingerprint = tuple[tuple[str, ...], frozenset[tuple[str, str, str]]]
 """The words of the title, and the three-word runs of the text, by which copies are recognised."""
 SAME_ADDRESS, SAME_WORDS = "already found by another search", "a copy of another result"

@@ -1,7 +1,6 @@
 """The summariser: ranks pages, and turns them into an English title and three sentences."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +10,7 @@ from foretell.forecasters.prompt.prediction_context import LONGEST_SUMMARY, LONG
 from foretell.forecasters.prompt.rendering import outcomes
 from foretell.models.model import Model, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
 from foretell.tools.leakage_filter import AdmittedSource
@@ -24,9 +24,9 @@ LONGEST_READ = 20_000
 """Maximum number of characters of a text that are read."""
 SHORTEST, LONGEST = 25, 600
 """Characters: shorter pieces count as headings and captions, longer ones are cut."""
-_END = re.compile(r"(?<=[.!?…。])[\"'”’)]*\s+(?=[^\sa-z])")
-_TAG = re.compile(r"<[^<>]{1,300}>")
-_WORD = re.compile(r"\w{3,}")
+_END = pattern(r"(?<=[.!?…。])[\"'”’)]*\s+(?=[^\sa-z])")
+_TAG = pattern(r"<[^<>]{1,300}>")
+_WORD = pattern(r"\w{3,}")
 LEAD = 0.5
 """Bonus of the first sentence, in shared words, because reports begin with what matters."""
 COMMON = frozenset(

@@ -13,6 +13,7 @@ from foretell.forecasters.base_rates.same_question import LONGEST, QuestionSense
 from foretell.forecasters.base_rates.wording import DateMention, deadline, mentions
 from foretell.metrics.arrays import Floats
 from foretell.metrics.probability_functions import beta_quantile, normal_below, student_below, student_quantile
+from foretell.patterns import pattern
 
 CENTRAL = 0.8
 """Probability that an interval covers."""
@@ -21,9 +22,9 @@ Interval = tuple[float, float]
 
 # Named days.
 
-_HOLIDAYS = re.compile(r"\b(white christmas|christmas eve|christmas|new year(?:['’]s)?|halloween)\b", re.IGNORECASE)
-_SOON = re.compile(r"\b(tomorrow|today|tonight)\b", re.IGNORECASE)
-_AHEAD = re.compile(
+_HOLIDAYS = pattern(r"\b(white christmas|christmas eve|christmas|new year(?:['’]s)?|halloween)\b", re.IGNORECASE)
+_SOON = pattern(r"\b(tomorrow|today|tonight)\b", re.IGNORECASE)
+_AHEAD = pattern(
     r"\b(in|within)\s+(an?|one|two|three|four|five|six|\d{1,3})\s+(day|week|month|year)s?\b", re.IGNORECASE
 )
 _COUNTS = {word: n for n, word in enumerate(("one", "two", "three", "four", "five", "six"), start=1)} | {
@@ -31,10 +32,10 @@ _COUNTS = {word: n for n, word in enumerate(("one", "two", "three", "four", "fiv
     "an": 1,
 }
 _DAYS = {"day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25}
-_BEFORE = re.compile(r"\b(before|by|until|till)\s+(?:the\s+end\s+of\s+)?$", re.IGNORECASE)
-_WITHIN = re.compile(r"\b(?:in|during|throughout|over|on)\s+(?:the\s+)?$", re.IGNORECASE)
-_FROM = re.compile(r"\b(?:between|from)\s+$", re.IGNORECASE)
-_TO = re.compile(r"\s*(?:and|to|until|till|through|[-–])\s*", re.IGNORECASE)
+_BEFORE = pattern(r"\b(before|by|until|till)\s+(?:the\s+end\s+of\s+)?$", re.IGNORECASE)
+_WITHIN = pattern(r"\b(?:in|during|throughout|over|on)\s+(?:the\s+)?$", re.IGNORECASE)
+_FROM = pattern(r"\b(?:between|from)\s+$", re.IGNORECASE)
+_TO = pattern(r"\s*(?:and|to|until|till|through|[-–])\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,11 +104,11 @@ def _holiday(name: str, due: date) -> date:
 # Weather.
 
 Summary = Literal["any day", "total"]
-_PLACE = re.compile(
+_PLACE = pattern(
     r"\b(?:in|at|over|for)\s+(?:the\s+)?((?:[A-ZÀ-Þ][\w’'.-]{1,30})(?:[\s-]+(?:(?:de|la|upon|am|of)\s+)?[A-ZÀ-Þ][\w’'.-]{1,30}){0,3})"
 )
-_FAHRENHEIT = re.compile(r"°\s?F\b|\bfahrenheit\b|\bdegrees F\b", re.IGNORECASE)
-_INCHES = re.compile(r"\binch(?:es)?\b|\d\s?(?:in|\")(?:\s|$)", re.IGNORECASE)
+_FAHRENHEIT = pattern(r"°\s?F\b|\bfahrenheit\b|\bdegrees F\b", re.IGNORECASE)
+_INCHES = pattern(r"\binch(?:es)?\b|\d\s?(?:in|\")(?:\s|$)", re.IGNORECASE)
 _MONTHS = word_set(
     "January February March April May June July August September October November December Christmas Halloween"
 )
@@ -117,21 +118,21 @@ YEARS = 15
 SNOW_CM, RAIN_MM = 0.1, 1.0
 """Least snowfall of a day with snow, in cm, and least rainfall of a day with rain, in mm."""
 CM_PER_INCH, MM_PER_INCH = 2.54, 25.4
-_SNOW = re.compile(r"^\W*Snow\w*\b(?!\s+[A-Z])|\bsnow(?:s|fall|ing|y)?\b|\b[Ww]hite [Cc]hristmas\b")
-_RAIN = re.compile(r"^\W*Rain\w*\b(?!\s+[A-Z])|\brain(?:s|fall|ing|y)?\b")
+_SNOW = pattern(r"^\W*Snow\w*\b(?!\s+[A-Z])|\bsnow(?:s|fall|ing|y)?\b|\b[Ww]hite [Cc]hristmas\b")
+_RAIN = pattern(r"^\W*Rain\w*\b(?!\s+[A-Z])|\brain(?:s|fall|ing|y)?\b")
 """Lower case except at the start of the question, because names such as Jon Snow do not count."""
-_DEPTH = re.compile(r"\d\s?(?:cm\b|mm\b|centimet|millimet|inch|in\b|\")", re.IGNORECASE)
-_RAIN_OR_SNOW = re.compile(r"\brain\w* or snow|\bsnow\w* or rain", re.IGNORECASE)
-_FROST = re.compile(r"\bfrost\b|\bbelow freezing\b|\bfreez(?:e|ing)\b", re.IGNORECASE)
-_WARMTH = re.compile(
+_DEPTH = pattern(r"\d\s?(?:cm\b|mm\b|centimet|millimet|inch|in\b|\")", re.IGNORECASE)
+_RAIN_OR_SNOW = pattern(r"\brain\w* or snow|\bsnow\w* or rain", re.IGNORECASE)
+_FROST = pattern(r"\bfrost\b|\bbelow freezing\b|\bfreez(?:e|ing)\b", re.IGNORECASE)
+_WARMTH = pattern(
     r"\btemperatures?\b|\bdegrees?\b|°|\bcelsius\b|\bfahrenheit\b|\bhow (?:warm|hot|cold)\b", re.IGNORECASE
 )
-_HIGH = re.compile(r"\bmax(?:imum)?\b|\bhigh(?:est)?\b|\bhow (?:warm|hot)\b", re.IGNORECASE)
-_LOW = re.compile(r"\bmin(?:imum)?\b|\blow(?:est)?\b|\bhow cold\b", re.IGNORECASE)
-_CELSIUS = re.compile(r"°\s?C\b|\bcelsius\b|\bdegrees C\b", re.IGNORECASE)
-_MINUS = re.compile(r"(?:(?<![\w.])[-−–]\s?|\bminus\s+)\d|\d\s?(?:°\s?[CF]?|degrees)?\s+below zero", re.IGNORECASE)
-_LESS = re.compile(r"\b(?:less|fewer|below|under|at most)\b|[<≤]", re.IGNORECASE)
-_NO_SINGLE_DAY = re.compile(
+_HIGH = pattern(r"\bmax(?:imum)?\b|\bhigh(?:est)?\b|\bhow (?:warm|hot)\b", re.IGNORECASE)
+_LOW = pattern(r"\bmin(?:imum)?\b|\blow(?:est)?\b|\bhow cold\b", re.IGNORECASE)
+_CELSIUS = pattern(r"°\s?C\b|\bcelsius\b|\bdegrees C\b", re.IGNORECASE)
+_MINUS = pattern(r"(?:(?<![\w.])[-−–]\s?|\bminus\s+)\d|\d\s?(?:°\s?[CF]?|degrees)?\s+below zero", re.IGNORECASE)
+_LESS = pattern(r"\b(?:less|fewer|below|under|at most)\b|[<≤]", re.IGNORECASE)
+_NO_SINGLE_DAY = pattern(
     r"\b(?:all|every|each|whole|entire|throughout|consecutive|average|mean|anomal\w+|records?|sea|water|global)\b"
     r"|\bno (?:less|fewer)\b|\bnot only\b|\bor\b(?!\s+(?:more|less|above|below|higher|lower|greater|rain|snow))",
     re.IGNORECASE,
@@ -390,13 +391,13 @@ _SHARES = {
 }  # fmt: skip
 _TICKERS = frozenset({*_SHARES.values(), "SPY", "QQQ"})
 """Matched in capitals only, because "meta" and "coin" are also words."""
-_SHARE_WORDS = re.compile(r"\b(?:shares?|stock|close[sd]?|trad(?:e|es|ing)|price)\b", re.IGNORECASE)
-_NOT_A_PRICE = re.compile(
+_SHARE_WORDS = pattern(r"\b(?:shares?|stock|close[sd]?|trad(?:e|es|ing)|price)\b", re.IGNORECASE)
+_NOT_A_PRICE = pattern(
     r"\b(?:market cap|reserve|hold(?:s|ings?)?|etf|medals?|standard|than(?!\s*[$€£]?\d)|percent|revenue|earnings"
     r"|mayor|deliver|ballon|dominance|first)\b|%",
     re.IGNORECASE,
 )
-_AT_END = re.compile(r"\b(?:at|on)\s+(?:the\s+)?(?:very\s+)?(?:end|close)\s+of\b", re.IGNORECASE)
+_AT_END = pattern(r"\b(?:at|on)\s+(?:the\s+)?(?:very\s+)?(?:end|close)\s+of\b", re.IGNORECASE)
 _BESIDE = word_set("industrial average index composite price us usd futures spot oil stock")
 ROUND_THE_CLOCK = frozenset({"BTC-USD", "ETH-USD", "SOL-USD", "DOGE-USD", "XRP-USD"})
 LONGEST_PRICE = 400

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+from foretell.patterns import pattern
+
 ASSUMPTION = "PA"
 """Name of the assumption in a formula."""
 DEEPEST = 100
 """Maximum nesting of parentheses and NOTs."""
 
 ID = r"[A-Za-z][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
-_TOKEN = re.compile(rf"\s*(?:({ID})|(&&|\|\||[()&|!~¬∧∨]))")
+_TOKEN = pattern(rf"\s*(?:({ID})|(&&|\|\||[()&|!~¬∧∨]))")
 _SYNONYMS = {"&": "AND", "&&": "AND", "∧": "AND", "|": "OR", "||": "OR", "∨": "OR", "!": "NOT", "~": "NOT", "¬": "NOT"}
 _WORDS = frozenset({"AND", "OR", "NOT"})
 T = TypeVar("T")

@@ -1,10 +1,10 @@
 """Data types of a tree of claims, and traversals of it."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from foretell.forecasters.tree.links import INTERCEPT_LIMIT, LinearLink, Link
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Cost, Reconciliation
 
@@ -116,7 +116,7 @@ class Tree:
     value, and not copied by `dataclasses.replace`."""
 
 
-EVIDENCE_ID = re.compile(r"\bE\d+\b")
+EVIDENCE_ID = pattern(r"\bE\d+\b")
 """Id of a piece of evidence on the whole question, such as E3."""
 
 

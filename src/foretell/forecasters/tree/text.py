@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+_CONTROL = pattern("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 
 def one_line(text: str) -> str:

@@ -1,7 +1,6 @@
 """Validate a tree: ids, root, children, cycles, reachability, links, and results in [0, 1]."""
 
 import math
-import re
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -12,8 +11,9 @@ from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Proposition, Tree, post_order
 from foretell.forecasters.tree.text import TreeProblem
 from foretell.forecasters.tree.wording import CONTAINED, TOGETHER, claim_overlap
+from foretell.patterns import pattern
 
-_ID = re.compile(ID)
+_ID = pattern(ID)
 RESERVED = frozenset({"AND", "OR", "NOT", ASSUMPTION})
 MOST_COMPARED = 60
 """Number of children of a claim that are compared with each other; every pair of them is."""

@@ -6,9 +6,11 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Literal, NamedTuple
 
+from foretell.patterns import pattern
+
 SHORTEST, LONGEST = 12, 500
-_ID = re.compile(r"\bP\d+(?:\.\d+)+\b|\bP[0-9]\b")
-_DANGLING = re.compile(
+_ID = pattern(r"\bP\d+(?:\.\d+)+\b|\bP[0-9]\b")
+_DANGLING = pattern(
     r"^(?:it|this|that|these|those|they|he|she|its|their|his|her|such|so|the (?:former|latter|above|same))\b"
     r"|\bthe (?:above|aforementioned|said|parent|root|main|original|previous|other|sibling) "
     r"(?:claim|proposition|statement|event|metric|condition|outcome)\b"
@@ -16,7 +18,7 @@ _DANGLING = re.compile(
     r"|\bas (?:stated|described|mentioned|defined) (?:above|earlier|before)\b",
     re.IGNORECASE,
 )
-_RELATIVE = re.compile(
+_RELATIVE = pattern(
     r"\b(?:today|tomorrow|yesterday|tonight|nowadays|by then|until then|by the deadline|before the deadline)\b"
     r"|\b(?:this|next|last|coming|previous|current|past) (?:day|week|weekend|month|quarter|season|year|decade|"
     r"spring|summer|autumn|fall|winter|january|february|march|april|may|june|july|august|september|october|"
@@ -26,7 +28,7 @@ _RELATIVE = re.compile(
     r"|\bbefore (?:it|this question|the question) (?:resolves|closes|ends)\b",
     re.IGNORECASE,
 )
-_QUESTION_MARK = re.compile(r"\?\s*$")
+_QUESTION_MARK = pattern(r"\?\s*$")
 
 
 def claim_faults(claim: str) -> list[str]:
@@ -72,7 +74,7 @@ FEWEST_SHARED = 3
 CONTAINED = "overlap: one contains the other"
 TOGETHER = 0.6
 """Minimum absolute correlation at which two claims are reported as dependent."""
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?", re.UNICODE)
+_WORD = pattern(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?", re.UNICODE)
 _NOT = frozenset({"not", "no", "never", "fails", "fail", "failed", "without", "neither", "cannot"})
 _STOP_WORDS = frozenset(
     _WORD.findall(

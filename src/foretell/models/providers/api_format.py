@@ -27,6 +27,7 @@ from foretell.models.model import (
 )
 from foretell.models.tokens import BYTES_PER_TOKEN, estimate_input_tokens
 from foretell.outgoing.retry import may_pass
+from foretell.patterns import pattern
 from foretell.questions.server_replies import read_seconds, redacted, retry_after
 
 Json = dict[str, Any]
@@ -405,8 +406,8 @@ WORDS_PER_TOKEN, SHORT_WORD_BYTES = 2, 4.5
 BYTES_PER_TOKEN_AT_MOST = 18
 SUMMARY_DISCOUNT = 2
 """Visible reasoning may be a summary by another model, which may have more words than the thoughts."""
-_RUN = re.compile(r"(.)\1{3,}", re.DOTALL)
-_ESCAPED = re.compile(r"\\u[0-9a-fA-F]{4}")
+_RUN = pattern(r"(.)\1{3,}", re.DOTALL)
+_ESCAPED = pattern(r"\\u[0-9a-fA-F]{4}")
 
 
 def fewest_tokens(texts: Iterable[str]) -> int:
@@ -535,9 +536,9 @@ def call_name(name: Any, request: Request) -> str:
 
 
 LONGEST_NAME = 64
-CALLABLE = re.compile(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
+CALLABLE = pattern(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
 """Names of tools that every provider accepts."""
-NOT_CALLABLE = re.compile(r"[^a-zA-Z0-9_-]+")
+NOT_CALLABLE = pattern(r"[^a-zA-Z0-9_-]+")
 
 
 def call_ids(ids: Sequence[Any], request: Request) -> list[str]:

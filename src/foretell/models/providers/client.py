@@ -54,6 +54,7 @@ from foretell.outgoing.client import (
     Unsendable,
     address_of,
 )
+from foretell.patterns import pattern
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -68,7 +69,7 @@ LONGEST_OUTPUT, LEAST_OUTPUT = 10_000_000, 100
 """Maximum and minimum useful output tokens of a reply."""
 UNREADABLE = (KeyError, IndexError, TypeError, ValueError, AttributeError)
 """Exceptions that mean a reply does not have the expected shape."""
-HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
+HALF_CHARACTER = pattern(rb"\\u[dD][89a-fA-F]")
 """A lone surrogate as written in JSON."""
 LEFT_OUT: Mapping[str, str] = {"stream": "stream_options", "routing": "provider", "include": "include"}
 """Fields that a format adds on its own and that are dropped if the server refuses them."""

@@ -1,6 +1,5 @@
 """Google's generateContent format."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -31,6 +30,7 @@ from foretell.models.providers.api_format import (
     seal,
     unseal,
 )
+from foretell.patterns import pattern
 
 REFUSALS = (
     "SAFETY",
@@ -198,7 +198,7 @@ def _in_camel_case(value: Any) -> Any:
     return {k: v if k == "args" else _in_camel_case(v) for k, v in renamed.items()}
 
 
-UNDERSCORE = re.compile(r"(?<=[a-z])_([a-z])")
+UNDERSCORE = pattern(r"(?<=[a-z])_([a-z])")
 
 
 OTHER_PARTS = frozenset(
@@ -229,7 +229,7 @@ def _thinking(request: Request, facts: ModelFacts) -> Json | None:
     return {"thinkingBudget": BUDGETS.get(effort, BUDGETS["high"])}
 
 
-UNSIGNED = re.compile(r"gemini-[12]\b")
+UNSIGNED = pattern(r"gemini-[12]\b")
 """Models that accept calls without a signature."""
 
 

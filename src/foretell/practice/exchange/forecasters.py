@@ -14,6 +14,7 @@ from statistics import NormalDist
 from typing import Any
 
 from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.patterns import pattern
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.models.formats import ModelQuery, ScriptedReply
 from foretell.practice.models.scripts import arena_script
@@ -49,13 +50,13 @@ TRUST = {"courier": 1.0, "gazette": 0.5, "observer": 0.4, "buzz": 0.15}
 FADES = 1.5
 """Half-life of a report's weight, in days."""
 PRIOR_WEIGHT, MARKET_WEIGHT = 0.2, 1.8
-_NOW = re.compile(r"^It is (\d{4}-\d\d-\d\d)", re.MULTILINE)
-_OUTCOME = re.compile(r"^- `(.+?)`: (.+?)(?: \(decided on [\d-]+\))?$", re.MULTILINE)
-_PRICE = re.compile(r"^- `(.+?)`: implied probability ([\d.]+)", re.MULTILINE)
-_SOURCE = re.compile(r"^\[\d+\] .*\((\d{4}-\d\d-\d\d); \S*?//[^/]+/(\w+)/\S*\)\n(.+)$", re.MULTILINE)
-_CHANCE = re.compile(r"puts the chance that (.+?) at (\d+) in 100")
-_LEVEL = re.compile(r"(.+?) stands at (-?[\d.]+) [^,]*, with a usual move of ([\d.]+) ")
-_ABOVE = re.compile(r"Above (-?[\d.]+)")
+_NOW = pattern(r"^It is (\d{4}-\d\d-\d\d)", re.MULTILINE)
+_OUTCOME = pattern(r"^- `(.+?)`: (.+?)(?: \(decided on [\d-]+\))?$", re.MULTILINE)
+_PRICE = pattern(r"^- `(.+?)`: implied probability ([\d.]+)", re.MULTILINE)
+_SOURCE = pattern(r"^\[\d+\] .*\((\d{4}-\d\d-\d\d); \S*?//[^/]+/(\w+)/\S*\)\n(.+)$", re.MULTILINE)
+_CHANCE = pattern(r"puts the chance that (.+?) at (\d+) in 100")
+_LEVEL = pattern(r"(.+?) stands at (-?[\d.]+) [^,]*, with a usual move of ([\d.]+) ")
+_ABOVE = pattern(r"Above (-?[\d.]+)")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import math
 import os
-import re
 import signal
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from foretell.data.corpus import CorpusDocument
+from foretell.patterns import pattern
 from foretell.practice.exchange.events import DAY, HOUR, SimulatedEvent, SimulationSettings, utc_time
 from foretell.practice.exchange.world import NewsItem, PriceBook, SimulatedWorld
 from foretell.practice.markets.kalshi import (
@@ -248,7 +248,7 @@ FITTING = 0.4
 MOST = 60
 FRESH, HALF_LIFE = 0.3, 2 * 86_400.0
 """How much extra weight a new page gets, and the seconds after which that is halved."""
-_WORD = re.compile(r"\w+")
+_WORD = pattern(r"\w+")
 
 
 class NewsSearch(SampleWorld):

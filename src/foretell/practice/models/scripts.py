@@ -17,14 +17,15 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any
 
+from foretell.patterns import pattern
 from foretell.practice.models.formats import ModelQuery, RequestedTool, ScriptedCall, ScriptedReply
 from foretell.practice.models.server import chance, example, improvise, unit
 
 OBJECTION = "could not be used"
 """Words that every objection to an answer contains."""
-_QUESTION = re.compile(r"^# Question\s+(.+?)\s*$", re.MULTILINE)
-_NUMBER = re.compile(r"-(\d+)$")
-_TODAY = re.compile(r"Today is (\d{4}-\d\d-\d\d)")
+_QUESTION = pattern(r"^# Question\s+(.+?)\s*$", re.MULTILINE)
+_NUMBER = pattern(r"-(\d+)$")
+_TODAY = pattern(r"Today is (\d{4}-\d\d-\d\d)")
 ScriptPart = Callable[[ModelQuery, Mapping[str, Any]], dict[str, Any]]
 """Maps a request and the fields of the requested answer to that answer."""
 
@@ -63,7 +64,7 @@ AGENT_ASPECTS = ("latest report", "history", "opinion", "plans", "numbers", "dec
 """Words added to the question, different for every search."""
 DROPPED = "LEAK ME"
 """Texts that contain these words are judged to be leaks."""
-_AGENT_RESULT = re.compile(r"^\[(\w+)\] (?:<[0-9a-f]{16}> )?(.+)$", re.MULTILINE)
+_AGENT_RESULT = pattern(r"^\[(\w+)\] (?:<[0-9a-f]{16}> )?(.+)$", re.MULTILINE)
 SearchResults = list[tuple[str, str]]
 """Ids and titles of search results."""
 
@@ -264,10 +265,10 @@ TREE_ASPECTS = (
     "Material supply",
     "Political leadership",
 )
-_SECTION = re.compile(r"^# (.+?)\n\n(.*?)(?=\n# |\Z)", re.MULTILINE | re.DOTALL)
-_NODE = re.compile(r"^( *)(P[\d.]+): (.+)$", re.MULTILINE)
-_TREE_STEPS = re.compile(r"Name (\d+) different steps")
-_TREE_RESULT = re.compile(r"^\[(\w+)\] ", re.MULTILINE)
+_SECTION = pattern(r"^# (.+?)\n\n(.*?)(?=\n# |\Z)", re.MULTILINE | re.DOTALL)
+_NODE = pattern(r"^( *)(P[\d.]+): (.+)$", re.MULTILINE)
+_TREE_STEPS = pattern(r"Name (\d+) different steps")
+_TREE_RESULT = pattern(r"^\[(\w+)\] ", re.MULTILINE)
 
 
 def tree_script(query: ModelQuery) -> ScriptedReply:
@@ -326,7 +327,7 @@ def _shortened(topic: str) -> str:
 
 # Requests of the forecaster `reason`.
 
-_EVIDENCE = re.compile(r"^- (E\d+) ", re.MULTILINE)
+_EVIDENCE = pattern(r"^- (E\d+) ", re.MULTILINE)
 PLANNED, MOST_CHILDREN = 4, 6
 """Number of children in a plan, and the most that one may have."""
 
@@ -564,9 +565,9 @@ def _conclusion(query: ModelQuery, results: Sequence[str]) -> dict[str, Any]:
 ARENA_ASPECTS = ("latest report", "history", "schedule", "opinion", "numbers", "risks")
 WILD = "<html><body>" + "<div class='ad'>buy</div>" * 40_000 + '{"rationale": "<b>'
 OPPOSITE = "does NOT come true"
-_PRICE = re.compile(r"^- `(.+?)`: implied probability ([\d.]+)", re.MULTILINE)
-_SOURCE = re.compile(r"^\[\d+\] .+$", re.MULTILINE)
-_LISTED = re.compile(r"^- `(.+?)`: (.+)$", re.MULTILINE)
+_PRICE = pattern(r"^- `(.+?)`: implied probability ([\d.]+)", re.MULTILINE)
+_SOURCE = pattern(r"^\[\d+\] .+$", re.MULTILINE)
+_LISTED = pattern(r"^- `(.+?)`: (.+)$", re.MULTILINE)
 
 
 def arena_script(query: ModelQuery) -> ScriptedReply:

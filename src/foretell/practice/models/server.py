@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from email import message_from_bytes
 from email.policy import HTTP
 from hashlib import sha256
 from typing import Any, cast
 
+from foretell.patterns import pattern
 from foretell.practice.models.formats import (
     ModelQuery,
     ProviderFormat,
@@ -82,7 +82,7 @@ def _within(schema: Mapping[str, Any], number: float) -> float:
     return low + (high - low) * number if "minimum" in schema and "maximum" in schema else min(max(number, low), high)
 
 
-_OWN_PORT = re.compile(r"//(localhost|127\.0\.0\.1):\d+")
+_OWN_PORT = pattern(r"//(localhost|127\.0\.0\.1):\d+")
 
 
 def without_ports(text: str) -> str:

@@ -28,6 +28,7 @@ from foretell.forecasters.agent.loop import UNUSABLE
 from foretell.models.canonical import unpack_reply
 from foretell.models.journal import Journal
 from foretell.models.names import check_knowledge_cutoff
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
@@ -271,22 +272,22 @@ come from.
 expectation, a deadline, a guess marked as one, something earlier).
 "unsure": neither can be told. Do not guess.
 """
-PAST = re.compile(
+PAST = pattern(
     r"\b(?:was|were|did|had|has|have|won|lost|fell|rose|became|came|went|took|held|made|beat|hit|said|saw|gave|got|led"
     r"|met|sent|cut|kept|left|stood|ran|began|grew|drew|\w{3,}ed)\b",
     re.IGNORECASE,
 )
-YEAR = re.compile(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
+YEAR = pattern(r"(?<!\d)(?:19|20)\d{2}(?!\d)")
 MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*"
-AHEAD = re.compile(
+AHEAD = pattern(
     r"\b(?:will|would|shall|(?-i:may)|might|could|can|should|if|unless|until|whether|expect\w*|schedul\w*|due"
     r"|plan(?:s|ned)?|likel\w+|probab\w+|chances?|odds|forecast\w*|predict\w*|project(?:ed|ions?)|deadlines?"
     r"|resolv\w+|resolution|upcoming|ahead|set (?:for|to)|to be|assum\w+|before|no later than"
     rf"|by (?:the )?(?:end|close|{MONTH}|\d{{4}}|\d{{1,2}}(?:st|nd|rd|th)? (?:of )?{MONTH}))\b",
     re.IGNORECASE,
 )
-SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(\[])|\n+")
-WORD = re.compile(r"\w{3,}")
+SENTENCE = pattern(r"(?<=[.!?])\s+(?=[A-Z0-9\"'(\[])|\n+")
+WORD = pattern(r"\w{3,}")
 SOURCES_CHARS = 120_000
 """Characters of sources up to which all are shown as the agent read them; of more, the best matching ones."""
 SOURCE_CHARS = 3_000

@@ -16,6 +16,7 @@ from typing import Literal
 from foretell.metrics.bootstrap import share_interval
 from foretell.models.model import ModelSettings
 from foretell.models.names import ModelName
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question, Target
@@ -85,13 +86,13 @@ def leak_cases() -> list[LeakCase]:
 
 # A stand-in for the filter's model.
 
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z\"'({])|\n+")
-_DONE = re.compile(
+_SENTENCE = pattern(r"(?<=[.!?;])\s+(?=[A-Z\"'({])|\n+")
+_DONE = pattern(
     r"\b(?:was|were|won|lost|beat|rose|fell|held|cut|struck|came|left|lifted|signed|walked|made|took|went|said"
     r"|\w{2,}ed)\b",
     re.IGNORECASE,
 )
-_AHEAD = re.compile(
+_AHEAD = pattern(
     r"\b(?:will|would|may|might|could|shall|if|is to|are to|due|set (?:for|to)|scheduled|planned|expected|expects?"
     r"|opens?|starts?|ends?|expires?|matures|until|forecast|forecasts|outlook|odds|poll|usually|any year|expect"
     r"|weather like|ahead of)\b",

@@ -15,6 +15,7 @@ from foretell.forecasters.prompt.prediction_context import RankedSource
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.model import ToolSpec
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, AsOfMode, instant
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import LeakBlocked, QuestionShown, ToolUsed, TraceEvent
@@ -56,12 +57,12 @@ QuestionKey = tuple[str, str]
 """Id and due time of a question, as stored."""
 NUMBERS = (FETCH_SERIES, FETCH_PRICES, SERIES_STATS)
 """Tools that return dated rows, which are checked row by row instead of being read."""
-HEAD = re.compile(
+HEAD = pattern(
     r"^(?P<title>.*?)(?: \((?P<place>(?:(?:https?://\S+|[\w.-]+), )?\d{4}-\d{2}-\d{2}"
     r"|https?://\S+|[\w-]+(?:\.[\w-]+)+)\))?$",
     re.DOTALL,
 )
-MORE = re.compile(r"\n?\(\d+ more characters: (?:summarize_results|lookup_url) reads them\)\Z")
+MORE = pattern(r"\n?\(\d+ more characters: (?:summarize_results|lookup_url) reads them\)\Z")
 
 
 @dataclass(frozen=True, kw_only=True)

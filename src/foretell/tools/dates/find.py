@@ -371,7 +371,7 @@ def _tokens(low: str, start: int, end: int, *, backwards: bool) -> list[tuple[st
 
 def month_names() -> Iterator[str]:
     """Return every month name, folded and in lower case."""
-    return chain(months(), _MORE_MONTHS)
+    return chain(months(), _more_months())
 
 
 @lru_cache(maxsize=4096)
@@ -379,9 +379,9 @@ def month_numbers(word: str) -> tuple[int, ...]:
     """Return the months that a folded lower-case word can mean; Persian ones count from 101, Islamic ones from 201."""
     table = months()
     # Inflected forms come first: without vowel signs, the Hindi name of June equals a short January.
-    if (numbers := _MORE_MONTHS.get(word) or table.get(word)) is not None:
+    if (numbers := _more_months().get(word) or table.get(word)) is not None:
         return numbers
-    if (number := _OTHER_MONTHS.get(word)) is not None:
+    if (number := _other_months().get(word)) is not None:
         return (number,)
     # Hebrew "in June" and Khmer "month of June" are one word; Latvian and Basque have cases.
     for base in _bases(word):
@@ -432,21 +432,26 @@ _HEBREW_MONTHS = (
     "תשרי", "חשון חשוון מרחשון מרחשוון", "כסלו כסליו", "טבת", "שבט", "אדר", "ניסן", "אייר איר", "סיון סיוון", "תמוז",
     "אב", "אלול",
 )  # fmt: skip
-_OTHER_MONTHS = (
-    {fold(name): 100 + place for place, name in enumerate(_PERSIAN, start=1)}
-    | {name: 100 + place for place, name in enumerate(_PERSIAN_LATIN.split(), start=1) if len(name) > 4}
-    | {fold(name): 200 + place for place, forms in _ISLAMIC.items() for name in forms}
-    | {name: 200 + place for place, name in enumerate(_ISLAMIC_LATIN.split(), start=1) if name != "-"}
-    | {fold(name): 300 + place for place, forms in enumerate(_ETHIOPIC, start=1) for name in forms.split()}
-    | {fold(name): 400 + place for place, forms in enumerate(_NEPALI, start=1) for name in forms.split()}
-    | {
-        prefix + name: 500 + place
-        for place, forms in enumerate(_HEBREW_MONTHS, start=1)
-        for name in forms.split()
-        for prefix in ("", "ב")
-    }
-    | {"qadah": 211, "qada": 211, "dah": 211, "hijja": 212, "ramazan": 209}
-)
+
+
+@cache
+def _other_months() -> dict[str, int]:
+    """Return the months of other calendars, folded, with 100 (Persian) to 500 (Hebrew) added to their number."""
+    return (
+        {fold(name): 100 + place for place, name in enumerate(_PERSIAN, start=1)}
+        | {name: 100 + place for place, name in enumerate(_PERSIAN_LATIN.split(), start=1) if len(name) > 4}
+        | {fold(name): 200 + place for place, forms in _ISLAMIC.items() for name in forms}
+        | {name: 200 + place for place, name in enumerate(_ISLAMIC_LATIN.split(), start=1) if name != "-"}
+        | {fold(name): 300 + place for place, forms in enumerate(_ETHIOPIC, start=1) for name in forms.split()}
+        | {fold(name): 400 + place for place, forms in enumerate(_NEPALI, start=1) for name in forms.split()}
+        | {
+            prefix + name: 500 + place
+            for place, forms in enumerate(_HEBREW_MONTHS, start=1)
+            for name in forms.split()
+            for prefix in ("", "ב")
+        }
+        | {"qadah": 211, "qada": 211, "dah": 211, "hijja": 212, "ramazan": 209}
+    )
 
 
 _CASES = (
@@ -510,9 +515,17 @@ _CASES = (
     "yanvarda fevralda martda aprelda mayda iyunda iyulda avqustda sentyabrda oktyabrda noyabrda dekabrda",
 )
 """Month names in inflected forms and spellings that the CLDR lacks."""
-_MORE_MONTHS = {
-    lower(fold(name)): (place,) for names in _CASES for place, name in enumerate(names.split(), start=1) if name != "-"
-} | {lower(fold("كانون")): (12, 1), lower(fold("تشرين")): (10, 11)}  # The first and the second of each.
+
+
+@cache
+def _more_months() -> dict[str, tuple[int, ...]]:
+    """Return the months of `_CASES`, folded."""
+    return {
+        lower(fold(name)): (place,)
+        for names in _CASES
+        for place, name in enumerate(names.split(), start=1)
+        if name != "-"
+    } | {lower(fold("كانون")): (12, 1), lower(fold("تشرين")): (10, 11)}  # The first and the second of each.
 
 
 def _day(year: int, month: int, day: int) -> Iterator[date]:

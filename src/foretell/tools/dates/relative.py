@@ -42,7 +42,7 @@ _NUMBER_WORDS = {
     90: "ninety",
     100: "hundred hundert cent cien cento honderd",
 }
-_NUMBERS = {word: number for number, words in _NUMBER_WORDS.items() for word in lower(fold(words)).split()}
+_NUMBERS = {word: number for number, words in _NUMBER_WORDS.items() for word in words.split()}
 _AFTER_WORDS = (
     "after since from into than following nach seit apres depuis despues tras desde dopo na sinds efter depois apos po"
     " после с"

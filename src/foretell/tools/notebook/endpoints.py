@@ -1,7 +1,6 @@
 """Endpoints that notebooks can call by path: filtered tools, series, prices, and tables stored on this machine."""
 
 import csv
-import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -15,6 +14,7 @@ import numpy as np
 from foretell.data.markets.market import MarketRef, PriceSource
 from foretell.data.series.series import SeriesSource
 from foretell.models.journal import Journal
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import SeriesRef
@@ -233,7 +233,7 @@ def _late_column(name: str, as_of: AsOf) -> bool:
 
 
 LONGEST_CELL = 24_000
-_DIGIT = re.compile(r"\d")
+_DIGIT = pattern(r"\d")
 
 
 def _value(text: str | None) -> str | float | int | None:

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from foretell.data.untrusted import for_json, for_prompt
+from foretell.patterns import pattern
 from foretell.tools.notebook.limits import OutputCaps
 from foretell.tools.notebook.notebook_file import OURS
 from foretell.tools.notebook.protocol import JupyterMessage
 
 # Sanitizing untrusted text and HTML, so that they can be shown in a terminal or on a page.
 
-ESCAPES = re.compile(r"\x1b(?:\[[0-9;:<=>?]{0,100}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[@-Z\\-_])")
-CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+ESCAPES = pattern(r"\x1b(?:\[[0-9;:<=>?]{0,100}[ -/]{0,10}[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)|[@-Z\\-_])")
+CONTROLS = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Characters that control a terminal or change text direction; tabs and line endings are kept."""
 TAGS = frozenset(
     (
@@ -34,8 +35,8 @@ SWALLOWED = frozenset(
 )
 """Tags that are removed together with their content."""
 # All repetitions are bounded, so that untrusted text cannot make the search slow.
-TAG = re.compile(r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][A-Za-z0-9]{0,15})(?P<rest>[\s/][^<>]{0,500})?>")
-ATTRIBUTE = re.compile(r"(colspan|rowspan|scope)\s{0,9}=\s{0,9}[\"']?([A-Za-z0-9]{1,20})", re.IGNORECASE)
+TAG = pattern(r"<!--|<(?P<end>/?)(?P<name>[A-Za-z][A-Za-z0-9]{0,15})(?P<rest>[\s/][^<>]{0,500})?>")
+ATTRIBUTE = pattern(r"(colspan|rowspan|scope)\s{0,9}=\s{0,9}[\"']?([A-Za-z0-9]{1,20})", re.IGNORECASE)
 MAX_OPEN = 200
 
 
@@ -296,7 +297,7 @@ class PythonCell:
         return shortened("\n".join(filter(None, parts)), most) or "[no output]"
 
 
-_RESULT_HEAD = re.compile(r"^([ \t]{0,8})(?=cell[ \t]{1,3}\d{1,5}[ \t]{0,3}\()", re.IGNORECASE | re.MULTILINE)
+_RESULT_HEAD = pattern(r"^([ \t]{0,8})(?=cell[ \t]{1,3}\d{1,5}[ \t]{0,3}\()", re.IGNORECASE | re.MULTILINE)
 
 
 def report_for_prompt(report: str) -> str:

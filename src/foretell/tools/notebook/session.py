@@ -1,7 +1,6 @@
 """A running notebook: a kernel, the cells it has run so far, and the data proxy."""
 
 import os
-import re
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from foretell.data.files import write_atomically
+from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 from foretell.questions.trace import EmitEvent, ignore_event
@@ -245,7 +245,7 @@ def _source(source: str) -> str:
 
 
 MOST_CELLS = 500
-_CHANGING = re.compile(r"0x[0-9a-f]{4,16}|\x1b\[[0-9;]{0,20}[A-Za-z]")
+_CHANGING = pattern(r"0x[0-9a-f]{4,16}|\x1b\[[0-9;]{0,20}[A-Za-z]")
 """Output that differs between runs without significance: memory addresses and colours."""
 
 

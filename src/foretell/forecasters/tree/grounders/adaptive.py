@@ -17,6 +17,7 @@ from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fi
 from foretell.forecasters.tree.text import one_line
 from foretell.models.model import BudgetExceeded, ModelError
 from foretell.models.structured_output import closed_object
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 
 SUITED: Mapping[str, str] = {
@@ -48,20 +49,20 @@ KIND_WORDS: Mapping[ClaimKind, str] = {
 }
 DOLLARS: Mapping[str, float] = {"deep": 0.5, "notebook": 0.1, "agent": 0.06, "search": 0.03, "plain": 0.0}
 """Usual cost of a leaf in dollars, by grounder; if the budget is smaller, the next grounder is used."""
-_QUANTITY = re.compile(
+_QUANTITY = pattern(
     r"\b(?:above|below|exceeds?|exceeded|under|over|at least|at most|more than|less than|fewer than|higher than|"
     r"lower than|between|reach(?:es)?|rises? (?:by|to|above)|falls? (?:by|to|below))\b[^.]{0,40}?\d"
     r"|\d+(?:[.,]\d+)?\s*(?:%|per ?cent|percent|basis points|bps|points|°C|°F|mm|GW|TWh|barrels|euros?|dollars?)"
     r"|[$€£¥]\s?\d",
     re.IGNORECASE,
 )
-_SERIES = re.compile(
+_SERIES = pattern(
     r"\b(?:index|rate|yield|price|prices|inflation|CPI|GDP|unemployment|payrolls|exchange rate|close[sd]?|average|"
     r"mean|median|temperature|rainfall|volume|output|production|exports|imports|sales|revenue|earnings|turnout|"
     r"share of|number of|count of|per capita)\b",
     re.IGNORECASE,
 )
-_TANGLED = re.compile(
+_TANGLED = pattern(
     r"\b(?:because|unless|provided that|in response to|as a result|lead(?:s|ing)? to|cause[sd]?|would|strategy|"
     r"intends?|motive|coalition|regime|credib(?:le|ility)|structural|long-run|sustainab(?:le|ly|ility))\b",
     re.IGNORECASE,
