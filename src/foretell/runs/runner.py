@@ -189,54 +189,53 @@ async def execute_run(
 
     The journal is closed at the end, even if it was passed in.
     """
-    store, concurrency = RunStore(settings.store), prepared.spec.concurrency
-    again = journal is not None and journal.mode == "replay"
-    spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services, again=again)
-    store.keep_questions(spec.id, prepared.questions)
-    store.keep_contexts(spec.id, context_rows(prepared.contexts.values()))
-    RunOutcomes(store).keep(spec.id, prepared.questions, prepared.benchmark.questions.resolutions)
-    prepared = replace(prepared, spec=spec)
-    if asks_models(spec):
-        prepared = replace(prepared, stored_past=keep_past(store, spec.id, prepared.past))
-    executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
-    try:
-        async with ClaimTable(store.database).claim(f"run {spec.id}", ""), AsyncExitStack() as stack:
-            if journal is not None or asks_models(spec):
-                journal = stack.enter_context(closing(journal or Journal(settings.journal)))
-                executor.budget = run_budget(spec, journal, settings)
-                executor.unknown_before = journal.ledger.money(spec.id).unknown
-            async with (
-                SeriesOnDemand(settings) as on_demand,
-                open_answers(
-                    spec,
-                    settings,
-                    journal,
-                    store,
-                    past=lambda: prepared.past,
-                    series=series_of_run(prepared, on_demand),
-                    concurrency=concurrency,
-                    trees=trees,
-                    budget=executor.budget,
-                ) as answer,
-            ):
-                if on_demand is series_of_run(prepared, on_demand) and settings.network and not again:
-                    await _fetch_values(prepared, store, on_demand, watch)
-                if asks_models(spec) and not again:
-                    await keep_estimates(store, prepared, on_demand)
-                progress = await executor.run(prepared.run_trials(), answer)
-                if asks_models(spec) and has_panel(spec) and not progress.early:
-                    progress += await executor.run(prepared.panel_trials(), answer)
-                if progress.stopped:
-                    store.label(spec.id, problem=progress.stopped)
-                return replace(progress, unread=on_demand.unread)
-    except Exception as error:
-        # Shown on the run's page and in the list of runs.
-        problem = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        with suppress(Exception):  # The store may be what failed.
-            store.label(spec.id, problem=problem)
-        raise
-    finally:
-        store.close()
+    with closing(RunStore(settings.store)) as store:
+        concurrency = prepared.spec.concurrency
+        again = journal is not None and journal.mode == "replay"
+        spec = begin_run(store, prepared.spec, datetime.now(UTC), settings.services, again=again)
+        store.keep_questions(spec.id, prepared.questions)
+        store.keep_contexts(spec.id, context_rows(prepared.contexts.values()))
+        RunOutcomes(store).keep(spec.id, prepared.questions, prepared.benchmark.questions.resolutions)
+        prepared = replace(prepared, spec=spec)
+        if asks_models(spec):
+            prepared = replace(prepared, stored_past=keep_past(store, spec.id, prepared.past))
+        executor = Executor(store, concurrency=concurrency, watch=watch, on_event=on_event)
+        try:
+            async with ClaimTable(store.database).claim(f"run {spec.id}", ""), AsyncExitStack() as stack:
+                if journal is not None or asks_models(spec):
+                    journal = stack.enter_context(closing(journal or Journal(settings.journal)))
+                    executor.budget = run_budget(spec, journal, settings)
+                    executor.unknown_before = journal.ledger.money(spec.id).unknown
+                async with (
+                    SeriesOnDemand(settings) as on_demand,
+                    open_answers(
+                        spec,
+                        settings,
+                        journal,
+                        store,
+                        past=lambda: prepared.past,
+                        series=series_of_run(prepared, on_demand),
+                        concurrency=concurrency,
+                        trees=trees,
+                        budget=executor.budget,
+                    ) as answer,
+                ):
+                    if on_demand is series_of_run(prepared, on_demand) and settings.network and not again:
+                        await _fetch_values(prepared, store, on_demand, watch)
+                    if asks_models(spec) and not again:
+                        await keep_estimates(store, prepared, on_demand)
+                    progress = await executor.run(prepared.run_trials(), answer)
+                    if asks_models(spec) and has_panel(spec) and not progress.early:
+                        progress += await executor.run(prepared.panel_trials(), answer)
+                    if progress.stopped:
+                        store.label(spec.id, problem=progress.stopped)
+                    return replace(progress, unread=on_demand.unread)
+        except Exception as error:
+            # Shown on the run's page and in the list of runs.
+            problem = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+            with suppress(Exception):  # The store may be what failed.
+                store.label(spec.id, problem=problem)
+            raise
 
 
 async def _fetch_values(
