@@ -20,6 +20,7 @@ from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
 from foretell.number_text import plural
 from foretell.operations.requests.setup import ArenaFileSettings, BotSettings, InitRequest
+from foretell.patterns import pattern
 from foretell.plugins import NO_CHOICE
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.report.result import Result
@@ -202,7 +203,7 @@ FIELD_MEANINGS = {
 FIRST_MINUTE = 7
 """Minutes past the hour: GitHub starts workflows late on the full hour."""
 HOUR, DAY = 60, 1440
-_MARK = re.compile(r"@@([A-Z_]+)@@")
+_MARK = pattern(r"@@([A-Z_]+)@@")
 
 
 def with_usual_choices(request: BotSettings) -> BotSettings:
@@ -378,7 +379,7 @@ def _bot_settings(request: BotSettings) -> str:
     lines: list[str] = []
     if request.model:
         lines += [
-            "forecaster: agent",
+            "forecaster: reason",
             f"models:\n  agent: {request.model}",
             f"search: [{', '.join(request.search)}]",
             f"trials: {request.trials}",

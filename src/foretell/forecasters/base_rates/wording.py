@@ -215,7 +215,7 @@ TURNS: Mapping[str, tuple[str, str]] = {
     "win": (
         r"\bwin(?:s|ner)?\b|\bchampions?\b|\bnominee\b|\bnext (?:president|mayor|prime|pope|leader|chancellor)"
         r"|\bganar",
-        "somebody has to win",
+        "it asks for a win",
     ),
     "most": (r"\bmost\b|\btop\b|\bbest\b|#\s?1\b", "it has to come out on top"),
     "out": (
