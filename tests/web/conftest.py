@@ -130,7 +130,7 @@ def _launched() -> Iterator[tuple[Any, asyncio.AbstractEventLoop]]:
 
 @pytest.fixture(scope="module")
 def chromium(_launched: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
-    """Yield the browser for the tests of a module; its loop is paused between modules, so that others can run."""
+    """Yield the browser for the tests of a module; its loop is paused between modules."""
     from playwright.sync_api import expect
 
     expect.set_options(timeout=PATIENCE)
@@ -138,6 +138,17 @@ def chromium(_launched: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
     asyncio._set_running_loop(loop)
     yield browser
     asyncio._set_running_loop(None)
+
+
+@pytest.fixture(autouse=True)
+def _no_loop_of_a_browser(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Pause the browser's loop in a test that opens no page, so that it can run its own in any order of the tests."""
+    loop = None if "chromium" in request.fixturenames else asyncio._get_running_loop()
+    if loop is not None:
+        asyncio._set_running_loop(None)
+    yield
+    if loop is not None:
+        asyncio._set_running_loop(loop)
 
 
 @dataclass
