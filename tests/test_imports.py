@@ -34,10 +34,9 @@ PROMPTS = "forecasters forecasters.prompt"
 MODELS = f"{SERVICES} {AGENT} metrics models.providers"
 RUNNING = f"{MODELS} forecasters.combine"
 FORECASTING = f"{RUNNING} scoring"
-DATA = (
-    f"{STORED_RUNS} data.markets data.search data.series forecasters forecasters.prompt outgoing tools tools.dates "
-    "tournaments"
-)
+FILES = f"{STORE} data.datasets outgoing"
+SOURCES = f"{FILES} data.markets data.series"
+DATA = f"{SOURCES} forecasters.prompt scoring tools tools.dates"
 TREE_FILES = "forecasters.tree models models.database runs tools.notebook"
 SHOWN_TREES = f"{TREE_FILES} metrics report.charts scoring"
 GROWING = f"{RUNNING} forecasters.reason forecasters.tree tools.notebook"
@@ -53,16 +52,16 @@ LOADS = {
     "calibrate apply": FITTING,
     "calibrate fit": FITTING,
     "compare": f"{TABLES} report.charts",
-    "corpus add": DATA,
-    "corpus search": DATA,
+    "corpus add": f"{FILES} data.search",
+    "corpus search": f"{FILES} data.search",
     "data build": DATA,
-    "data list": DATA,
-    "data pull": DATA,
-    "data show": DATA,
+    "data list": SOURCES,
+    "data pull": SOURCES,
+    "data show": f"{DATA} forecasters models.providers tournaments",
     "demo": SERVERS,
     "doctor": f"{RUNNING} arena standing tournaments",
     "grid": f"{FORECASTING} arena forecasters.tree report.charts studies",
-    "init": f"{SERVICES} forecasters.prompt models.providers tournaments",
+    "init": f"{SOURCES} data.search data.settlements models.providers tools tournaments",
     "ledger": "metrics models models.database runs scoring tournaments",
     "mcp": SERVERS,
     "models check": RUNNING,

@@ -16,7 +16,7 @@ from foretell.data.datasets.forecastbench import question_file, resolution_file
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.datasets.samples import SamplePlan, build_sample
 from foretell.data.files import DownloadCache
-from foretell.operations.data import build
+from foretell.operations.data_build import build
 from foretell.operations.requests.data import DataBuildRequest
 from foretell.questions.errors import InputError
 from foretell.runs import event_loop

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from foretell.cli.main import cli
-from foretell.operations import calibrate, compare, data, score, thresholds
+from foretell.operations import calibrate, compare, data_build, score, thresholds
 from foretell.operations.requests.data import DataBuildRequest
 from foretell.operations.requests.scoring import (
     CalibrateApplyRequest,
@@ -21,7 +21,8 @@ from foretell.operations.requests.scoring import (
 from foretell.questions.errors import InputError
 from foretell.runs import event_loop
 from foretell.runs.event_loop import run_sync
-from foretell.runs.question_sets import find_set, open_benchmark
+from foretell.runs.question_sets import open_benchmark
+from foretell.runs.set_names import find_set
 
 TASKS = [
     {"id": "x1", "question": "X?", "options": {"long": 1.31, "short": 0.69}, "cutoff": "2024-06-01"},
@@ -40,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     file = tmp_path / "tasks.jsonl"
     file.write_text("".join(json.dumps({**task, "resolves": "2025-06-01"}) + "\n" for task in TASKS))
     request = DataBuildRequest.read({"kind": "options", "sources": (str(file),)})
-    run_sync(data.build(request), event_loop.run).write_folder(tmp_path / "set")
+    run_sync(data_build.build(request), event_loop.run).write_folder(tmp_path / "set")
     return tmp_path / "set"
 
 
@@ -145,7 +146,7 @@ def test_financial_tasks_list_what_was_discarded(tmp_path: Path):
     (tmp_path / "prices.csv").write_text("series,date,value\n" + "".join(lines))
     fields = {"kind": "prices", "cutoffs": ("2024-01-01", "2024-05-20"), "set": {"horizon": "30"}}
     request = DataBuildRequest.read({**fields, "sources": (str(tmp_path / "prices.csv"),)})
-    built = run_sync(data.build(request), event_loop.run)
+    built = run_sync(data_build.build(request), event_loop.run)
     assert (built.to_dict()["questions"], built.to_dict()["outcomes"]) == (1, 2)
     built.write_folder(tmp_path / "set")
     with (tmp_path / "set" / "discarded.csv").open() as file:
@@ -156,7 +157,7 @@ def test_financial_tasks_list_what_was_discarded(tmp_path: Path):
         ("UP", "2024-05-20"): "no price at the end",
     }
     with pytest.raises(InputError, match="no such file or series"):
-        run_sync(data.build(DataBuildRequest.read({**fields, "sources": ("nowhere/X",)})), event_loop.run)
+        run_sync(data_build.build(DataBuildRequest.read({**fields, "sources": ("nowhere/X",)})), event_loop.run)
 
 
 CLAIMS = [

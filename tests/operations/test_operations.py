@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 
 import foretell
-from foretell.operations import compare, data, score
-from foretell.operations.data import show_questions
+from foretell.operations import compare, data_build, score
+from foretell.operations.data_show import show_questions
 from foretell.operations.requests.data import DataBuildRequest, DataShowRequest
 from foretell.operations.requests.scoring import CompareRequest, ScoreRequest
 from foretell.operations.score_numbers import NumberScores
@@ -314,7 +314,7 @@ def test_questions_are_sorted_by_topic(tmp_path: Path):
 
 def built(kind: str, source: Path, folder: Path, **fields: Any) -> list[Path]:
     request = DataBuildRequest.read({"kind": kind, "sources": (str(source),), **fields})
-    return asyncio.run(data.build(request)).write_folder(folder)
+    return asyncio.run(data_build.build(request)).write_folder(folder)
 
 
 def test_sets_are_built_and_can_be_asked(tmp_path: Path):
@@ -330,7 +330,7 @@ def test_sets_are_built_and_can_be_asked(tmp_path: Path):
     tasks = tmp_path / "t.jsonl"
     tasks.write_text('{"question": "Long or short?", "options": {"long": 1.3, "short": 0.7}, "cutoff": "2024-06-01"}\n')
     request = DataBuildRequest.read({"kind": "options", "sources": (str(tasks),)})
-    assert asyncio.run(data.build(request)).to_dict()["outcomes"] == 2
+    assert asyncio.run(data_build.build(request)).to_dict()["outcomes"] == 2
     prices = tmp_path / "X.csv"
     days = np.arange("2023-01-01", "2024-06-01", dtype="M8[D]")
     prices.write_text("date,value\n" + "".join(f"{day},{100 + i}\n" for i, day in enumerate(days)))
@@ -358,7 +358,7 @@ def test_sets_are_built_and_can_be_asked(tmp_path: Path):
 )
 def test_invalid_sources_of_a_set_are_named(fields: dict[str, Any], problem: str):
     with pytest.raises(InputError, match=problem):
-        asyncio.run(data.build(DataBuildRequest.read(fields)))
+        asyncio.run(data_build.build(DataBuildRequest.read(fields)))
 
 
 def rows_of(p: dict[str, list[float]], outcomes: list[int], **columns: list[Any]) -> tuple[Any, Any]:

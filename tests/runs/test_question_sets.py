@@ -25,7 +25,7 @@ from foretell.data.markets.listing import EventListing, ListedEvent, ListingFilt
 from foretell.data.markets.market import Market, NamedEvents, events_named
 from foretell.data.service import ServiceConfig
 from foretell.operations.backtest import backtest
-from foretell.operations.data import show_questions
+from foretell.operations.data_show import show_questions
 from foretell.operations.requests.data import BacktestRequest, DataShowRequest
 from foretell.outgoing.client import Answer, FunctionTransport, HttpRequest
 from foretell.plugins import names
@@ -37,9 +37,10 @@ from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 from foretell.report.document import write_outputs
-from foretell.runs.question_sets import SetName, find_set, open_benchmark, set_names
+from foretell.runs.question_sets import open_benchmark
 from foretell.runs.runner import execute_run, prepare_run
 from foretell.runs.services import open_markets
+from foretell.runs.set_names import SetName, find_set, set_names
 from foretell.runs.settings import load_settings
 from foretell.runs.spec import spec_from_mapping
 from foretell.runs.store import RunStore

@@ -16,8 +16,10 @@ from foretell.data.datasets.question_set import QuestionSet, SetFilter
 from foretell.practice.markets.metaculus import MetaculusCatalogue
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
-from foretell.runs.question_sets import SetName, Tournament, open_benchmark, open_listing
+from foretell.runs.listings import open_listing
+from foretell.runs.question_sets import open_benchmark
 from foretell.runs.runner import prepare_run
+from foretell.runs.set_names import SetName, Tournament
 from foretell.runs.settings import Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
 

@@ -384,12 +384,11 @@ def _search_key(settings: Settings) -> Finding:
 
 
 def _data(settings: Settings) -> Finding:
-    from foretell.data.datasets.forecastbench_download import pulled_rounds
-    from foretell.data.files import DownloadCache
+    from foretell.data.datasets.forecastbench_download import pulled_rounds, rounds_cache
 
     advice = "foretell data pull forecastbench downloads past questions with their outcomes"
     try:
-        rounds = len(pulled_rounds(DownloadCache(settings.home / "forecastbench")))
+        rounds = len(pulled_rounds(rounds_cache(settings.home)))
     except (OSError, InputError) as error:
         return Finding("data", "missing", f"what was downloaded cannot be read: {error}", advice)
     corpus = ", your own documents" if settings.corpus.exists() else ""

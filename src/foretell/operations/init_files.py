@@ -24,8 +24,8 @@ from foretell.patterns import pattern
 from foretell.plugins import NO_CHOICE
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.report.result import Result
-from foretell.runs.question_sets import TOURNAMENT_PREFIX, Tournament
 from foretell.runs.services import SEARCH_ENGINES
+from foretell.runs.set_names import TOURNAMENT_PREFIX, Tournament
 from foretell.runs.settings import KEYS
 from foretell.tournaments.forecastbench import BucketFolder
 

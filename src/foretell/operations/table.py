@@ -81,10 +81,10 @@ OPERATIONS = {
     "arena show": Operation("tournaments:ArenaShowRequest", "foretell.operations.arena:show_arena"),
     "data pull": Operation("data:DataPullRequest", "foretell.operations.data:pull"),
     "data list": Operation("data:DataListRequest", "foretell.operations.data:list_rounds", ROWS),
-    "data show": Operation("data:DataShowRequest", "foretell.operations.data:show_questions", (".jsonl", "")),
-    "data build": Operation("data:DataBuildRequest", "foretell.operations.data:build", ("",), "question_set"),
-    "corpus add": Operation("data:CorpusAddRequest", "foretell.operations.data:add_documents"),
-    "corpus search": Operation("data:CorpusSearchRequest", "foretell.operations.data:search_corpus", ROWS),
+    "data show": Operation("data:DataShowRequest", "foretell.operations.data_show:show_questions", (".jsonl", "")),
+    "data build": Operation("data:DataBuildRequest", "foretell.operations.data_build:build", ("",), "question_set"),
+    "corpus add": Operation("data:CorpusAddRequest", "foretell.operations.corpus:add_documents"),
+    "corpus search": Operation("data:CorpusSearchRequest", "foretell.operations.corpus:search_corpus", ROWS),
     "submit": Operation("tournaments:SubmitRequest", "foretell.operations.submit:submit"),
     "tournament run": Operation(
         "tournaments:TournamentRunRequest", "foretell.operations.tournament:enter", (".json", ".csv")

@@ -6,8 +6,8 @@ from typing import Any
 
 from foretell.operations.requests.tournaments import TournamentRunRequest
 from foretell.questions.errors import InputError
-from foretell.runs.question_sets import TOURNAMENT_PREFIX, Tournament
 from foretell.runs.runner import WatchProgress, asks_models
+from foretell.runs.set_names import TOURNAMENT_PREFIX, Tournament
 from foretell.runs.settings import Settings, load_settings
 from foretell.runs.spec import RunSpec, spec_from_mapping
 from foretell.tournaments import metaculus

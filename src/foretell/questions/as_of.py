@@ -101,3 +101,7 @@ class AsOf:
     def __str__(self) -> str:
         """The form used in file names and tables."""
         return self.at.isoformat(timespec="seconds")
+
+
+NO_CUTOFF = AsOf.day("9999-12-31", mode="live")
+"""A time that admits everything, whatever its date."""

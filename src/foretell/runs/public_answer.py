@@ -9,9 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pulled
+from foretell.data.datasets.forecastbench_download import pulled_rounds, read_pulled, rounds_cache
 from foretell.data.datasets.question_set import QuestionSet, union
-from foretell.data.files import DownloadCache
 from foretell.forecasters.base_rates.baselines import MarketPriceForecaster
 from foretell.forecasters.base_rates.outside_estimate import ReferenceClass, ReferenceQuestion
 from foretell.forecasters.base_rates.outside_model import shipped_model
@@ -252,7 +251,7 @@ def wide_range(p: float, worth: float = LAST_RESORT_WORTH) -> tuple[float, float
 
 @cache
 def _pulled_rounds(home: Path) -> Past:
-    cache, rounds = DownloadCache(home / "forecastbench"), list[QuestionSet]()
+    cache, rounds = rounds_cache(home), list[QuestionSet]()
     for day in pulled_rounds(cache):
         with suppress(InputError):  # Skip rounds with damaged files.
             rounds.append(read_pulled(cache, day))

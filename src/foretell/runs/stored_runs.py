@@ -18,8 +18,9 @@ from foretell.runs.event_loop import run_sync
 from foretell.runs.executor import failure_kind
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.past import stored_past
-from foretell.runs.question_sets import folders_of, stored_questions
+from foretell.runs.question_sets import stored_questions
 from foretell.runs.runner import PreparedRun, asks_models, begin_run, check_options, check_run, execute_run, prepare_run
+from foretell.runs.set_names import folders_of
 from foretell.runs.settings import KEYS, Settings
 from foretell.runs.spec import (
     DERIVED_SETTINGS,

@@ -14,7 +14,7 @@ from foretell.data.payload import Payload
 from foretell.data.service import practice_page
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Forecast
-from foretell.runs.question_sets import MAX_QUESTIONS
+from foretell.runs.listings import MAX_QUESTIONS
 from foretell.tournaments import prophet_arena
 from foretell.tournaments.connection import PlatformConnection
 from foretell.tournaments.ledger import SubmissionHistory

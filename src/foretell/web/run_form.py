@@ -15,7 +15,7 @@ from foretell.operations.requests.data import SET_HELP, ListingFields
 from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, setting
-from foretell.runs.question_sets import find_set
+from foretell.runs.set_names import find_set
 from foretell.runs.settings import Settings
 from foretell.runs.spec import with_settings
 

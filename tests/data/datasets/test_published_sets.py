@@ -20,7 +20,8 @@ from foretell.forecasters.prompt.prediction_context import stored_context
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.thresholds import thresholds_of
-from foretell.runs.question_sets import find_set, open_benchmark
+from foretell.runs.question_sets import open_benchmark
+from foretell.runs.set_names import find_set
 
 Rows = list[dict[str, Any]]
 

@@ -127,6 +127,11 @@ class ForecastBenchDownload:
         return f"{nearest}; latest {known[-1]}" if known else "without --round, the newest is pulled"
 
 
+def rounds_cache(home: Path | None = None) -> DownloadCache:
+    """Return where this machine keeps downloaded rounds."""
+    return DownloadCache((home or home_folder()) / "forecastbench")
+
+
 def pulled_rounds(cache: DownloadCache) -> list[str]:
     """Return the due dates of the rounds whose questions are downloaded."""
     matches = (_ROUND_FILE.fullmatch(Path(name).name) for name in cache.names("question_sets"))
@@ -203,7 +208,7 @@ def forecastbench(request: DatasetRequest) -> Dataset:
     rounds = (*request.rounds, *filter(None, request.argument.split(",")))
     for day in rounds:
         _check_day(day)
-    cache = DownloadCache(request.folder or home_folder() / "forecastbench")
+    cache = rounds_cache() if request.folder is None else DownloadCache(request.folder)
     pulled = pulled_rounds(cache)
     missing = [day for day in rounds if day not in pulled]
     if missing or not pulled:

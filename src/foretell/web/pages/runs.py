@@ -19,7 +19,7 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.data.untrusted import rows_as_csv
-from foretell.operations.data import QuestionsResult, look_at_set
+from foretell.operations.data_show import QuestionsResult, look_at_set
 from foretell.operations.grid import list_grids
 from foretell.operations.requests.runs import (
     RunOrder,
@@ -45,7 +45,7 @@ from foretell.report.pending_work import pending_in_words
 from foretell.report.provenance import Provenance
 from foretell.report.run_report import run_headline, score_figures
 from foretell.request import errors_name_fields, setting
-from foretell.runs.question_sets import set_names, sets_here
+from foretell.runs.set_names import set_names, sets_here
 from foretell.runs.spec import RunState, read_changes
 from foretell.runs.store import RunRow, RunStore, TrialKey, trials_per_question
 from foretell.runs.stored_runs import carry_over, failures_by_reason, prepare_again, replace_run, resume
