@@ -16,7 +16,7 @@ from itertools import count
 from math import ceil, inf
 from secrets import randbits
 from typing import NamedTuple
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from foretell.models.canonical import content_key
 from foretell.models.database.interface import Database, SqlRow, Statements
@@ -266,10 +266,12 @@ class Ledger:
 
     @classmethod
     def in_memory(cls) -> "Ledger":
-        """A ledger of this process alone."""
+        """A ledger of this process alone. Its database is closed when the ledger is freed."""
         database = SqliteDatabase(MEMORY)
         database.migrate("ledger", (LEDGER_TABLES,))
-        return cls(database)
+        ledger = cls(database)
+        finalize(ledger, database.close)
+        return ledger
 
     # Accounts.
 
