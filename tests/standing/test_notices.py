@@ -129,7 +129,7 @@ async def accepted(_: web.Request) -> web.Response:
 
 
 def states(watcher: Watcher, channel: str = "webhook") -> list[object]:
-    return [row["state"] for row in watcher.store.notices("port") if row["channel"] == channel]
+    return [row["state"] for row in watcher.store.notices("port") if row.get("channel") == channel]
 
 
 def add(watcher: Watcher, question: StandingQuestion, look: Look, belief: StandingBelief) -> None:
@@ -319,6 +319,62 @@ def test_notices_to_a_webhook_that_was_taken_away_are_given_up(watcher: Watcher)
     watcher.store.update(standing())
     asyncio.run(deliver(watcher))
     assert states(watcher) == ["queued", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ("update standing_entry set body = '[' where kind = 'look' and standing = 'port'", "look 1 of the watched"),
+        (
+            "update standing_entry set body = '{}' where kind = 'belief' and standing = 'port'",
+            "belief 1 of the watched",
+        ),
+        ("delete from standing_entry where kind = 'belief' and standing = 'port'", "is missing"),
+        ("delete from standing where id = 'port'", "the watched question port is missing"),
+        ("update standing set body = 'x' where id = 'port'", "the watched question port is damaged"),
+        ("update standing_queue set look = 99 where standing = 'port'", "look 99"),
+    ],
+)
+def test_a_notice_that_cannot_be_read_is_given_up_and_holds_up_no_other(watcher: Watcher, damage: str, problem: str):
+    async def work() -> list[str]:
+        async with receiver(accepted) as (address, received):
+            for id in ("port", "tram"):
+                question = standing(id, webhook=address, webhook_secret_env="HOOK")
+                look, belief = looked(1, 0.58)
+                add(watcher, question, look, belief)
+                await notify(watcher, question, look, belief, None)
+            watcher.store.db.write(damage)
+            for _ in range(2):
+                await deliver(watcher)
+            return [json.loads(request.body)["question"] for request in received]
+
+    assert asyncio.run(work()) == ["tram"]
+    assert states(watcher) == ["queued", "failed"]
+    assert sum("port: no notice to the webhook" in line and problem in line for line in watcher.lines) == 1
+
+
+def test_a_damaged_row_of_a_notice_is_named_and_stops_no_other(watcher: Watcher):
+    question = standing(feed="changes.xml")
+    for number in (1, 2):
+        look, belief = looked(number, 0.5 + number / 10)
+        add(watcher, question, look, belief)
+        asyncio.run(notify(watcher, question, look, belief, None))
+        watcher.store.db.write("update standing_entry set body = '{' where kind = 'notice' and number = 1")
+    assert watcher.lines[1].startswith("notice 1 of the watched question port is damaged: is not JSON")
+    assert watcher.lines[2:] == ["port: 70 %"]
+    assert [row.get("state") for row in watcher.store.notices("port")][-1] == "sent"
+
+
+def test_the_feed_leaves_out_a_damaged_question(watcher: Watcher, caplog: pytest.LogCaptureFixture):
+    for id in ("port", "tram"):
+        question = standing(id, feed="changes.xml")
+        look, belief = looked(1, 0.58)
+        add(watcher, question, look, belief)
+        watcher.store.db.write("update standing_entry set body = '[' where standing = 'port' and kind = 'look'")
+        asyncio.run(notify(watcher, question, look, belief, None))
+    feed = ElementTree.parse(watcher.settings.home / "changes.xml")
+    assert [entry.findtext(f"{ATOM}title") for entry in feed.iter(f"{ATOM}entry")] == ["tram: 58 %"]
+    assert "look 1 of the watched question port is damaged" in caplog.text
 
 
 def test_a_server_that_is_down_stops_nothing(watcher: Watcher):

@@ -1,5 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -97,3 +98,33 @@ def test_an_unknown_question_is_named_with_the_nearest(place: Path | str):
         assert store.find("po").id == "port"
         with pytest.raises(InputError, match="port"):
             store.find("prot")
+
+
+def test_sentences_of_pages_are_forgotten_when_a_question_ends(place: Path | str):
+    with closing(RunStore(place)) as runs:
+        store = StandingStore(runs.database)
+        for id in ("port", "tram"):
+            store.open(replace(PORT, id=id), DAY)
+            marks = [NewEvidence(key=key, text="") for key in ("address 1", "whole address 1", "said 2", "saidst")]
+            store.add_look(id, look(1, NEWS), DAY, seen=marks)
+        store.resolve("port", [Resolution(question_id="asked/1", target_id="yes", outcome=1)], DAY, "resolved")
+        assert store.seen("port") == {"permit", "address 1", "saidst"}
+        assert store.seen("tram") == {"permit", "address 1", "saidst", "whole address 1", "said 2"}
+
+
+def test_a_damaged_question_is_left_out_and_named(caplog: pytest.LogCaptureFixture, tmp_path: Path):
+    with closing(RunStore(tmp_path / "runs.db")) as runs:
+        store = StandingStore(runs.database)
+        for id in ("port", "tram", "ship"):
+            store.open(replace(PORT, id=id), DAY)
+        runs.database.write("update standing set body = ? where id = ?", ('{"id": "po', "port"))
+        runs.database.write("update standing set next_look = ? where id = ?", ("yesterday", "tram"))
+        with caplog.at_level("WARNING", "foretell.standing"):
+            assert [standing.id for standing in store.questions()] == ["ship", "tram"]
+            assert [(standing.id, at <= DAY) for standing, at in store.planned()] == [("ship", True), ("tram", True)]
+        assert "the watched question port is damaged" in caplog.text
+        store.add_look("ship", look(1), DAY)
+        runs.database.write("update standing_entry set body = ? where standing = ?", ("[", "ship"))
+        assert [record.standing.id for record in store.readable_records(["ship", "tram"])] == ["tram"]
+        with pytest.raises(InputError, match="look 1 of the watched question ship is damaged"):
+            store.record("ship")

@@ -12,6 +12,7 @@ from tests.standing.watching import CALL, CLOSES, START, Bench, Killed, question
 
 from foretell.data.search.engine import SearchHit
 from foretell.models.model import BudgetExceeded, ModelError
+from foretell.standing.confirm import confirm
 from foretell.standing.look import document
 from foretell.standing.news import CHANGED, MOST_SENTENCES, unseen
 from foretell.standing.opening import open_standing
@@ -172,6 +173,32 @@ def test_what_is_new_on_a_page_that_changed_counts_once(tmp_path: Path) -> None:
     for hours, text in ((20, new), (25, old), (30, new)):  # Unchanged, taken back, and put back.
         bench.sources.documents = [page(text)]
         assert looked(bench, id, hours).looks[-1].news == ()
+
+
+def test_a_question_that_is_opened_again_counts_nothing_of_a_known_page_twice(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    id = opened(bench)
+    old = "The pier is being built. Its first half was passed, odds 2 said the inspectors of the town."
+    looked(bench, id, 0)
+    bench.sources.documents = [page(old)]
+    looked(bench, id, 5)
+    new = f"{old}\nIts second half was passed too, odds 3."
+    bench.sources.documents = [page(new)]
+    assert len(looked(bench, id, 10).looks[-1].news) == 1
+
+    async def ended_and_opened_again(watcher: Watcher) -> set[str]:
+        for answer in ("yes", "not yet"):
+            confirm(watcher.store, id, answer, bench.now)
+        return watcher.store.seen(id)
+
+    assert not any(key.startswith(("said ", "whole ")) for key in steps(bench, ended_and_opened_again))
+    changed = f"{new}\nVisits: none."
+    for hours, text in ((25 * 24, old), (26 * 24, new), (27 * 24, changed)):
+        bench.sources.documents = [page(text)]
+        assert looked(bench, id, hours).looks[-1].news == ()
+    bench.sources.documents = [page(f"{changed}\nIt opened, odds 4.")]
+    (news,) = looked(bench, id, 28 * 24).looks[-1].news
+    assert news.text.endswith(f"{CHANGED} It opened, odds 4.")
 
 
 def test_a_page_that_repeats_a_known_fact_after_its_change_is_no_news(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def coherent_with_related(store: StandingStore) -> MakeCoherent:
         questions = store.questions(("open", "paused"))
         groups = [group for group in related_groups(questions) if standing.id in group.questions]
         ids = {id for group in groups for id in group.questions}
-        records = [store.record(id) for id in sorted(ids - {standing.id})]
+        records = store.readable_records(sorted(ids - {standing.id}))
         beliefs = {record.standing.id: record.beliefs[-1] for record in records if record.beliefs}
         return made_coherent({**beliefs, standing.id: belief}, groups).get(standing.id, {}) if beliefs else {}
 

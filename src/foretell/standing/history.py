@@ -329,7 +329,7 @@ def _if_confirmed(history: QuestionHistory, now: datetime) -> dict[str, float]:
 def _related(store: StandingStore, record: QuestionRecord) -> tuple[RelatedQuestion, ...]:
     """Return the questions that are related to this one, found or declared, also ended ones, with itself among them."""
     related = related_questions(store.questions())[record.standing.id]
-    group = [store.record(id) for id in sorted(related)]
+    group = store.readable_records(sorted(related))
     if not group:
         return ()
     whole = sorted([record, *group], key=lambda each: last_day(each.standing.question) or each.standing.opened_at)

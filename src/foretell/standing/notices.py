@@ -31,7 +31,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.file_lock import locked
 from foretell.runs.settings import Settings, clock_of
 from foretell.standing.record import Look, QuestionRecord, StandingBelief, StandingQuestion
-from foretell.standing.store import NoticeChannel, QueuedNotice, StandingStore
+from foretell.standing.store import DAMAGED, NoticeChannel, QueuedNotice, StandingStore
 
 ID_HEADER = "Foretell-Notice"
 TIME_HEADER = "Foretell-Timestamp"
@@ -157,6 +157,9 @@ async def notify(
     """
     if belief is None:
         return
+    for row in watcher.store.notices(standing.id):
+        if row.get("state") == DAMAGED:
+            watcher.say(_plain(str(row["problem"])))
     notice = Notice(standing=standing, look=look, belief=belief, previous=previous)
     how = _watch_settings(standing)
     clock = clock_of(watcher.settings)
@@ -178,15 +181,21 @@ async def deliver(watcher: NoticeWatcher) -> None:
     """Post the notices that are due, each once. Those that fail stay in the queue, for longer each time.
 
     An address that does not answer costs one attempt for all notices to it, but none is given up without a last attempt
-    of its own.
+    of its own. A notice whose look is missing or damaged is given up with the reason.
     """
     clock = clock_of(watcher.settings)
     now, by_address = clock(), dict[str, list[tuple[QueuedNotice, Notice]]]()
     for queued in watcher.store.queued_notices():
-        if queued.due <= now:
-            notice = _notice_of(watcher.store.record(queued.standing), queued.look)
-            address = str(_watch_settings(notice.standing).get("webhook") or "")
-            by_address.setdefault(address, []).append((queued, notice))
+        if queued.due > now:
+            continue
+        try:
+            notice = _queued(watcher.store, queued)
+        except InputError as error:
+            if watcher.store.take_notice(queued, now + PAUSES[0]):
+                _give_up(watcher, queued, str(error), now)
+            continue
+        address = str(_watch_settings(notice.standing).get("webhook") or "")
+        by_address.setdefault(address, []).append((queued, notice))
     await asyncio.gather(*(_deliver_to(watcher, notices, clock) for notices in by_address.values()))
 
 
@@ -217,8 +226,22 @@ async def _posted(watcher: NoticeWatcher, notice: Notice, clock: Clock) -> tuple
     return "", False, False
 
 
-def _notice_of(record: QuestionRecord, look: int) -> Notice:
-    return next(notice for notice in _notices(record) if notice.look.number == look)
+def _queued(store: StandingStore, queued: QueuedNotice) -> Notice:
+    """Return a queued notice. Raises `InputError` if what it tells of is missing or damaged."""
+    try:
+        record = store.record(queued.standing)
+    except KeyError:
+        raise InputError(f"the watched question {queued.standing} is missing") from None
+    for notice in _notices(record):
+        if notice.look.number == queued.look:
+            return notice
+    raise InputError(f"look {queued.look} of the watched question {queued.standing}, or its forecast, is missing")
+
+
+def _give_up(watcher: NoticeWatcher, queued: QueuedNotice, problem: str, now: datetime) -> None:
+    row: dict[str, object] = {"id": queued.id, "channel": "webhook", "look": queued.look}
+    watcher.store.add_notice(queued.standing, now, row | {"state": "failed", "problem": problem}, ends=queued)
+    watcher.say(_plain(f"{queued.standing}: no notice to the webhook: {problem}"))
 
 
 def check_notices(watch: Mapping[str, Any], settings: Settings) -> None:
@@ -379,12 +402,12 @@ def write_feed(store: StandingStore, path: Path, settings: Settings) -> None:
     """
     # One process at a time, so that none replaces a newer feed by an older one.
     with locked(settings.home / "locks" / f"feed-{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}"):
-        records = [
-            store.record(standing.id)
+        ids = [
+            standing.id
             for standing in store.questions()
             if (feed := _watch_settings(standing).get("feed")) and feed_path(str(feed), settings) == path
         ]
-        write_atomically(path, atom_feed(records, name=str(path)))
+        write_atomically(path, atom_feed(store.readable_records(ids), name=str(path)))
 
 
 def atom_feed(records: Sequence[QuestionRecord], *, name: str) -> bytes:

@@ -1,11 +1,12 @@
 """The tables of standing questions, in the database of the runs: SQLite, or PostgreSQL if several machines share it."""
 
 import json
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from foretell.models.database.interface import Database, SqlRow, Statements
 from foretell.questions.as_of import UtcDatetime, instant
@@ -22,6 +23,7 @@ from foretell.standing.record import (
     StandingState,
 )
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 EntryKind = Literal["look", "belief", "proposal", "outcome", "notice"]
 NoticeChannel = Literal["terminal", "feed", "webhook"]
@@ -48,14 +50,27 @@ MIGRATIONS = (
         attempts integer not null
     ) without rowid;
     """,
+    """
+    delete from standing_seen where (substr(evidence, 1, 5) = 'said ' or substr(evidence, 1, 6) = 'whole ')
+        and standing in (select id from standing where state in ('resolved', 'cancelled'));
+    """,
 )
 """Migrations, one for each version of the tables, in SQL that SQLite and PostgreSQL share. They never change.
 
 `standing_entry` is append-only. `standing_seen` holds the keys of the evidence that looks found, so that none is
-counted twice. `standing_queue` holds the notices that a webhook has not accepted yet.
+counted twice; the sentences of pages are kept only while the question may change. `standing_queue` holds the notices
+that a webhook has not accepted yet.
 """
+ENDED: tuple[StandingState, ...] = ("resolved", "cancelled")
+DAMAGED = "damaged"
+"""State of a notice whose row cannot be read."""
 _ENTRY = "insert into standing_entry (standing, kind, number, at, body) values (?, ?, ?, ?, ?)"
 _SEEN = "insert into standing_seen (standing, evidence, look) values (?, ?, ?) on conflict do nothing"
+# Without the mark that a page was read whole, its next version only sets the sentences to compare with. So nothing on a
+# known page counts a second time if the question is opened again. Keys of texts and addresses stay.
+_FORGET_SENTENCES = """
+delete from standing_seen
+where standing = ? and (substr(evidence, 1, 5) = 'said ' or substr(evidence, 1, 6) = 'whole ')"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,24 +111,26 @@ class StandingStore:
     def next_look(self, id: str) -> datetime | None:
         """Return when the next look is planned; None if none is, or if the question is not open."""
         rows = self.db.read("select next_look from standing where id = ? and state = 'open'", (id,))
-        return instant(rows[0][0]) if rows and rows[0][0] else None
+        return _planned_time(rows[0][0]) if rows and rows[0][0] else None
 
     def planned(self) -> list[tuple[StandingQuestion, datetime]]:
-        """Return the open questions for which a look is planned, and when."""
+        """Return the open questions for which a look is planned, and when. Damaged ones are left out with a warning."""
         query = (
-            "select body, next_look from standing where state = 'open' and next_look is not null order by opened_at, id"
+            "select id, body, next_look from standing where state = 'open' and next_look is not null"
+            " order by opened_at, id"
         )
-        return [(_standing(body), instant(planned)) for body, planned in self.db.read(query)]
+        read = ((_standing(id, body), planned) for id, body, planned in self.db.read(query))
+        return [(standing, _planned_time(planned)) for standing, planned in read if standing is not None]
 
     def questions(self, states: Collection[StandingState] | None = None) -> list[StandingQuestion]:
-        """Return the questions, oldest first.
+        """Return the questions, oldest first. Damaged ones are left out with a warning.
 
         Args:
             states: Only those in one of these states; None returns all.
         """
-        rows = self.db.read("select body from standing order by opened_at, id")
-        questions = [_parsed(body, StandingQuestion) for (body,) in rows]
-        return [question for question in questions if states is None or question.state in states]
+        rows = self.db.read("select id, body from standing order by opened_at, id")
+        questions = [_standing(id, body) for id, body in rows]
+        return [each for each in questions if each is not None and (states is None or each.state in states)]
 
     def find(self, text: str) -> StandingQuestion:
         """Return the question with that id, or whose id begins like that. Raises `InputError` if there is not one."""
@@ -127,21 +144,37 @@ class StandingStore:
         raise InputError(f"no question {text!r} is watched", hint=hint)
 
     def record(self, id: str) -> QuestionRecord:
-        """Return all that is stored of a question. Raises `KeyError` if it does not exist."""
+        """Return all that is stored of a question.
+
+        Raises:
+            KeyError: If it does not exist.
+            InputError: If a row of it is damaged; the message names the row.
+        """
         rows = self.db.read("select body from standing where id = ?", (id,))
         if not rows:
             raise KeyError(id)
         return QuestionRecord(
-            standing=_parsed(rows[0][0], StandingQuestion),
+            standing=_parsed(rows[0][0], StandingQuestion, f"the watched question {id}"),
             looks=self._entries(id, "look", Look),
             beliefs=self._entries(id, "belief", StandingBelief),
             proposals=self._entries(id, "proposal", OutcomeProposal),
             outcomes=_newest(self._entries(id, "outcome", Resolution)),
         )
 
+    def readable_records(self, ids: Iterable[str]) -> list[QuestionRecord]:
+        """Return all that is stored of questions. Those with a damaged row are left out with a warning."""
+        records: list[QuestionRecord] = []
+        for id in ids:
+            try:
+                records.append(self.record(id))
+            except InputError as error:
+                log.warning("%s; the question is left out", error)
+        return records
+
     def _entries(self, id: str, kind: EntryKind, shape: type[T]) -> tuple[T, ...]:
-        query = "select body from standing_entry where standing = ? and kind = ? order by number"
-        return tuple(_parsed(body, shape) for (body,) in self.db.read(query, (id, kind)))
+        query = "select number, body from standing_entry where standing = ? and kind = ? order by number"
+        rows = self.db.read(query, (id, kind))
+        return tuple(_parsed(body, shape, f"{kind} {number} of the watched question {id}") for number, body in rows)
 
     def seen(self, id: str) -> set[str]:
         """Return the keys of all evidence that looks have found."""
@@ -184,6 +217,8 @@ class StandingStore:
         self._add(id, "outcome", at, resolutions)
         self.update(replace(standing, state=state))
         self.plan(id, None)
+        if state in ENDED:
+            self.db.write(_FORGET_SENTENCES, (id,))
 
     def queue_notice(self, notice: QueuedNotice) -> None:
         """Store that a notice is to be posted to the webhook, once; nothing changes if it was queued before."""
@@ -192,7 +227,7 @@ class StandingStore:
 
         def work(statements: Statements) -> None:
             numbered = self._notices(statements, notice.standing)
-            if all((body["id"], body["channel"]) != (notice.id, "webhook") for _, body in numbered):
+            if all((body.get("id"), body.get("channel")) != (notice.id, "webhook") for _, body in numbered):
                 values = (notice.id, notice.standing, notice.look, notice.due.isoformat(), notice.attempts)
                 statements.write(f"{insert} on conflict do nothing", values)
                 number = numbered[-1][0] + 1 if numbered else 1
@@ -204,7 +239,7 @@ class StandingStore:
         """Return the notices that wait for the webhook, the oldest look first."""
         query = "select notice, standing, look, due, attempts from standing_queue order by standing, look"
         return [
-            QueuedNotice(id=id, standing=standing, look=look, due=instant(due), attempts=attempts)
+            QueuedNotice(id=id, standing=standing, look=look, due=_planned_time(due), attempts=attempts)
             for id, standing, look, due, attempts in self.db.read(query)
         ]
 
@@ -222,7 +257,7 @@ class StandingStore:
 
         def work(statements: Statements) -> bool:
             rows = self._notices(statements, id)
-            own = [body["state"] for _, body in rows if (body["id"], body["channel"]) == (notice, channel)]
+            own = [body.get("state") for _, body in rows if (body.get("id"), body.get("channel")) == (notice, channel)]
             if len(own) >= MOST_SENDINGS or any(state != "sending" for state in own):
                 return False
             return self._append(statements, id, "notice", rows[-1][0] + 1 if rows else 1, at, row)
@@ -234,12 +269,12 @@ class StandingStore:
         self._add(id, "notice", at, [notice], "" if ends is None else ends.id)
 
     def notices(self, id: str) -> list[dict[str, object]]:
-        """Return the notices of a question, oldest first."""
+        """Return the notices of a question, oldest first. One whose row is damaged has only a state and a problem."""
         return [body for _, body in self._notices(self.db, id)]
 
     def _notices(self, statements: Statements, id: str) -> list[tuple[int, dict[str, Any]]]:
         query = "select number, body from standing_entry where standing = ? and kind = 'notice' order by number"
-        return [(number, parse_json(body)) for number, body in statements.read(query, (id,))]
+        return [(number, _notice(id, number, body)) for number, body in statements.read(query, (id,))]
 
     def _add(self, id: str, kind: EntryKind, at: datetime, values: Sequence[object], notice: str = "") -> None:
         """Append entries after the last of their kind, and take a notice out of the queue."""
@@ -272,10 +307,35 @@ def _text(value: object) -> str:
 
 
 @lru_cache(maxsize=1000)
-def _standing(text: str) -> StandingQuestion:
-    """Read a question. Cached, because all open questions are read at every check."""
-    return _parsed(text, StandingQuestion)
+def _standing(id: str, text: str) -> StandingQuestion | None:
+    """Read a question; None if its row is damaged. Cached, because all open questions are read at every check."""
+    try:
+        return _parsed(text, StandingQuestion, f"the watched question {id}")
+    except InputError as error:
+        log.warning("%s; the question is left out", error)
+        return None
 
 
-def _parsed(text: str, kind: type[T]) -> T:
-    return checked_fields(parse_json(text), kind)
+def _parsed(text: str, kind: type[T], what: str) -> T:
+    try:
+        return checked_fields(parse_json(text), kind)
+    except InputError as error:
+        raise InputError(f"{what} is damaged: {error}") from None
+
+
+def _notice(id: str, number: int, text: str) -> dict[str, Any]:
+    try:
+        row = parse_json(text)
+        if not isinstance(row, dict):
+            raise InputError("is not an object")
+    except InputError as error:
+        return {"state": DAMAGED, "problem": f"notice {number} of the watched question {id} is damaged: {error}"}
+    return cast("dict[str, Any]", row)
+
+
+def _planned_time(text: str) -> datetime:
+    """Return when something is due: at once if the stored time is damaged, so that it is planned anew."""
+    try:
+        return instant(text)
+    except ValueError:
+        return datetime.fromtimestamp(0, UTC)
