@@ -1,11 +1,12 @@
 import contextlib
 import itertools
 import re
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
@@ -14,6 +15,7 @@ from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.web.app import create_app
 from foretell.web.moved import MOVED
+from foretell.web.rendering import TEMPLATES
 
 PROBLEM = "application/problem+json"
 
@@ -61,6 +63,20 @@ def test_errors_of_pages_are_pages(client: TestClient) -> None:
         assert answer.headers["content-type"].startswith("text/html")
         assert 'role="alert"' in answer.text
     assert client.post("/", headers={"content-length": "0"}).status_code == 405
+
+
+def test_titles_of_error_pages_keep_abbreviations_and_names(app: FastAPI, client: TestClient) -> None:
+    @app.get("/long")
+    def long() -> None:
+        raise HTTPException(414, "PostgreSQL cannot read a YAML file from the URI")
+
+    text = client.get("/long").text
+    assert f"<h1>{HTTPStatus(414).phrase}</h1>" in text
+    assert "PostgreSQL cannot read a YAML file from the URI." in text
+    assert "<h1>Not found</h1>" in client.get("/nowhere").text
+    assert "All arenas" in client.get("/arena/nowhere").text
+    spoiling = [path.name for path in TEMPLATES.glob("*.html") if "|capitalize" in path.read_text(encoding="utf-8")]
+    assert not spoiling, "|capitalize makes all letters but the first small: use |capital"
 
 
 def test_internal_errors_reveal_no_secrets(settings: Settings, token: str) -> None:

@@ -206,7 +206,7 @@ def test_what_if_works_in_the_static_site(written_site: tuple[Path, WrittenSite]
     page.get_by_role("link", name="Buying NVIDIA").click()
     page.locator("#tools").wait_for()
     leaf = next(id for id, node in tree.nodes.items() if not node.children)
-    page.locator(f'[data-exact="{leaf}"]').fill("0.125")
+    page.locator(f'[data-exact="{leaf}"]').fill("12.5")
     answer = float(page.locator("#answer").get_attribute("data-value"))
     assert abs(answer - apply_scenario(tree, Scenario(name="s", edits=(SetP(id=leaf, p=0.125),))).p) < 1e-9
     page.get_by_role("link", name="Runs", exact=True).click()

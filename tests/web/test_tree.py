@@ -52,7 +52,7 @@ def _answer(page: Any) -> float:
 
 
 def _set(page: Any, id: str, p: float) -> None:
-    page.locator(f'[data-exact="{id}"]').fill(str(p))
+    page.locator(f'[data-exact="{id}"]').fill(f"{100 * p:.12g}")  # In percent, as all numbers of the page.
 
 
 def test_moving_leaves_equals_python(trees: Path, site: Any, page: Any):
@@ -83,7 +83,7 @@ def test_scenarios_that_exclude_each_other_share_the_rest(settings: Settings, si
     for p in (0.5, 1.0, 0.2):
         _set(page, "P2", p)
         assert abs(_answer(page) - what_if(tree, {"P2": p}).p) < 1e-12
-        assert abs(float(page.locator('[data-exact="P1"]').input_value()) - 0.6 * (1 - p) / 0.7) < 1e-6
+        assert abs(float(page.locator('[data-exact="P1"]').input_value()) / 100 - 0.6 * (1 - p) / 0.7) < 1e-6
 
 
 def test_claim_by_cases_is_played_and_read(settings: Settings, site: Any, page: Any):
@@ -114,7 +114,7 @@ def test_claim_by_cases_is_played_and_read(settings: Settings, site: Any, page: 
     expect(page.locator("#panel [data-part=below]")).to_contain_text(f"certain {certain}")
     page.locator("#reset").click()
     expect(page.locator('.claim[data-claim="P2"] .then')).to_be_visible()
-    page.locator('#panel [data-case="P0:all"]').fill("0.5")
+    page.locator('#panel [data-case="P0:all"]').fill("50")
     _set(page, "P4", 0.95)
     played = what_if(tree, {"P4": 0.95, "P0:all": 0.5}).p
     expect(page.locator("#answer")).to_have_text(percent(played))
@@ -194,7 +194,7 @@ def test_holding_a_claim_equals_python(trees: Path, site: Any, page: Any):
     page.goto(f"{site.url}/trees/view/nvda")
     page.locator("#tools").wait_for()
     id = page.locator("[data-pin]").nth(1).get_attribute("data-pin")
-    page.locator(f'[data-held="{id}"]').fill("0.25")
+    page.locator(f'[data-held="{id}"]').fill("25")
     expected = apply_scenario(tree, Scenario(name="s", edits=(SetP(id=id, p=0.25),)))
     assert abs(_answer(page) - expected.p) < 1e-9
     page.locator(f'[data-pin="{id}"]').uncheck()
@@ -275,7 +275,7 @@ def test_tree_of_a_thousand_claims(settings: Settings, site: Any, page: Any):
     page.goto(f"{site.url}/trees/view/big")
     page.locator("#tools").wait_for()
     expect(page.locator(".claim:not([hidden])")).to_have_count(11)  # Collapsed below the first level.
-    page.evaluate("""() => { const box = document.querySelector('[data-exact="P999"]'); box.value = '0.5';
+    page.evaluate("""() => { const box = document.querySelector('[data-exact="P999"]'); box.value = '50';
         box.dispatchEvent(new Event('input')); }""")
     assert abs(_answer(page) - apply_scenario(tree, Scenario(name="s", edits=(SetP(id="P999", p=0.5),))).p) < 1e-9
 
@@ -580,11 +580,11 @@ def test_a_claim_is_edited_and_its_versions_are_shown(trees: Path, client: TestC
     assert "<ins>Chips of rivals stay behind until 2027.</ins>" in page_text
     # Concurrent edits: an edit of another claim is merged, one of the same claim is refused.
     ok = writer.post(
-        "/trees/edit/P2.2/nvda", data={"csrf": token, "p": "0.5", "base_version": "1"}, follow_redirects=False
+        "/trees/edit/P2.2/nvda", data={"csrf": token, "percent": "50", "base_version": "1"}, follow_redirects=False
     )
     assert ok.status_code == 303
     refused = writer.post(
-        "/trees/edit/P2.1/nvda", data={"csrf": token, "p": "0.5", "base_version": "1", "author": "bob"}
+        "/trees/edit/P2.1/nvda", data={"csrf": token, "percent": "50", "base_version": "1", "author": "bob"}
     )
     assert refused.status_code == 409
     assert "P2.1 by ann in version 2" in refused.text

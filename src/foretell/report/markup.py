@@ -34,14 +34,22 @@ def clean(text: str) -> str:
     return UNSAFE.sub("\ufffd", re.sub(r"[\s\x85]+", " ", text).strip())
 
 
+def capital(text: str) -> str:
+    """Return the text with a capital at its beginning and all other letters as they are.
+
+    >>> capital("base rate of YAML files")
+    'Base rate of YAML files'
+    """
+    return text[:1].upper() + text[1:]
+
+
 def sentence(text: str) -> str:
     """Return the text on one line, with a capital and a full stop.
 
     >>> sentence("one of 3 trials failed: timeout")
     'One of 3 trials failed: timeout.'
     """
-    line = clean(text)
-    line = line[:1].upper() + line[1:]
+    line = capital(clean(text))
     return line if line.endswith((".", "!", "?", "…")) else f"{line}."
 
 

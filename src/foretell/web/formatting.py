@@ -18,7 +18,7 @@ from foretell.number_text import (
     plural,
     signed,
 )
-from foretell.report.markup import excerpt, markdown, sentence, web_address
+from foretell.report.markup import capital, excerpt, markdown, sentence, web_address
 
 
 def when(time: str | datetime | None, *, day: bool = False) -> str:
@@ -89,7 +89,7 @@ def setting_label(name: str) -> str:
         "combine": "Combine trials by",
         "search": "Search with",
     }
-    return words.get(field) or (part or field).replace("_", " ").capitalize()
+    return words.get(field) or capital((part or field).replace("_", " "))
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
@@ -108,6 +108,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "some": plural,
     "span": span,
     "signed": partial(signed, decimals=1),
+    "capital": capital,
     "markdown": markdown,
     "excerpt": excerpt,
     "sentence": sentence,

@@ -139,6 +139,18 @@ def body_of(request: type[OperationRequest], *leave_out: str) -> type[OperationR
     return create_model(name, __base__=RequestBody, __doc__=request.__doc__, **fields)
 
 
+def probability_text(percentage: str) -> str:
+    """Return a percentage that was typed as a probability; other text stays, so that an error can name it.
+
+    >>> probability_text("24.5"), probability_text("much")
+    ('0.245', 'much')
+    """
+    try:
+        return f"{float(percentage) / 100:.12g}"
+    except ValueError:
+        return percentage
+
+
 def form_value(value: Any) -> str:
     """Format a value for a form field: lists one item per line, mappings as NAME=VALUE lines, booleans as yes or no."""
     if value is None:

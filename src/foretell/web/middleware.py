@@ -34,6 +34,17 @@ from foretell.web.static_files import sheet_hashes
 # Error responses: problem JSON (RFC 9457) for the API, an HTML page for browsers.
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
+PAGE_TITLES: Mapping[int, str] = {
+    401: "The token is needed",
+    403: "Not allowed",
+    404: "Not found",
+    409: "Not possible now",
+    413: "Too large",
+    422: "The request is not valid",
+    431: "The address is too long",
+    503: "Not possible now",
+}
+"""Titles of pages about errors, where the phrase of HTTP is not plain."""
 
 
 def problem_response(request: Request, status: int, detail: str, field: str | None = None) -> Response:
@@ -41,7 +52,8 @@ def problem_response(request: Request, status: int, detail: str, field: str | No
     problem = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail, "field": field}
     if request.url.path.startswith(("/api/", "/openapi.json", "/static/")):
         return JSONResponse(problem, status_code=status, media_type=PROBLEM_MEDIA_TYPE)
-    return html_page(request, "problem.html", problem, status=status)
+    page = {**problem, "title": PAGE_TITLES.get(status, problem["title"])}
+    return html_page(request, "problem.html", page, status=status)
 
 
 def handle_problems(app: FastAPI) -> None:

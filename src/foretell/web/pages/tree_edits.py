@@ -18,7 +18,7 @@ from foretell.operations.what_if import numbers_by_name
 from foretell.questions.errors import InputError
 from foretell.request import errors_name_fields, setting
 from foretell.runs.spec import read_changes
-from foretell.web.forms import body_of, form_fields
+from foretell.web.forms import body_of, form_fields, probability_text
 from foretell.web.pages.ask import NOTHING_CHOSEN, entered_values, usable_engines
 from foretell.web.pages.trees import NO_TREE, known_claim, known_tree, read_claim, tree_path
 from foretell.web.rendering import html_page, link_to
@@ -87,8 +87,10 @@ async def change_claim_by_form(
         edits.append({"edit": "set_report", "id": claim, "report": entered["report"].replace("\r\n", "\n")})
     if "move" in entered:
         edits.append({"edit": "move_node", "id": claim, "to": entered["move"]})
-    if "p" in entered or entered.get("auto"):
-        values["set"] = {claim: entered.get("p", AUTO)}
+    if "percent" in entered:
+        values["set"] = {claim: probability_text(entered["percent"])}
+    elif entered.get("auto"):
+        values["set"] = {claim: AUTO}
     if "add" in entered:
         values["add"] = [f"{claim}={entered['add']}"]
     if "rule" in entered:

@@ -57,7 +57,7 @@ from foretell.questions.errors import InputError
 from foretell.report.provenance import command_text, running_command
 from foretell.request import errors_name_fields, setting
 from foretell.runs.settings import Settings
-from foretell.web.forms import body_of, form_fields
+from foretell.web.forms import body_of, form_fields, probability_text
 from foretell.web.notebooks import notebook_view
 from foretell.web.pages.ask import (
     NOTHING_CHOSEN,
@@ -409,10 +409,14 @@ def read_claim(
 ) -> dict[str, Any]:
     """Return one claim with its evidence, its effect on the answer, and who changed it.
 
-    With `set` (`set=P2.1=0.3`, repeated), the numbers are those of that what-if; nothing is stored. A form states the
-    cases of the claim under their own names, such as `P0:all=0.9`.
+    With `set` (`set=P2.1=0.3`, repeated), the numbers are those of that what-if; nothing is stored. Cases of the claim
+    may also be stated under their own names, such as `P0:all=0.9`, and by a form in percent: `P0:all%=90`.
     """
-    stated = [f"{id}={p}" for id, p in request.query_params.items() if id.startswith(f"{node.id}:") and p]
+    stated = [
+        f"{id.removesuffix('%')}={probability_text(p) if id.endswith('%') else p}"
+        for id, p in request.query_params.items()
+        if id.startswith(f"{node.id}:") and p
+    ]
     parts = claim_parts(file.tree, node.id) if node.pinned is None else None
     known = {f"{node.id}:{case}": p for case, p in stated_numbers(parts).items()}
     numbers = numbers_by_name((*set, *stated))

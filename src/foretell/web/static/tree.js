@@ -45,6 +45,11 @@ export function percent(p) {
 }
 
 const valid = (text) => text !== '' && Number(text) >= 0 && Number(text) <= 1;
+// Boxes hold percentages, as all numbers of the page; addresses and scenarios hold probabilities.
+const validBox = (box) => box.value !== '' && valid(String(box.value / 100));
+let typed = null; // The box that is being typed into, which keeps what is typed.
+const fill = (box, p) => { if (box !== typed) box.value = Number((100 * p).toFixed(4)); };
+const typing = (box, work) => { if (!validBox(box)) return; typed = box; work(box.value / 100); typed = null; };
 const places = () => Object.fromEntries(Object.entries(forced).map(([id, p]) => [circuit.claims[id], p]));
 
 function update() {
@@ -308,7 +313,7 @@ function setInput(id, p) {
   inputs[id] = p;
   touched.add(id);
   if (sliders.has(id)) sliders.get(id).value = p;
-  if (exacts.has(id)) exacts.get(id).value = p;
+  if (exacts.has(id)) fill(exacts.get(id), p);
 }
 
 function change(id, p) {
@@ -319,7 +324,7 @@ function change(id, p) {
 function setPin(id, p) {
   if (p === null) delete forced[id]; else forced[id] = p;
   if (pins.has(id)) pins.get(id).checked = p !== null;
-  if (p !== null && helds.has(id)) helds.get(id).value = p;
+  if (p !== null && helds.has(id)) fill(helds.get(id), p);
 }
 
 const set = (id, p) => (id in circuit.inputs ? setInput(id, p) : setPin(id, p));
@@ -400,9 +405,9 @@ function pick(id) {
 }
 
 for (const [id, slider] of sliders) slider.addEventListener('input', () => change(id, Number(slider.value)));
-for (const [id, exact] of exacts) exact.addEventListener('input', () => { if (valid(exact.value)) change(id, Number(exact.value)); });
-for (const [id, pin] of pins) pin.addEventListener('change', () => { const p = helds.get(id).value; setPin(id, pin.checked && valid(p) ? Number(p) : null); update(); });
-for (const [id, held] of helds) held.addEventListener('input', () => { if (valid(held.value)) { setPin(id, Number(held.value)); update(); } });
+for (const [id, exact] of exacts) exact.addEventListener('input', () => typing(exact, (p) => change(id, p)));
+for (const [id, pin] of pins) pin.addEventListener('change', () => { const box = helds.get(id); setPin(id, pin.checked && validBox(box) ? box.value / 100 : null); update(); });
+for (const [id, held] of helds) held.addEventListener('input', () => typing(held, (p) => { setPin(id, p); update(); }));
 for (const button of find('.fold')) button.addEventListener('click', () => { const card = button.closest('.claim'); fold(card, !folded.has(card)); arrange(); });
 for (const button of find('[data-play]')) button.addEventListener('click', () => {
   clear();
@@ -420,8 +425,8 @@ for (const link of find('[data-pick]')) link.addEventListener('click', (event) =
   event.preventDefault();
   pick(link.dataset.pick);
 });
-part('panel').addEventListener('focusin', (event) => { const { case: id } = event.target.dataset; if (id && !first.has(id)) first.set(id, Number(event.target.defaultValue)); });
-part('panel').addEventListener('input', (event) => { const { case: id } = event.target.dataset; if (id && valid(event.target.value)) state(id, Number(event.target.value)); });
+part('panel').addEventListener('focusin', (event) => { const { case: id } = event.target.dataset; if (id && !first.has(id)) first.set(id, event.target.defaultValue / 100); });
+part('panel').addEventListener('input', (event) => { const { case: id } = event.target.dataset; if (id && validBox(event.target)) state(id, event.target.value / 100); });
 part('scenario')?.addEventListener('input', (event) => { event.target.dataset.own = ''; });
 part('tornado-csv')?.addEventListener('click', tornadoCsv);
 for (const button of find('[data-tornado]')) button.addEventListener('click', () => saveTornado(button.dataset.tornado));
