@@ -411,7 +411,7 @@ def test_questions_without_a_yes_or_no_answer_are_refused_with_a_hint(text: str,
 )
 def test_reasons_agree_with_the_direction_of_the_answer(text: str, tmp_path: Path):
     result = ask(text, model="none", settings=Settings(home=tmp_path, network=False))
-    usual = re.search(r"resolve yes (\d+)%", result.rationale)
+    usual = re.search(r"resolve yes (\d+) %", result.rationale)
     assert usual is not None
     above = result.p["yes"] > int(usual[1]) / 100
     assert ("lowers" if above else "raises") not in result.rationale

@@ -171,7 +171,7 @@ def test_conservatism_plot_measures_distance_from_half(n: int) -> None:
     price = np.linspace(0.05, 0.95, n)
     shown = words(conservatism_plot(0.5 + (price - 0.5) / 2, price, name="timid"))
     market = float(np.abs(price - 0.5).mean())
-    assert f"mean distance from 50 %: {percent(market / 2)}, market {percent(market)} · n {n}" in shown
+    assert f"distance from 50 %: {percent(market / 2)}, market {percent(market)} · n {n}" in shown
 
 
 def test_verdicts_overall_are_the_mean_over_kinds(build_table: Callable[..., ForecastTable]) -> None:

@@ -130,7 +130,7 @@ def test_audit_of_a_run_reports_leaks_and_memory(home: Path):
     assert remembered == {REMEMBERED}
     assert report["memory"]["replies_missing"] == 0
     assert report["leakage"] is None
-    assert "1 of 2 texts the agent saw are leaks, 50.0%" in text
+    assert "1 of 2 texts the agent saw are leaks, 50.0 %" in text
     assert "On beta" in text
     assert REMEMBERED in text
 

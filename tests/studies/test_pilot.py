@@ -28,7 +28,7 @@ def pilot(model, questions, context_with) -> StudyResult:
 def test_a_model_that_answers_passes(say, questions, context_with):
     result = pilot(ScriptedModel(lambda request: say("submit", 0.4, p=0.4)), questions, context_with)
     assert result.passed
-    assert result.text.startswith("Passed. 100% of 4 trials completed (51% to 100%)"), "Wilson: 4 / (4 + 1.96²)"
+    assert result.text.startswith("Passed. 100 % of 4 trials completed (51 % to 100 %)"), "Wilson: 4 / (4 + 1.96²)"
 
 
 def test_a_model_that_never_answers_fails_with_the_reason(questions, context_with):
@@ -36,14 +36,14 @@ def test_a_model_that_never_answers_fails_with_the_reason(questions, context_wit
     assert not result.passed
     assert result.text.startswith("Failed: 4 of 4 trials failed, most often: ")
     assert "it was empty" in result.text
-    assert "0% of 4 trials completed" in result.text
+    assert "0 % of 4 trials completed" in result.text
 
 
 def test_pilot_fails_if_answers_come_from_the_last_belief(questions, context_with):
     result = pilot(ScriptedModel(lambda request: Reply(text="Probability: 40%")), questions, context_with)
     assert not result.passed
-    assert "only 0% of trials submitted" in result.text
-    assert "100% of 4 trials completed" in result.text
+    assert "only 0 % of trials submitted" in result.text
+    assert "100 % of 4 trials completed" in result.text
 
 
 def test_a_pilot_without_questions_is_refused(context_with):

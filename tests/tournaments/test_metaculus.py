@@ -114,7 +114,7 @@ def test_post_is_found_by_the_address_of_a_question(metaculus: Any, make_forecas
         ("metaculus/102", {"p": {"Ann": 0.7, "Bob": 0.7}}, "the options sum to 1.4"),
         ("metaculus/102", {"p": {"Ann": 1.0, "Bob": 0.0}}, "Bob: 0 is outside"),
         ("metaculus/103", {"p": 0.5}, "needs a distribution"),
-        ("metaculus/108", {"distribution": Numeric(x=(50, 60), cdf=(0, 1))}, "100% of the distribution lies outside"),
+        ("metaculus/108", {"distribution": Numeric(x=(50, 60), cdf=(0, 1))}, "100 % of the distribution lies outside"),
         ("metaculus/104", {"p": {"yes": 0.5}}, "has 3 questions (50, 51, 52), and 'yes' is not one of them"),
         ("metaculus/104#9", {}, "the post has no question 9"),
         ("metaculus/404", {}, "no post 404 (status 404)"),
@@ -151,7 +151,7 @@ def test_notes_on_age_and_range(metaculus: Any, make_forecast: Any):
         metaculus, [make_forecast("metaculus/101", as_of=old), make_forecast("metaculus/103", {}, distribution=wide)]
     )
     assert plan.items[0].notes == ("it was made 12 days ago",)
-    assert plan.items[1].notes == ("10% of the distribution lies outside the closed range 0 to 100 and was dropped",)
+    assert plan.items[1].notes == ("10 % of the distribution lies outside the closed range 0 to 100 and was dropped",)
 
 
 def test_only_the_newest_forecast_of_a_question_is_sent(metaculus: Any, make_forecast: Any):

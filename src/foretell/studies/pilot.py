@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, share_interval
-from foretell.number_text import dollars
+from foretell.number_text import dollars, percent
 from foretell.questions.errors import InputError
 from foretell.questions.trace import ModelCalled
 from foretell.report.numbers import CellValue
@@ -94,7 +94,7 @@ def _shortcomings(group: TrialGroup, trials: Sequence[TracedTrial], *, submits: 
         most = failure_counts(trial.trace for trial in trials).most_common(1)
         reasons.append(f"{failed} of {n} trials failed{f', most often: {most[0][0]}' if most else ''}")
     if submits and submitted < SUBMITTED:
-        reasons.append(f"only {submitted:.0%} of trials submitted an answer of their own")
+        reasons.append(f"only {percent(submitted)} of trials submitted an answer of their own")
     if unusable > MOST_UNUSABLE:
         reasons.append(f"{unusable:.1f} replies a trial had to be asked for again")
     return reasons
@@ -105,9 +105,10 @@ def _verdict(group: TrialGroup, reasons: Sequence[str]) -> str:
     completed = share_interval(sum(bool(trial.how) for trial in trials), len(trials))
     assert completed is not None
     verdict = f"Failed: {'; '.join(reasons)}" if reasons else "Passed"
+    submitted = percent(sum(trial.how == "submitted" for trial in trials) / len(trials))
     return (
-        f"{verdict}. {completed.estimate:.0%} of {len(trials)} trials completed ({completed.low:.0%} to "
-        f"{completed.high:.0%}), {sum(trial.how == 'submitted' for trial in trials) / len(trials):.0%} submitted, "
+        f"{verdict}. {percent(completed.estimate)} of {len(trials)} trials completed ({percent(completed.low)} to "
+        f"{percent(completed.high)}), {submitted} submitted, "
         f"{dollars(sum(trial.dollars for trial in trials) / len(trials))} a trial."
     )
 

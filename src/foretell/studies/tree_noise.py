@@ -16,7 +16,7 @@ from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.comparison import compare_paired
 from foretell.metrics.metric import mean_metric
 from foretell.metrics.scores import right_side
-from foretell.number_text import number, plural
+from foretell.number_text import number, percent, plural
 from foretell.questions.errors import InputError
 from foretell.report.numbers import CellValue, value_text
 from foretell.report.study import StudyChart, StudyTable, column, table, with_cost
@@ -370,7 +370,9 @@ def coverage_table(options: TreeStudyOptions, how: Resampling) -> StudyTable:
         heading
         for kind in BAR_RULES
         for heading in (
-            column(f"{kind}: covered", f"% of bars of {LEVEL:.0%} that contain the true probability, worlds resampled"),
+            column(
+                f"{kind}: covered", f"% of bars of {percent(LEVEL)} that contain the true probability, worlds resampled"
+            ),
             column(f"{kind}: width", "mean width of the bar", 3),
         )
     ]
@@ -403,7 +405,7 @@ def _coverage_sentence(grid: StudyTable) -> str:
     ]
     unknown = grid.numbers("linear: covered")["5 trials, systematic errors unknown"]
     return (
-        f"Bars of {LEVEL:.0%} from repeated leaves cover the truth in {number(min(values), 1)} to "
+        f"Bars of {percent(LEVEL)} from repeated leaves cover the truth in {number(min(values), 1)} to "
         f"{number(max(values), 1)} % of questions; with an unknown systematic error of the grounder, in "
         f"{number(unknown, 0)} %."
     )

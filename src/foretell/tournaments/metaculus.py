@@ -10,6 +10,7 @@ from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.market import MarketRef, market_ref, split_part
 from foretell.data.markets.metaculus import CONTINUOUS, HOST, OF_POST, MetaculusClient, numeric_range, questions_of
 from foretell.data.payload import Payload
+from foretell.number_text import percent
 from foretell.questions.forecast import Categorical, Forecast, Numeric
 from foretell.questions.question import NumericRange, Question
 from foretell.scoring.metaculus_cdf import cdf_problems, continuous_cdf, share_outside
@@ -237,7 +238,8 @@ class ForecastBody:
             self.problems.append("a question about a number needs a distribution, not a probability")
             return
         lost = share_outside(distribution, scale)
-        outside = f"{lost:.0%} of the distribution lies outside the closed range {scale.minimum:g} to {scale.maximum:g}"
+        closed = f"the closed range {scale.minimum:g} to {scale.maximum:g}"
+        outside = f"{percent(lost)} of the distribution lies outside {closed}"
         if lost > MAX_OUTSIDE_SHARE:
             self.problems.append(f"{outside}: another unit?")
             return

@@ -84,7 +84,7 @@ def test_fresh_fred_series_is_blended_with_the_estimate_of_its_kind() -> None:
     )
     for target in question.targets:
         assert blended.p[target.id] == pytest.approx(0.7 * auto.p[target.id] + 0.3 * alone.p[target.id])
-    assert "Blended 70% to 30%" in blended.rationale
+    assert "Blended 70 % to 30 %" in blended.rationale
 
 
 def test_last_value_stays_if_no_new_value_is_due() -> None:
@@ -119,7 +119,7 @@ def test_estimate_is_blended_with_the_base_rate() -> None:
     with_rate, without = forecast(question, ModelFree(rates=RATES)), forecast(question, ModelFree())
     for target in question.targets:
         assert with_rate.p[target.id] == pytest.approx(0.731 * without.p[target.id] + 0.269 * 0.4, abs=1e-3)
-    assert "has a weight of 73%" in with_rate.rationale
+    assert "has a weight of 73 %" in with_rate.rationale
 
 
 def test_dates_of_a_permanent_change_have_increasing_probabilities() -> None:

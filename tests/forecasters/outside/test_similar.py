@@ -4,6 +4,7 @@ import pytest
 
 from foretell.forecasters.base_rates.outside_estimate import ReferenceClass
 from foretell.forecasters.base_rates.past import Past, PastQuestions
+from foretell.number_text import percent
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
 
@@ -23,7 +24,7 @@ def test_most_similar_questions_come_first(parade_bank: PastQuestions) -> None:
     near = [m.similarity for m in similar.members]
     assert near == sorted(near, reverse=True)
     assert 0 < near[0] <= 1
-    assert similar.sentence == f"of the 20 most similar questions {similar.rate:.0%} resolved yes"
+    assert similar.sentence == f"of the 20 most similar questions {percent(similar.rate)} resolved yes"
 
 
 def test_only_questions_answered_before_the_cutoff_are_members(parade_bank: PastQuestions) -> None:

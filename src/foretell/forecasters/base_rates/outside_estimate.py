@@ -34,6 +34,7 @@ from foretell.forecasters.base_rates.text_features import (
 from foretell.forecasters.base_rates.wording import TURNS, read
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.transforms import sigmoid
+from foretell.number_text import percent
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target, scaled
 
@@ -94,7 +95,7 @@ class ReferenceClass:
         """A description of the class."""
         if not self.members:
             return "no similar question was answered before"
-        return f"of the {len(self)} most similar questions {self.rate:.0%} resolved yes"
+        return f"of the {len(self)} most similar questions {percent(self.rate)} resolved yes"
 
     def blended(self, p: float, strength: float = STRENGTH) -> float:
         """Shrink a probability towards the class: (s·p + Σ wᵢ·yᵢ) / (s + Σ wᵢ), where w is the similarity."""
@@ -181,7 +182,7 @@ def reasons_of_text(
     """Describe the class of questions and its size, then the strongest parts about the case; no source means any."""
     level = next(part.log_odds for part in parts if part.name == "level")
     whose = f"Questions of {source}" if source else "Market questions in general"
-    text = [f"{whose} resolve yes {float(sigmoid(level)):.0%} of the time (learnt from {_learnt(record)})."]
+    text = [f"{whose} resolve yes {percent(float(sigmoid(level)))} of the time (learnt from {_learnt(record)})."]
     above = sum(part.log_odds for part in parts) - level
     # A reason in the opposite direction would not explain the answer.
     ranked = sorted(

@@ -14,6 +14,7 @@ from foretell.forecasters.combine.rows import Examples, Strings, TrialRows
 from foretell.forecasters.combine.rules import Training
 from foretell.metrics.arrays import Bools, Floats
 from foretell.metrics.transforms import logit, sigmoid
+from foretell.number_text import percent
 
 Space = Literal["logit", "probability"]
 Names = tuple[str, ...]
@@ -334,7 +335,7 @@ class SkillWeights:
             log_weights = -RATE * clusters * trust * (excess - excess.mean())
             unscaled = np.exp(log_weights - log_weights.max())
             weights = tuple(map(float, unscaled / unscaled.sum()))
-            why = f"{trust:.0%} of the spread between members is skill"
+            why = f"{percent(trust)} of the spread between members is skill"
         return Ensemble(names=self.names, weights=weights, training=Training.of(examples), reason=why)
 
 

@@ -27,6 +27,7 @@ from foretell.forecasters.model_free.source_model import (
 from foretell.metrics.arrays import Floats
 from foretell.metrics.probability_functions import beta_below
 from foretell.metrics.transforms import logit
+from foretell.number_text import percent
 from foretell.patterns import pattern
 from foretell.questions.question import Question, SeriesRef
 
@@ -245,7 +246,7 @@ class ConflictModel(PooledModel):
         usual = f"{reference.average:g} in an average month of the past year" if reference.average else "none in a year"
         words = (
             f"{reference.kind.capitalize()} in {reference.place}: {usual}. A negative-binomial count says "
-            f"{chance(reference):.0%} for more, and {len(learnt.outcome)} past outcomes make it {p:.0%}."
+            f"{percent(chance(reference))} for more, and {len(learnt.outcome)} past outcomes make it {percent(p)}."
         )
         return Estimate(p=np.full(n, p), rationale=words)
 

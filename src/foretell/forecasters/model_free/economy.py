@@ -31,6 +31,7 @@ from foretell.forecasters.series.forecasters import PRICES
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.probability_functions import normal_below
 from foretell.metrics.transforms import logit, normal_cdf, sigmoid
+from foretell.number_text import percent
 from foretell.questions.question import Question, SeriesRef
 
 # Other series that are informative about an interest rate: the yield curve, and the parents of averages.
@@ -226,7 +227,7 @@ class ShareModel(ReadsOwnSeries):
     ) -> Estimate:
         """Return probabilities a little above one half, more so at longer horizons."""
         p = drifting(horizons(question))
-        words = f"A price without its series: a random walk with upward drift, {p[0]:.0%} to {p[-1]:.0%}."
+        words = f"A price without its series: a random walk with upward drift, {percent(p[0])} to {percent(p[-1])}."
         return Estimate(p=p, rationale=words)
 
 
@@ -269,10 +270,10 @@ class EconomyModel(PooledModel):
         shift, sentence = self._from_others(question, kind, others)
         p = sigmoid(logit(p) + shift)
         own = learnt.cases.labels["wandering" if kind in WANDERING else "steady"] == question.id
-        share = f"{learnt.outcome[own].mean():.0%} of {int(own.sum())}" if own.any() else ""
+        share = f"{percent(learnt.outcome[own].mean())} of {int(own.sum())}" if own.any() else ""
         rose = f", {share} known dates of this one were rises" if share else ""
         article = "An" if kind[0] in "aeiou" else "A"
-        words = f"{article} {kind} series{rose}: {p[0]:.0%} at the first date, {p[-1]:.0%} at the last."
+        words = f"{article} {kind} series{rose}: {percent(p[0])} at the first date, {percent(p[-1])} at the last."
         return Estimate(p=p, rationale=words + sentence)
 
     def _from_others(self, question: Question, kind: str, others: OtherSeries) -> tuple[Floats, str]:
@@ -291,7 +292,7 @@ class EconomyModel(PooledModel):
         moved = None if average is None or parent is None else average.rises(parent, due, horizon)
         if average is not None and moved is not None:
             shift = shift + moved
-            sentence += f" It is an average of {average.parent}, which implies {sigmoid(moved)[0]:.0%} for a rise."
+            sentence += f" It is an average of {average.parent}, which implies {percent(sigmoid(moved)[0])} for a rise."
         return shift, sentence
 
     def cases(self, targets: Sequence[Case]) -> PooledCases:

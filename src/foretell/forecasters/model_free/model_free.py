@@ -25,6 +25,7 @@ from foretell.forecasters.series.forecasters import Auto, read_series_question, 
 from foretell.forecasters.series.history import history
 from foretell.metrics.arrays import Floats
 from foretell.metrics.transforms import sigmoid
+from foretell.number_text import percent
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import LastValue, Question, SeriesRef
@@ -188,8 +189,8 @@ class ModelFree:
         if base_rate is not None and not own.from_record:
             weight = trust_in_family(family, past, self.rates or past, day)
             words = (
-                f"{own.rationale} This model ({family.name}) has a weight of {weight:.0%}, from its scores on "
-                f"earlier rounds; the rest is the base rate, {base_rate.p[0]:.0%} at the first date."
+                f"{own.rationale} This model ({family.name}) has a weight of {percent(weight)}, from its scores on "
+                f"earlier rounds; the rest is the base rate, {percent(base_rate.p[0])} at the first date."
             )
             own = Estimate(p=weight * own.p + (1 - weight) * base_rate.p, rationale=words)
         return Estimate(p=_consistent(question, own.p), rationale=own.rationale) if self.coherent else own
@@ -201,7 +202,7 @@ class ModelFree:
             return None
         p = np.asarray(values, np.float64)
         kind = " ".join(filter(None, [question.source, question.subtype]))
-        return Estimate(p=p, rationale=f"Base rate of {kind} among outcomes known by then: {p[0]:.0%}.")
+        return Estimate(p=p, rationale=f"Base rate of {kind} among outcomes known by then: {percent(p[0])}.")
 
 
 def family_of(question: Question) -> SourceModel | None:
@@ -283,7 +284,7 @@ def fresh(record: Series, due: date) -> bool:
 def _blend(first: Estimate, second: Estimate, weight: float) -> Estimate:
     """Blend two estimates, except for dates by which no new value of the series is due: there only the first counts."""
     share = np.full(len(first.p), weight) if first.settled is None else np.where(first.settled, 1.0, weight)
-    words = f"{first.rationale} Blended {weight:.0%} to {1 - weight:.0%} with: {second.rationale}"
+    words = f"{first.rationale} Blended {percent(weight)} to {percent(1 - weight)} with: {second.rationale}"
     return Estimate(p=share * first.p + (1 - share) * second.p, rationale=words)
 
 

@@ -25,6 +25,7 @@ from foretell.forecasters.model_free.source_model import (
     dated,
     horizons,
 )
+from foretell.number_text import percent
 from foretell.questions.question import Question, SeriesRef
 
 TEMPLATES: dict[tuple[str, str], Literal["changed", "unchanged"]] = {
@@ -61,7 +62,7 @@ class RareChanges(ReadsOwnSeries):
         stays = (1 + horizons(question) / YEAR / (years + PRIOR_YEARS)) ** -(events + PRIOR_EVENTS)
         words = (
             f"{events:.0f} changes in {years:.0f} years of observation: the chance of one until the last date "
-            f"is {1 - stays[-1]:.1%}."
+            f"is {percent(1 - stays[-1], 1)}."
         )
         return Estimate(p=1 - stays if TEMPLATES[template] == "changed" else stays, rationale=words)
 
@@ -119,9 +120,9 @@ class RankModel(PooledModel):
         p = learnt.pooled.chances(self.cases([(question, target, None) for target in question.targets]))
         own = int(np.sum(learnt.cases.labels["player"] == question.id))
         words = (
-            f"A rank is kept until the next monthly list and may be lost after that: {p[0]:.0%} at the first date, "
-            f"{p[-1]:.0%} at the last, from {len(learnt.outcome)} outcomes of such questions, {own} of them of "
-            "this player."
+            "A rank is kept until the next monthly list and may be lost after that: "
+            f"{percent(p[0])} at the first date, {percent(p[-1])} at the last, "
+            f"from {len(learnt.outcome)} outcomes of such questions, {own} of them of this player."
         )
         return Estimate(p=p, rationale=words)
 

@@ -13,6 +13,7 @@ from foretell.forecasters.base_rates.same_question import LONGEST, QuestionSense
 from foretell.forecasters.base_rates.wording import DateMention, deadline, mentions
 from foretell.metrics.arrays import Floats
 from foretell.metrics.probability_functions import beta_quantile, normal_below, student_below, student_quantile
+from foretell.number_text import percent
 from foretell.patterns import pattern
 
 CENTRAL = 0.8
@@ -319,7 +320,7 @@ def weather_answer(
     parts = [f"In {hits} of the last {n} years there was {question.words} on those days."] if n else []
     if forecast and question.summary == "any day":
         days = str(min(forecast)) if len(forecast) == 1 else f"{min(forecast)} to {max(forecast)}"
-        alone = f"From the forecast for {days} alone, the chance of that is {soon:.0%}."
+        alone = f"From the forecast for {days} alone, the chance of that is {percent(soon)}."
         parts.append(alone if n else alone.replace("that", question.words))
     if question.negated:
         parts.append("The question asks that it does not happen.")

@@ -28,6 +28,7 @@ from foretell.forecasters.agent.loop import UNUSABLE
 from foretell.models.canonical import unpack_reply
 from foretell.models.journal import Journal
 from foretell.models.names import check_knowledge_cutoff
+from foretell.number_text import percent
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -134,8 +135,8 @@ class LeakageEstimate:
     def _bound_sentences(self, lead: ArmDifference, future: ArmDifference, bound: LeakBound) -> list[str]:
         most = (
             f"Undetected leaks can account for at most {bound.brier:.4f} of the score (about {bound.index:.1f} points "
-            f"of the Brier index): at most {self.exposure.at_most:.1%} of the questions saw one, and on an average "
-            f"question tools and the whole future were worth at most {_worth(lead, future):.4f}."
+            f"of the Brier index): at most {percent(self.exposure.at_most, 1)} of the questions saw one, and on an "
+            f"average question tools and the whole future were worth at most {_worth(lead, future):.4f}."
         )
         if bound.share_of_lead is None:
             return ["There is no lead that leaks could explain.", most]
@@ -143,7 +144,7 @@ class LeakageEstimate:
             return [most, "The lead is larger than that, even at the low end of its interval."]
         return [
             most,
-            f"That could be {min(1.0, bound.share_of_lead):.0%} of the lead: this audit cannot rule out leakage.",
+            f"That could be {percent(min(1.0, bound.share_of_lead))} of the lead: this audit cannot rule out leakage.",
         ]
 
 

@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Literal
 
-from foretell.metrics.bootstrap import share_interval
+from foretell.metrics.bootstrap import Interval, share_interval
 from foretell.models.model import ModelSettings
 from foretell.models.names import ModelName
+from foretell.number_text import percent
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Cost
@@ -286,6 +287,10 @@ class StoppedTexts:
         return table(title, row_header, (*COLUMNS, *map(words, names)), counts, caption=caption)
 
 
+def _share(interval: Interval) -> str:
+    return f"{percent(interval.estimate, 1)} ({percent(interval.low, 1)} to {percent(interval.high, 1)})"
+
+
 def leak_study(texts: StoppedTexts) -> StudyResult:
     """Study what was stopped, by kind and overall."""
     dated = _tally(texts.cases, texts.refused, lambda case: case.leak and case.dated and case.part == "judged")
@@ -302,9 +307,8 @@ def leak_study(texts: StoppedTexts) -> StudyResult:
         name="audit",
         title="What gets past the leakage filter",
         sentences=(
-            f"Rules alone stop {recall.estimate:.1%} ({recall.low:.1%} to {recall.high:.1%}) of {dated[1]} dated leaks "
-            f"that only judge, and drop {drops.estimate:.1%} ({drops.low:.1%} to {drops.high:.1%}) of {false[1]} clean "
-            "texts.",
+            f"Rules alone stop {_share(recall)} of {dated[1]} dated leaks that only judge, "
+            f"and drop {_share(drops)} of {false[1]} clean texts.",
         ),
         tables=(
             texts.table("Stopped, in all", "Texts", TOTALS),

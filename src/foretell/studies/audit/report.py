@@ -6,6 +6,7 @@ from math import isnan
 from typing import Any
 
 from foretell.forecasters.prompt.rendering import BOTH, ContextView
+from foretell.number_text import percent
 from foretell.questions.codec import plain_data
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
@@ -191,10 +192,10 @@ def audit_headline(report: AuditReport) -> str:
     if not rate.n:
         return f"Run {report.run}: no text that the agent saw could be judged."
     worst = report.material.whole.undetected_at_most
-    more = f"; {worst:.1%} if all that is undecided were" if report.material.whole.kept.undecided else ""
+    more = f"; {percent(worst, 1)} if all that is undecided were" if report.material.whole.kept.undecided else ""
     return (
-        f"Run {report.run}: {rate.count} of {rate.n} texts the agent saw are leaks, {rate.share:.1%} "
-        f"[{rate.cluster_low:.1%}, {rate.cluster_high:.1%}] by question{more}."
+        f"Run {report.run}: {rate.count} of {rate.n} texts the agent saw are leaks, {percent(rate.share, 1)} "
+        f"[{percent(rate.cluster_low, 1)}, {percent(rate.cluster_high, 1)}] by question{more}."
     )
 
 
@@ -208,7 +209,7 @@ def format_rate(rate: ClusteredRate) -> str:
     if isnan(rate.share):
         return "–"
     low, high = min(rate.low, rate.cluster_low), max(rate.high, rate.cluster_high)
-    return f"{rate.count}/{rate.n} = {rate.share:.1%} [{low:.1%}, {high:.1%}]"
+    return f"{rate.count}/{rate.n} = {percent(rate.share, 1)} [{percent(low, 1)}, {percent(high, 1)}]"
 
 
 def _kinds(audit: MaterialAudit) -> str:

@@ -51,7 +51,8 @@ class ErrorBar:
 
     def __str__(self) -> str:
         """Describe the error bar in words."""
-        spread = f"{self.level:.0%} of such bars contain the probability that perfect research on the leaves would give"
+        share = percent(self.level)
+        spread = f"{share} of such bars contain the probability that perfect research on the leaves would give"
         others = f"; for {_some(self.once)}, examined once, the spread of the others is used" if self.once else ""
         return f"between {percent(self.low, 1)} and {percent(self.high, 1)} ({spread}{others})"
 
