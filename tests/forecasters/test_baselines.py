@@ -74,7 +74,7 @@ def test_market_scales_asks_to_one_and_exclusive_options_on_request() -> None:
 def test_base_rate_is_that_of_source_and_subtype() -> None:
     assert probabilities(BaseRateForecaster(rates=RATES), dataset()) == {"a": 0.42, "b": 0.42}
     assert probabilities(BaseRateForecaster(rates=RATES), dataset("acled", "increase")) == {"a": 0.23, "b": 0.23}
-    with pytest.raises(CannotForecast, match=r"question of unknown all is known at .*outside-view"):
+    with pytest.raises(CannotForecast, match=r"question of unknown all is known on .*outside-view"):
         probabilities(BaseRateForecaster(rates=RATES), dataset("unknown"))
 
 

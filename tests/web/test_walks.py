@@ -29,9 +29,20 @@ def tree(settings: Settings) -> Path:
     return file
 
 
+HANDLES = """() => [...document.querySelectorAll('#canvas .ruler:has(input)')].map(ruler => {
+  const input = ruler.querySelector('input'), box = input.getBoundingClientRect();
+  const size = 14 * box.width / input.offsetWidth;
+  const handle = box.left + size / 2 + input.value * (box.width - size);
+  return Math.abs(handle - ruler.querySelector('.fill').getBoundingClientRect().right);
+})"""
+"""How far each handle is from the end of its bar, in pixels."""
+
+
 def test_a_claim_gets_a_number_and_a_child_and_the_old_tree_back(tree: Path, site: Any, page: Any) -> None:
     page.goto(site.login)
     page.goto(f"{site.url}/trees/view/{tree.stem}")
+    page.locator("#tools").wait_for()
+    assert max(page.evaluate(HANDLES)) < 1
     before = page.locator("#answer").inner_text()
     page.locator('#canvas [data-pick="P2.3"]').first.click()
     page.get_by_text("Edit this claim").click()

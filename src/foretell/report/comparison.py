@@ -164,9 +164,9 @@ def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mappin
     order = np.argsort(-np.nan_to_num(apart, nan=-1.0), kind="stable")[:MAX_TARGETS]
     columns = (
         words("target"),
-        column(pair.first, decimals=2),
-        column(f"{pair.second} ", decimals=2),
-        column("price", decimals=2),
+        StudyColumn(label=pair.first, unit="percent"),
+        StudyColumn(label=f"{pair.second} ", unit="percent"),
+        StudyColumn(label="price", unit="percent"),
         words("outcome"),
         column("gained", "squared error of the second minus that of the first", 3),
     )

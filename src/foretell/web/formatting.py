@@ -98,6 +98,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "range": range_text,
     "number": number,
     "dollars": dollars,
+    "price": dollars,
     "count": "{:,}".format,
     "when": when,
     "clock": clock,

@@ -50,13 +50,14 @@ def two(link: Link, **fields: object) -> Tree:
         ),
         (
             NoisyOrLink(strengths={"P1": 0.5, "P2": 0.25}, leak=0.1),
-            "Each of these can bring it about by itself: P1 with chance 0.5, P2 with chance 0.25, and anything else "
-            "with chance 0.1.",
+            "Each of these can bring it about by itself: P1 with a chance of 50 %, P2 with a chance of 25 %, and "
+            "anything else with a chance of 10 %.",
             "1 − (1 − 0.1) × (1 − 0.5 × 0.300) × (1 − 0.25 × 0.800) = 0.388",
         ),
         (
             InhibitedNoisyOrLink(strengths={"P1": 0.5}, inhibitors={"P2": 0.25}),
-            "Each of these can bring it about by itself: P1 with chance 0.5; it is prevented by P2 with chance 0.25.",
+            "Each of these can bring it about by itself: P1 with a chance of 50 %; it is prevented by P2 with a chance "
+            "of 25 %.",
             "[1 − (1 − 0.5 × 0.300)] × (1 − 0.25 × 0.800) = 0.120",
         ),
         (

@@ -86,7 +86,7 @@ class BaseRateForecaster:
         kind, rates = f"{question.source} {question.subtype}".strip(), self.rates or context.past
         p = {t.id: rates.rate(question, t, context.as_of) for t in question.targets}
         if None in p.values():
-            problem = f"no outcome of an earlier question of {kind} is known at {context.as_of}"
+            problem = f"no outcome of an earlier question of {kind} is known on {context.as_of.at.date()}"
             raise CannotForecast(f"{problem}; outside-view and constant need none")
         p = scaled({target: rate for target, rate in p.items() if rate is not None}, question.exclusivity)
         return forecast_of(p, question, context, self.name, f"Base rate of {kind}")

@@ -14,6 +14,7 @@ from typing import ClassVar, Self
 from foretell.forecasters.tree import formula as ex
 from foretell.forecasters.tree.arithmetic.gates import Body, GateBuilder
 from foretell.forecasters.tree.text import TreeProblem, decimal, enumeration, one_line
+from foretell.number_text import percent
 
 INTERCEPT_LIMIT = 0.1
 """Default limit of a linear link's |intercept|: children, not unexplained priors, should determine a claim.
@@ -484,9 +485,9 @@ class NoisyOrLink(Link):
 
     def describe(self, children: Sequence[str]) -> str:
         """Describe the causes, the leak and the inhibitors in words."""
-        parts = [f"{id} with chance {s:g}" for id, s in self.strengths.items()]
-        parts += [f"anything else with chance {self.leak:g}"] if self.leak else []
-        against = [f"{id} with chance {s:g}" for id, s in self.blocking.items()]
+        parts = [f"{id} with a chance of {percent(s)}" for id, s in self.strengths.items()]
+        parts += [f"anything else with a chance of {percent(self.leak)}"] if self.leak else []
+        against = [f"{id} with a chance of {percent(s)}" for id, s in self.blocking.items()]
         unless = f"; it is prevented by {enumeration(against)}" if against else ""
         return f"Each of these can bring it about by itself: {enumeration(parts)}{unless}."
 

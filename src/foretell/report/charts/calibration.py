@@ -61,7 +61,7 @@ def conservatism_plot(p: npt.ArrayLike, price: npt.ArrayLike, *, name: str) -> C
     if not len(f):
         return empty("No forecast has a market price")
     far, market_far = float(np.abs(f - 0.5).mean()), float(np.abs(m - 0.5).mean())
-    distances = f"mean distance from 50 %: {percent(far)}, market {percent(market_far)}"
+    distances = f"distance from 50 %: {percent(far)}, market {percent(market_far)}"
     tenth = np.minimum((m * BINS).astype(np.int64), BINS - 1)
     used = [tenth == b for b in range(BINS) if np.sum(tenth == b) >= 3]
     means = [(X(float(m[mine].mean())), Y(float(f[mine].mean()))) for mine in used]
@@ -69,7 +69,7 @@ def conservatism_plot(p: npt.ArrayLike, price: npt.ArrayLike, *, name: str) -> C
         f"{name} against the market",
         f"{distances} · n {len(f):,}",
         "market price (across), forecast (up)",
-        f"Forecasts of {name} against market prices: {distances}",
+        f"Forecasts of {name} against market prices: mean {distances}",
         *_cloud(m, f),
         *([polyline(means, "l-b bold")] if len(means) > 1 else []),
         rows=[{"price": float(a), "forecast": float(b)} for a, b in zip(m[:MOST_POINTS], f, strict=False)],
@@ -85,7 +85,7 @@ def agreement_plot(first: npt.ArrayLike, second: npt.ArrayLike, *, names: tuple[
     return _square(
         f"{names[0]} and {names[1]}",
         f"{percent(apart)} apart on average · n {len(p):,}",
-        f"{shorten(names[0], 20)} (across), {shorten(names[1], 20)} (up)",
+        f"{shorten(names[0], 14)} (across), {shorten(names[1], 14)} (up)",
         f"Forecasts of {names[0]} and {names[1]}: {percent(apart)} apart on average",
         *_cloud(p, q),
         rows=[{names[0]: float(a), names[1]: float(b)} for a, b in zip(p[:MOST_POINTS], q, strict=False)],

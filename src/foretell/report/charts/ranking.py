@@ -82,7 +82,8 @@ def _forest(rows: Sequence[ForestRow], label: str, decimals: int, at: float, wid
         if math.isfinite(row.interval.low):
             marks.append(line(x(row.interval.low), y, x(row.interval.high), y, f"l-{style.colour} bold"))
         marks.append(mark(x(row.interval.estimate), y, style, tip=f"{row.name}: {numbers}"))
-        name = shorten(row.name, letters)
+        # Of a stacked plot, name and numbers share a line.
+        name = shorten(row.name, max(int(width / LETTER) - len(numbers) - 2, 8) if stacked else letters)
         marks.append(text(4, text_at, name, tip=row.name if name != row.name else None))
         marks.append(text(width - 4, text_at, numbers, "s r"))
     return figure(

@@ -192,7 +192,7 @@ def _everybody(rows: Sequence[RulerRow], styles: Mapping[str, SeriesStyle], widt
     for p in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts += [
             line(x(p), top, x(p), top + tall * len(rows), "l-grid thin"),
-            text(x(p), top - 6, f"{100 * p:.0f}" + " %" * (p == 1), "xs m k"),
+            text(min(x(p), width - 18), top - 6, f"{100 * p:.0f}" + " %" * (p == 1), "xs m k"),
         ]
     csv_rows: list[dict[str, object]] = []
     for i, row in enumerate(rows):
@@ -255,7 +255,7 @@ def _labels(x: ChartScale, shown: ShownAnswer) -> list[Markup]:
         parts.append(text(x(0), 60, "0", "s k m"))
     if outcome is not None and not (p is not None and abs(x(p) - x(outcome)) < 130):
         parts.append(
-            text(x(outcome), 13, "YES happened" if outcome else "NO happened", "s w" + (" r" if outcome else ""))
+            text(x(outcome), 13, "it happened" if outcome else "it did not happen", "s w" + (" r" if outcome else ""))
         )
     return parts
 

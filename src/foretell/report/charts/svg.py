@@ -251,6 +251,8 @@ WIDE, NARROW, HALF = 780, 300, 460
 """Widths of figures across a page, on a phone and side by side. Pages show them about as wide, so text is legible."""
 LETTER = 7.0
 """Average width of a letter at the text size of figures."""
+BOLD_LETTER = 7.7
+"""The same of bold text."""
 CsvRow = Mapping[str, object]
 
 
@@ -514,12 +516,28 @@ def legend(keys: Sequence[tuple[str, SeriesStyle]], left: float, y: float, width
 
 @dataclass(frozen=True, kw_only=True)
 class EndLabel:
-    """The name of a line, placed beside its end."""
+    """The name of a line and its last value, placed beside its end."""
 
     name: str
     style: SeriesStyle
     x: float
     y: float
+    value: str = ""
+
+    def shown(self, letters: int) -> str:
+        """Return the name and the value in at most so many letters; the name is shortened, never the value.
+
+        >>> EndLabel(name="reader, news and price", style=MARKET_STYLE, x=0, y=0, value="−0.002").shown(18)
+        'reade…price −0.002'
+        """
+        left = letters - len(self.value) - 1
+        if not self.value or left < SHORTEST_NAME:
+            return shorten(self.name, max(letters, SHORTEST_NAME))
+        return f"{shorten(self.name, left)} {self.value}"
+
+
+SHORTEST_NAME = 6
+"""Letters of a name below which it is not shortened for its value."""
 
 
 def end_labels(ends: Sequence[EndLabel], x: float, room: float, low: float, high: float) -> Markup:
@@ -527,9 +545,10 @@ def end_labels(ends: Sequence[EndLabel], x: float, room: float, low: float, high
     places = spread_labels([end.y for end in ends], 13, low, high)
     parts: list[Markup] = []
     for end, y in zip(ends, places, strict=True):
-        shown = shorten(end.name, max(6, int(room / LETTER)))
+        shown = end.shown(int(room / BOLD_LETTER))
         parts.append(polyline([(end.x + 3, end.y), (x - 8, y), (x - 3, y)], f"l-{end.style.colour} thin soft"))
-        tip = end.name if shown != end.name else None
+        whole = f"{end.name} {end.value}".rstrip()
+        tip = whole if shown != whole else None
         parts.append(text(x, y + 4, shown, f"s w f-{end.style.colour}", tip=tip))
     return join(*parts)
 
@@ -546,18 +565,23 @@ def x_axis(scale: ChartScale, y: float, top: float, label: str, *, percent: bool
     return join(_under(scale, ticks, y, top), text((scale.start + scale.stop) / 2, y + 31, label, "s m"))
 
 
-def date_axis(scale: ChartScale, y: float, top: float) -> Markup:
-    """Draw grid lines at the start of days, weeks, months or years, with labels; takes 21 pixels below `y`."""
+def date_axis(scale: ChartScale, y: float, top: float, edge: float) -> Markup:
+    """Draw grid lines at the start of days, weeks, months or years, with labels; takes 21 pixels below `y`.
+
+    A label that would reach beyond the `edge` of the figure is moved to the left.
+    """
     count = max(2, int((scale.stop - scale.start) / 78))
-    return _under(scale, date_ticks(scale.low, scale.high, count), y, top)
+    return _under(scale, date_ticks(scale.low, scale.high, count), y, top, edge)
 
 
-def _under(scale: ChartScale, ticks: Sequence[tuple[float, str]], y: float, top: float) -> Markup:
+def _under(
+    scale: ChartScale, ticks: Sequence[tuple[float, str]], y: float, top: float, edge: float = math.inf
+) -> Markup:
     parts: list[Markup] = []
     for value, name in ticks:
         x = scale(value)
         parts.append(line(x, top, x, y, "l-grid thin"))
-        parts.append(text(x, y + 17, name, "s m k"))
+        parts.append(text(min(x, edge - len(name) * LETTER / 2), y + 17, name, "s m k"))
     return join(*parts)
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from foretell.number_text import number, percent
 from foretell.report.charts.svg import (
+    BOLD_LETTER,
     DAY,
     HALF,
     LETTER,
@@ -116,7 +117,7 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
     styles = series_styles(named, shown.styles)
     values = [value for points in lines.values() for _, value in points]
     values += [end for _, low, high in shown.band for end in (low, high)]
-    room = min(max(len(name) + 7 for name in named) * 7.0, width * 0.36)
+    room = min(max(len(name) + 7 for name in named) * BOLD_LETTER, width * 0.36)
     above = 34.0
     top, bottom = above + NOTE_ROW * len(shown.notes), height - 30.0
     times = [at for points in lines.values() for at, _ in points] + [at for at, _ in shown.notes]
@@ -139,11 +140,8 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
         bold = "bold" if name in shown.stepwise else "line"
         parts += [polyline(drawn, f"{style.stroke} {bold}")] if len(drawn) > 1 else []
         parts += _dated_marks(shown, name, style, x, y, quiet=name in shown.stepwise)
-        last = f"{name} {shown.format(points[-1][1])}"
-        # Without room for both, only the name; the tooltip of the last mark has the number.
-        ends.append(
-            EndLabel(name=last if len(last) * LETTER < room else name, style=style, x=places[-1][0], y=places[-1][1])
-        )
+        value, (last, height_of_last) = shown.format(points[-1][1]), places[-1]
+        ends.append(EndLabel(name=name, style=style, x=last, y=height_of_last, value=value))
     more = len(lines) - NAMED
     return figure(
         width,
@@ -152,7 +150,7 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
         text(4, 16, shorten(shown.title, int(width / 8)), "h", tip=shown.title),
         text(width - 4, 16, f"grey: {more} more", "s r k") if more > 0 else Markup(""),
         y_axis(y, x.start, x.stop, percent=shown.percent),
-        date_axis(x, bottom, top),
+        date_axis(x, bottom, top, width),
         *([line(x.start, y(shown.level), x.stop, y(shown.level), "l-muted dash")] if shown.level is not None else []),
         _band(shown.band, x, y),
         *_dated_notes(shown.notes, x, above, bottom),
@@ -375,7 +373,7 @@ def _spans(shown: Sequence[DatedSpan], count: int, title: str, width: float) -> 
         bottom + 22,
         f"{title}: {count} time spans, the longest {number(longest, 0)} days",
         text(4, 16, f"{title}{some}", "h"),
-        date_axis(x, bottom, head),
+        date_axis(x, bottom, head, width),
         *parts,
         rows=[
             {"name": span.name, "start": span.start.isoformat(), "end": span.end.isoformat(), "days": span.days}
@@ -426,14 +424,14 @@ def _trajectories(
     y = ChartScale(low=0, high=min(1.0, (int(highest * 4.0 - 1e-9) + 1) / 4), start=bottom, stop=TOP)
     ends = [trial.points[-1][1] if trial.final is None else trial.final for trial in shown]
     labels = [
-        EndLabel(name=f"{shorten(trial.name, 16)} {percent(end)}", style=series_style(i), x=x.stop + 12, y=y(end))
+        EndLabel(name=trial.name, style=series_style(i), x=x.stop + 12, y=y(end), value=percent(end))
         for i, (trial, end) in enumerate(zip(shown, ends, strict=True))
     ][:NAMED]
     answer: list[Markup] = []
     for value, name, style in zip(across, ("answer", "market"), (SeriesStyle("ink", 0), MARKET_STYLE), strict=True):
         if value is not None:
             answer.append(line(x.start, y(value), x.stop + 20, y(value), f"{style.stroke} thin dash"))
-            labels.append(EndLabel(name=f"{name} {percent(value)}", style=style, x=x.stop + 20, y=y(value)))
+            labels.append(EndLabel(name=name, style=style, x=x.stop + 20, y=y(value), value=percent(value)))
     return figure(
         width,
         tall,

@@ -95,7 +95,7 @@ def _updates(shown: ForecastHistory, width: float, height: float) -> Chart:
         return x(time.timestamp())
 
     ends = [*(update.at for update in shown.updates[1:]), last]
-    parts: list[Markup] = [y_axis(y, x.start, x.stop, count=4, percent=True), date_axis(x, bottom, top)]
+    parts: list[Markup] = [y_axis(y, x.start, x.stop, count=4, percent=True), date_axis(x, bottom, top, width)]
     for update, end in zip(shown.updates, ends, strict=True):
         if update.ends is not None:
             low, high = update.ends
@@ -118,7 +118,7 @@ def _updates(shown: ForecastHistory, width: float, height: float) -> Chart:
     parts.append(polyline(steps, f"l-{OURS} bold"))
     if shown.closes is not None and shown.closes > last:
         parts.append(line(at(last), top - 8, at(last), bottom, "l-ink thin dash"))
-        parts.append(text(at(last), top - 12, "today", "s w m"))
+        parts.append(_today(x, at(last), top, inside=narrow))
     parts += [_number(number, update, at(update.at), y, bottom) for number, update in enumerate(shown.updates)]
     parts.append(_looks(shown, x, lane))
     if room:
@@ -127,6 +127,14 @@ def _updates(shown: ForecastHistory, width: float, height: float) -> Chart:
     label = f"{shown.title}: forecast {percent(shown.updates[-1].p)} after {plural(len(shown.updates) - 1, 'update')}"
     head = text(4, 16, shorten(shown.title, int(width / 8)), "h", tip=shown.title)
     return figure(width, height, label + outcome, head, *parts, rows=_rows(shown))
+
+
+def _today(x: ChartScale, place: float, top: float, *, inside: bool) -> Markup:
+    """Name the line of today above it, or, on a phone, where the word would cover the title, beside it."""
+    if not inside:
+        return text(place, top - 12, "today", "s w m")
+    fits = x.stop - place > 6 * LETTER
+    return text(place + (5 if fits else -5), top + 11, "today", "s w" if fits else "s w r")
 
 
 def _number(number: int, update: ShownUpdate, x: float, y: ChartScale, bottom: float) -> Markup:
@@ -166,11 +174,13 @@ def _names(shown: ForecastHistory, prices: Points, x: ChartScale, y: ChartScale,
     ours, names = shown.updates[-1].p, list[EndLabel]()
     if prices:
         style, price = SeriesStyle(MARKET, 0), prices[-1][1]
-        names.append(EndLabel(name=f"market {percent(price)}", style=style, x=x.stop, y=y(price)))
-    names.append(EndLabel(name=f"foretell {percent(ours)}", style=SeriesStyle(OURS, 0), x=x.stop, y=y(ours)))
+        names.append(EndLabel(name="market", style=style, x=x.stop, y=y(price), value=percent(price)))
+    ours_style = SeriesStyle(OURS, 0)
+    names.append(EndLabel(name="foretell", style=ours_style, x=x.stop, y=y(ours), value=percent(ours)))
     if shown.rate is not None:
         style = SeriesStyle(RATE, 0)
-        names.append(EndLabel(name=f"base rate {percent(shown.rate)}", style=style, x=x.stop, y=y(shown.rate)))
+        value = percent(shown.rate)
+        names.append(EndLabel(name="base rate", style=style, x=x.stop, y=y(shown.rate), value=value))
     return end_labels(names, x.stop + 14, room - LETTER, y.stop, y.start)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -84,10 +84,15 @@ def _setup(here: WebState) -> list[Finding]:
     checked = sandbox.result() if sandbox.done() else Finding("sandbox", "optional", BEING_CHECKED)
     # Addresses and paths in error messages are only shown by `foretell doctor`.
     found = [replace(finding, detail=finding.detail.partition(": ")[0]) for finding in (*findings, checked)]
-    if not here.settings.is_example:
-        return found
+    return without_example_keys(found) if here.settings.is_example else found
+
+
+def without_example_keys(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings that do not present the keys of the practice services as keys that somebody set."""
     return [
-        replace(one, state="ok", detail=EXAMPLE_KEYS, advice="") if one.what in EXAMPLE_PARTS else one for one in found
+        replace(one, state="ok", detail=EXAMPLE_KEYS, advice="") if one.what in EXAMPLE_PARTS else one
+        for one in findings
+        if one.what != "keys" and not one.detail.startswith("not set: ")
     ]
 
 

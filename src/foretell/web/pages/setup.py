@@ -6,6 +6,7 @@ Which keys exist, paths and addresses are shown to holders of the token only, an
 import time
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as NotFinished
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -15,6 +16,7 @@ from pydantic import ConfigDict
 from foretell.operations.models import ModelsResult, list_models, model_records
 from foretell.operations.requests.setup import ModelsListRequest
 from foretell.questions.errors import InputError
+from foretell.web.pages.home import without_example_keys
 from foretell.web.rendering import html_page, link_to
 from foretell.web.security import TokenRequired, access_of, has_token, require_token
 from foretell.web.state import CurrentState, WebState
@@ -75,9 +77,12 @@ def show_setup(request: Request, here: CurrentState, filters: ModelsQuery) -> Re
             checked = here.checkup().result(CHECK_WAIT)
         except NotFinished:
             checking = True
+    result = checked.result if checked else None
+    if result is not None and here.settings.is_example:
+        result = replace(result, findings=tuple(without_example_keys(result.findings)))
     all_models = read_models(request, here, ModelsListRequest())["models"]
     more: dict[str, Any] = {
-        "check": checked.result if checked else None,
+        "check": result,
         "checked": checked.at if checked else None,
         "checking": checking,
         "chosen": filters,

@@ -79,10 +79,15 @@ export class TreeCanvas {
     // If the whole tree is too small to read, use compact cards: lower, and as wide as the screen allows.
     const room = (this.breadth / READABLE - 2 * MARGIN + BETWEEN) / usual.levels - BETWEEN;
     const wide = Math.floor(Math.min(WIDE, Math.max(NARROWEST, room)));
-    const lower = this.whole(usual) < READABLE ? this.lay(root, childrenOf, wide, this.tall.compact, 8) : usual;
+    const low = (tall) => this.lay(root, childrenOf, wide, tall, 8);
+    const lower = this.whole(usual) < READABLE ? low(this.tall.compact) : usual;
     const compact = this.whole(lower) > this.whole(usual); // Lower cards do not help if the width is the limit.
-    const layout = compact ? lower : usual;
+    // With space to spare, two lines of each claim are shown instead of one.
+    const lines = compact ? low(this.tall.lines) : lower;
+    const two = compact && this.whole(lines) >= this.whole(lower);
+    const layout = two ? lines : compact ? lower : usual;
     this.sheet.classList.toggle('compact', compact);
+    this.sheet.classList.toggle('lines', two);
     this.sheet.classList.toggle('many', cards.length > MANY);
     this.wide = layout.wide;
     this.places = layout.places;
@@ -107,19 +112,20 @@ export class TreeCanvas {
     this.breadth = this.canvas.clientWidth || this.breadth;
     if (this.tall) return;
     const some = cards.filter((card) => card !== root).slice(0, 12);
-    const look = (compact) => {
+    const look = (compact, lines = false) => {
       this.sheet.classList.toggle('compact', compact);
+      this.sheet.classList.toggle('lines', lines);
       for (const card of [root, ...some]) { card.style.height = ''; card.style.width = `${NARROW}px`; }
       return { root: root.offsetHeight, other: Math.max(1, ...some.map((card) => card.offsetHeight)) };
     };
     this.sheet.classList.remove('far');
-    this.tall = { usual: look(false), compact: look(true) };
+    this.tall = { usual: look(false), lines: look(true, true), compact: look(true) };
   }
 
   leave(cards) {
     for (const card of cards) for (const property of ['transform', 'height', 'width']) card.style[property] = '';
     for (const part of [this.room, this.sheet]) { part.style.width = ''; part.style.height = ''; part.style.transform = ''; }
-    this.sheet.classList.remove('far', 'compact', 'many');
+    this.sheet.classList.remove('far', 'compact', 'lines', 'many');
     this.map.classList.add('off');
   }
 
