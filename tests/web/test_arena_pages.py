@@ -317,5 +317,5 @@ def test_first_screen_of_an_arena_says_who_is_best_by_how_much_and_whether_it_is
 
 def test_the_list_of_arenas_says_who_is_best(arena: RunStore, client: TestClient):
     listed, board = client.get("/arena").text, client.get("/arena/made").text
-    (finding,) = re.findall(r'/arena/made">made</a></td><td class="long">(.*?)</td>', listed)
+    (finding,) = re.findall(r'/arena/made">made</a></td><td class="standing wraps">(.*?)</td>', listed)
     assert finding.removesuffix(".") in board

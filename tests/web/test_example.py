@@ -112,6 +112,35 @@ CUT = """() => [...document.querySelectorAll('main table')].filter(table => {
   const box = table.closest('.scroll, figure, details:not([open])') ?? table.parentElement;
   return table.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX === 'visible';
 }).length"""
+TORN = """() => {
+  const found = [], seen = one => one.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+  for (const svg of document.querySelectorAll('main svg.ft')) {
+    const room = svg.getBoundingClientRect();
+    if (!room.width || !seen(svg)) continue;
+    for (const label of svg.querySelectorAll('text')) {
+      const box = label.getBoundingClientRect();
+      const cut = box.width > 1 && (box.left < room.left - 1.5 || box.right > room.right + 1.5);
+      if (cut && seen(label)) found.push(`the label ${label.textContent.trim()} is cut`);
+    }
+  }
+  const narrow = [...document.querySelectorAll('main :is(strong, span, td, th, dd, dt, a, p, li)')];
+  for (const one of narrow) {
+    if (one.getBoundingClientRect().width > 90 || one.closest('svg, code, .sr')) continue;
+    for (const node of one.childNodes) {
+      if (node.nodeType !== 3 || !node.data.trim() || !seen(one)) continue;
+      for (const word of node.data.matchAll(/[\\p{L}\\p{N}]{2,12}/gu)) {
+        const range = document.createRange();
+        range.setStart(node, word.index);
+        range.setEnd(node, word.index + word[0].length);
+        const boxes = [...range.getClientRects()].filter(box => box.width > 0.5);
+        const lines = new Set(boxes.map(box => Math.round(box.top)));
+        if (lines.size > 1) found.push(`the word ${word[0]} is broken`);
+      }
+    }
+  }
+  return found.slice(0, 8);
+}"""
+"""Labels of figures that do not fit into them, and short words that are broken because a cell is too narrow."""
 LINKS = """() => [...document.querySelectorAll("main a[href^='/'], header a[href^='/']")]
   .map(link => link.getAttribute('href'))"""
 PATIENCE = 90_000
@@ -297,6 +326,7 @@ def test_every_page_fits_every_width_in_light_and_dark(
                 problems.append(f"{address} scrolls sideways at {width}")
             if page.evaluate(CUT):
                 problems.append(f"{address} cuts a table at {width}")
+            problems += [f"{address} at {width}: {problem}" for problem in page.evaluate(TORN)]
             if SCREENSHOTS and width in SHOTS:
                 page.emulate_media(color_scheme=SHOTS[width])
                 name = (

@@ -254,6 +254,22 @@ def test_steps_of_a_question_in_progress_are_listed_newest_first(client: TestCli
     assert "estimate revised" in listed
 
 
+def test_the_last_step_of_a_trial_is_in_words_and_its_arguments_are_as_they_were_sent(
+    client: TestClient, store: RunStore
+):
+    builder = StoredRunBuilder(questions=1, trials=1)
+    run = builder.begin(store)
+    (trial,) = trials_of(run, builder.asked(), 1)
+    store.start_trial(trial.key)
+    submitted = ToolUsed(step=1, tool="submit", arguments={"p": {"yes": 0.4}, "why": "It is near."}, result="")
+    store.add_events([(trial.key, submitted)])
+    page = client.get(f"/runs/{run}/questions/own%2F0000").text
+    assert "Last: submit “It is near.”" in page
+    assert "The question is asked" not in page, "it is asked once"
+    assert "&#39;yes&#39;" not in page
+    assert "{&#34;yes&#34;: 0.4}" in page
+
+
 NOON = 1_790_000_000.0
 
 

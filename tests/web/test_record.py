@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import expect
 from tests.standing.made_record import MadeQuestion, fill
-from tests.web.test_example import COLOURS, CUT, LEGIBLE, PLACES, SERIOUS, THEMES, WIDTHS
+from tests.web.test_example import COLOURS, CUT, LEGIBLE, PLACES, SERIOUS, THEMES, TORN, WIDTHS
 from tests.web.written_pages import page_text
 
 from foretell.questions.question import NumericRange, Question, Target
@@ -205,6 +205,7 @@ def test_the_record_fits_every_width_in_light_and_dark(page: Any, site: Any, sta
                 problems.append(f"{address} scrolls sideways at {width}")
             if page.evaluate(CUT):
                 problems.append(f"{address} cuts a table at {width}")
+            problems += [f"{address} at {width}: {problem}" for problem in page.evaluate(TORN)]
     assert not problems, "\n".join(problems)
 
 

@@ -67,6 +67,21 @@ def test_a_click_opens_the_comment(page: Any, site: Any, settings: Settings):
     expect(page.get_by_text("has no majority")).to_be_visible()
 
 
+def test_a_number_that_was_sent_is_in_words_not_as_a_list(settings: Settings, client: TestClient, token: str):
+    content = {"question": 9103, "continuous_cdf": [0.0, 0.25, 1.0]}
+    draft = LedgerDraft(
+        kind="intention", platform="metaculus", account="bot", question=QUESTION, part="forecast", content=content
+    )
+    SubmissionLedger(settings.home / LEDGER_FILE).append([draft], NOW)
+    state = settings.home / "tournaments" / "metaculus-minibench" / "state.json"
+    state.parent.mkdir(parents=True)
+    row = {"question": QUESTION, "text": "How much snow falls?", "answer": "5.4 cm (8 in 10: 3 to 7 cm)", "sent": True}
+    TournamentState(path=state, visits=[{"at": NOW.isoformat(), "run": "", "billed": 0.0, "rows": [row]}]).save()
+    shown = client.get("/", headers={"Authorization": f"Bearer {token}"}).text
+    assert "5.4 cm (8 in 10: 3 to 7 cm)" in shown
+    assert "continuous_cdf" not in shown
+
+
 def test_made_up_questions_link_to_the_practice_site(settings: Settings, store: RunStore):
     builder = StoredRunBuilder(questions=1, trials=1)
     run = builder.keep(store)

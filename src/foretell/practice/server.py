@@ -72,9 +72,12 @@ def sent_page(title: str, text: str, sent: Sequence[tuple[str, str]]) -> ServerR
     """Return the page of a made-up question with everything that was sent for it, each with its kind."""
     items = "".join(f"<h2>{escape(kind)}</h2><pre>{escape(what)}</pre>" for kind, what in sent)
     nothing = "<p>Nothing was sent for it yet.</p>"
-    style = "body{font:16px/1.5 sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}pre{white-space:pre-wrap}"
+    style = (
+        ":root{color-scheme:light dark}pre{white-space:pre-wrap}"
+        "body{font:16px/1.5 sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}"
+    )
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
-    note = "<p>A made-up question of the local sandbox: nobody else sees what is sent here.</p>"
+    note = "<p>A made-up question for practice, on this machine only: nobody else sees what is sent here.</p>"
     body = f"{note}<h1>{escape(title)}</h1><p>{escape(text)}</p>{items or nothing}"
     return html_response(f'<!DOCTYPE html><html lang="en">{head}<style>{style}</style><body>{body}</body></html>')
 

@@ -1,5 +1,6 @@
 """One question of a run, as pages and reports show it: every trial step by step, and how they were combined."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from foretell.models.waiting import USUAL_SECONDS
 from foretell.number_text import dollars, plural
 from foretell.patterns import pattern
 from foretell.questions import trace as kinds
+from foretell.questions.codec import plain_data
 from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
 from foretell.questions.question import Question, probability_of_none
 from foretell.questions.resolution import Resolution
@@ -168,7 +170,7 @@ def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:
         case kinds.QuestionShown():
             view |= {"kind": "prompt", "text": event.text}
         case kinds.ToolUsed():
-            arguments = {name: str(value) for name, value in event.arguments.items() if name != "updated_belief"}
+            arguments = {name: _as_text(value) for name, value in event.arguments.items() if name != "updated_belief"}
             view |= {"kind": "tool", "step": event.step, "title": event.tool, "text": event.result}
             view |= {"words": tool_use_in_words(event)}
             view |= {"arguments": arguments, "sources": event.sources, "failed": event.failed}
@@ -188,6 +190,11 @@ def _event_view(number: int, event: TraceEvent) -> dict[str, Any]:
                 "words": describe_event(event, LONGEST_WORDS).strip(),
             }
     return view
+
+
+def _as_text(value: object) -> str:
+    """Return an argument of a tool as it was sent: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(plain_data(value), ensure_ascii=False)
 
 
 LONGEST_WORDS = 80

@@ -51,17 +51,21 @@ def sent_answers(home: Path, most: int) -> list[SentAnswer]:
             parts.setdefault((entry.platform, entry.account, entry.question), {})[entry.part] = entry
     latest = sorted(parts.items(), key=lambda item: max(entry.number for entry in item[1].values()), reverse=True)
     asked = _asked(home)
-    return [_answer(*key, sent, receipts, asked.get(key[2], ("", ""))) for key, sent in latest[:most]]
+    return [_answer(*key, sent, receipts, asked.get(key[2], ("", "", ""))) for key, sent in latest[:most]]
 
 
-def _asked(home: Path) -> dict[str, tuple[str, str]]:
-    """Return the text of each question and the run that asked it last, as the tournaments of a home recorded them."""
-    asked: dict[str, tuple[str, str]] = {}
+def _asked(home: Path) -> dict[str, tuple[str, str, str]]:
+    """Return the text of each question, the run that asked it last and its answer, as the tournaments recorded them."""
+    asked: dict[str, tuple[str, str, str]] = {}
     for path in sorted((home / "tournaments").glob("*/state.json")):
         with suppress(InputError, TypeError, KeyError):
             for visit in TournamentState.read(path).visits:
                 for row in visit.get("rows", ()):
-                    asked[str(row["question"])] = (str(row["text"]), str(visit.get("run", "")))
+                    asked[str(row["question"])] = (
+                        str(row["text"]),
+                        str(visit.get("run", "")),
+                        str(row.get("answer", "")) if row.get("sent") else "",
+                    )
     return asked
 
 
@@ -71,7 +75,7 @@ def _answer(
     question: str,
     sent: Mapping[str, LedgerEntry],
     receipts: Mapping[int, LedgerEntry],
-    asked: tuple[str, str],
+    asked: tuple[str, str, str],
 ) -> SentAnswer:
     comment: Mapping[str, Any] = sent["comment"].content if "comment" in sent else {}
     return SentAnswer(
@@ -81,7 +85,9 @@ def _answer(
         title=asked[0],
         run=asked[1],
         at=max(entry.at for entry in sent.values()),
-        forecast="; ".join(content_in_words(entry.content) for part, entry in sent.items() if part != "comment"),
+        forecast="; ".join(
+            content_in_words(entry.content, asked[2]) for part, entry in sent.items() if part != "comment"
+        ),
         comment=str(comment.get("text", "")),
         private=bool(comment.get("is_private")),
         problems=tuple(filter(None, (_problem(part, entry, receipts) for part, entry in sent.items()))),
@@ -95,13 +101,15 @@ def _problem(part: str, entry: LedgerEntry, receipts: Mapping[int, LedgerEntry])
     return "" if receipt.kind == "receipt" else f"{part}: {receipt.kind} {receipt.content.get('how', '')}".strip()
 
 
-def content_in_words(content: Mapping[str, Any]) -> str:
-    """Return the probabilities in what was sent, or its beginning.
+def content_in_words(content: Mapping[str, Any], answer: str = "") -> str:
+    """Return the probabilities in what was sent; of anything else the answer in words, or else the beginning.
 
     >>> content_in_words({"question": 9101, "probability_yes": 0.32864})
     '33 %'
     >>> content_in_words({"probability_yes_per_category": {"Red": 0.6, "Blue": 0.4}})
     'Red 60 %, Blue 40 %'
+    >>> content_in_words({"continuous_cdf": [0.0, 0.5, 1.0]}, "5.4 cm (8 in 10: 3.4 cm to 7.4 cm)")
+    '5.4 cm (8 in 10: 3.4 cm to 7.4 cm)'
     """
     for value in content.values():
         if isinstance(value, float) and 0 <= value <= 1:
@@ -110,5 +118,7 @@ def content_in_words(content: Mapping[str, Any]) -> str:
         if numbers and all(isinstance(p, float | int) and 0 <= p <= 1 for p in numbers.values()):
             ranked: Sequence[tuple[str, float]] = sorted(numbers.items(), key=lambda item: -float(item[1]))
             return ", ".join(f"{name} {percent(float(p))}" for name, p in ranked)
+    if answer:
+        return answer
     text = json.dumps(dict(content), ensure_ascii=False)
     return text if len(text) <= LONGEST_CONTENT else f"{text[:LONGEST_CONTENT]}…"

@@ -72,7 +72,7 @@ def steps_plot(trials: Sequence[TimedTrial]) -> Chart:
 
 
 def _steps(trials: Sequence[TimedTrial], width: float) -> Chart:
-    room = max(len(trial.name) for trial in trials) * LETTER + 8 if len(trials) > 1 else 18.0
+    room = max(len(trial.name) for trial in trials) * LETTER + 8 if len(trials) > 1 else 26.0
     last = max(max(trial.seconds for trial in trials), 1e-3)
     x = ChartScale(low=0, high=last, start=room, stop=width - 24)
     parts: list[Markup] = []

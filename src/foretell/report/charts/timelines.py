@@ -153,7 +153,7 @@ def _dated(shown: DatedLines, lines: Mapping[str, Points], width: float, height:
         date_axis(x, bottom, top, width),
         *([line(x.start, y(shown.level), x.stop, y(shown.level), "l-muted dash")] if shown.level is not None else []),
         _band(shown.band, x, y),
-        *_dated_notes(shown.notes, x, above, bottom),
+        *_dated_notes(shown.notes, x, above, bottom, width),
         _news_ticks(shown.news, x, bottom),
         *parts,
         end_labels(ends, x.stop + 18, room, top, bottom),
@@ -198,14 +198,17 @@ def _dated_marks(
     return markups
 
 
-def _dated_notes(notes: Sequence[tuple[datetime, str]], x: ChartScale, top: float, bottom: float) -> list[Markup]:
+def _dated_notes(
+    notes: Sequence[tuple[datetime, str]], x: ChartScale, top: float, bottom: float, width: float
+) -> list[Markup]:
     """Draw a line for each time, named above the plot; the latest is on top, so that no line crosses a name."""
     markups: list[Markup] = []
     for row, (at, note) in enumerate(sorted(notes, reverse=True)):
         place, y = x(at.timestamp()), top + NOTE_ROW * row
-        fits = len(note) * LETTER < place
+        fits = len(note) * LETTER < place or place > width / 2
+        name = shorten(note, min(40, int(((place if fits else width - place) - 6) / LETTER)))
         markups.append(line(place, y - 10, place, bottom, "l-c thin"))
-        markups.append(text(place + (-5 if fits else 5), y, shorten(note, 40), "s r" if fits else "s", tip=note))
+        markups.append(text(place + (-5 if fits else 5), y, name, "s r" if fits else "s", tip=note))
     return markups
 
 
