@@ -60,8 +60,7 @@ if TYPE_CHECKING:
     from foretell.runs.backtest import abacktest, backtest
     from foretell.runs.combine import combine_trials
     from foretell.runs.question_sets import open_benchmark
-    from foretell.scoring.join import read_table
-    from foretell.scoring.sources import compare, score
+    from foretell.scoring.sources import compare, read_table, score
 
 __version__ = "0.3.0"
 __all__ = [

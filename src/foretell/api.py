@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
 from foretell.interface import suggesting
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from foretell.report.result import Result
     from foretell.report.run_plan import RunPlan
     from foretell.report.study_result import StudyResult
+    from foretell.request import OperationRequest
     from foretell.runs.executor import RunProgress
     from foretell.runs.settings import Settings
     from foretell.tournaments.question_visit import TournamentResult
@@ -58,8 +59,8 @@ def call(name: str, fields: Mapping[str, Any]) -> Any:
     """Return the result of an operation, given the parameters of its function."""
     from foretell.operations.table import finished
 
-    with _begun(name, fields) as result:
-        return finished(result)
+    with _begun(name, fields) as (request, result):
+        return _named_fields(finished(result), request)
 
 
 def awaited(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
@@ -71,8 +72,8 @@ def awaited(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
 
         bound = signature(function).bind(*positional, **fields)
         bound.apply_defaults()
-        with _begun(function.__name__, bound.arguments) as result:
-            return named_by_command(await result)
+        with _begun(function.__name__, bound.arguments) as (request, result):
+            return _named_fields(named_by_command(await result), request)
 
     wraps(unwrap(function))(called)
     called.__name__ = called.__qualname__ = f"a{function.__name__}"
@@ -80,8 +81,8 @@ def awaited(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
 
 
 @contextmanager
-def _begun(name: str, fields: Mapping[str, Any]) -> Generator[Any]:
-    """Read a request and yield its result, or the coroutine that returns it."""
+def _begun(name: str, fields: Mapping[str, Any]) -> Generator[tuple[type[OperationRequest], Any]]:
+    """Read a request and yield its class with the result, or with the coroutine that returns it."""
     from foretell.operations.table import OPERATIONS, PYTHON_NAMES, reading
 
     given = {key: _plain(value) for key, value in fields.items()}
@@ -94,9 +95,20 @@ def _begun(name: str, fields: Mapping[str, Any]) -> Generator[Any]:
     with reading(operation.request, given if agent is None else _completed(agent, given, known)) as request:
         watching = {} if progress is None else {"watch": progress}
         try:
-            yield operation.function(request, settings, **watching)
+            yield type(request), operation.function(request, settings, **watching)
         except ExceptionGroup as group:
             raise _only(group) from group.__cause__
+
+
+def _named_fields(result: Any, request: type[OperationRequest]) -> Any:
+    """Return a result whose notes name parameters instead of flags."""
+    from foretell.request import name_fields
+
+    for name in ("cautions", "notes"):
+        if isinstance(written := vars(result).get(name), tuple):
+            texts = cast("tuple[str, ...]", written)
+            object.__setattr__(result, name, tuple(name_fields(text, request) for text in texts))
+    return result
 
 
 def _completed(agent: Agent, given: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:

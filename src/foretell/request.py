@@ -4,6 +4,7 @@ A field is declared with `setting`. The command line derives its options from it
 schema and Python its signature, so adding an option means adding one field.
 """
 
+import json
 import os
 import re
 from collections.abc import Generator, Mapping, Sequence
@@ -267,39 +268,95 @@ def title_of(name: str, info: FieldInfo) -> str:
     return info.title or name.replace("_", " ").capitalize()
 
 
-COMMAND_OR_FLAG = pattern(r"\b(?:foretell|pip) [a-z][^;:,()]*|(?<![\w-])--[a-z][a-z-]*")
+COMMAND_OR_FLAG = pattern(
+    r"""\b(?:foretell|pip)\ [a-z][^;:,()]*
+    | (?<![\w-])(?P<flag>--[a-z][a-z-]*|-[a-zA-Z](?![\w-]))
+      (?P<value>\ (?=\S*[A-Z0-9=:./_]|[a-z-]+(?:$|[;,)]|\ or\ ))[^\s;,()]*[^\s;,().:])?""",
+    re.VERBOSE,
+)
+"""A whole command, or a flag with its value if the next word is one: a placeholder, a name with a sign, or the last."""
 
 
 def name_fields(text: str, request: type[OperationRequest], *, titles: bool = False) -> str:
-    """Replace the flags in a text by the names of the request's fields or, with `titles`, by their labels in forms.
+    """Write the flags in a text as the request's fields, as programs set them, or, with `titles`, as labels in forms.
 
     A whole command, such as `foretell doctor --repair`, stays as it is.
 
     >>> class AskRequest(OperationRequest):
     ...     network: bool = setting(True, "Use the network.")
-    ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
+    ...     runs: tuple[str, ...] = setting((), "A run.", flag="-r/--run")
+    ...     set: dict[str, str] = setting({}, "Settings.")
+    ...     files: tuple[str, ...] = setting((), "Files.", argument=True, metavar="[FILE]...")
     >>> name_fields("--run needs the network, so not with --no-network", AskRequest)
     '`runs` needs the network, so not with `network=False`'
+    >>> name_fields("give FILE, -r RUN or --set trials=3", AskRequest)
+    'give `files`, `runs=[RUN]` or `set={"trials": 3}`'
     >>> name_fields("--run needs the network, so not with --no-network", AskRequest, titles=True)
     '“Runs” needs the network, so not with “Network” set to no'
     """
+    fields = request.model_fields
+    known = {flag: name for name, info in fields.items() for flag in flags(name, info)}
+    arguments = {word: name for name, info in fields.items() for word in _argument_words(name, info)}
 
     def respelled(match: re.Match[str]) -> str:
-        if not match[0].startswith("-"):
+        flag, value = match["flag"], match["value"] or ""
+        if flag is None or (len(flag) == len("-f") and flag not in known):
             return match[0]
-        name, negated = _field_of(match[0], request)
-        if titles and name in request.model_fields:
-            return f"“{title_of(name, request.model_fields[name])}”{' set to no' if negated else ''}"
-        return f"`{name}=False`" if negated else f"`{name}`"
+        name, negated = _field_of(flag, request)
+        if titles:
+            shown = (
+                f"“{title_of(name, fields[name])}”{' set to no' if negated else ''}" if name in fields else f"`{name}`"
+            )
+            return shown + value
+        info = fields.get(name)
+        if negated or (info is not None and plain_type(info) is bool):
+            return (f"`{name}=False`" if negated else f"`{name}`") + value
+        return f"`{name}={_as_python(value[1:], info)}`" if value else f"`{name}`"
 
-    return COMMAND_OR_FLAG.sub(respelled, text)
+    spelled = COMMAND_OR_FLAG.sub(respelled, text)
+    if titles or not arguments:
+        return spelled
+    words = re.compile(rf"{COMMAND.pattern}|(?<![\w`=])(?P<word>{'|'.join(arguments)})(?![\w`])")
+    return words.sub(lambda match: f"`{arguments[match['word']]}`" if match["word"] else match[0], spelled)
+
+
+COMMAND = re.compile(r"\b(?:foretell|pip) [a-z][^;:,()]*|`[^`]*`")
+"""What is already as it should be: a whole command, or a field."""
+
+
+def _argument_words(name: str, info: FieldInfo) -> tuple[str, ...]:
+    """Return how texts name a positional argument: its placeholder, or one of those that it combines.
+
+    >>> _argument_words("sources", setting((), argument=True, metavar="[RUN_OR_FILE]..."))
+    ('RUN', 'FILE', 'RUN_OR_FILE')
+    """
+    if not hints(info).get("argument"):
+        return ()
+    shown = re.findall("[A-Z][A-Z_]+", hints(info).get("metavar", name.upper()))
+    return tuple(dict.fromkeys([part for word in shown for part in word.split("_OR_")] + shown))
+
+
+def _as_python(text: str, info: FieldInfo | None) -> str:
+    """Write the value of a flag as Python; what is in capitals stands for something else.
+
+    >>> [_as_python(text, None) for text in ("openai:NAME", "FILE", "0.5", "trials=3")]
+    ['"openai:NAME"', 'FILE', '0.5', '{"trials": 3}']
+    """
+    if re.fullmatch("[A-Z][A-Z_]*|[0-9.]+", text):
+        plain = text
+    elif re.fullmatch("[a-zA-Z][^=]*=.*", text):
+        key, _, value = text.partition("=")
+        plain = f"{{{key if key.isupper() else json.dumps(key)}: {_as_python(value, None)}}}"
+    else:
+        plain = json.dumps(text, ensure_ascii=False)
+    return f"[{plain}]" if info is not None and is_list(info) else plain
 
 
 def _field_of(flag: str, request: type[OperationRequest]) -> tuple[str, bool]:
     """Return the field that a flag sets, and whether the flag negates it, as --no-network does."""
     names = {spelled: name for name, info in request.model_fields.items() for spelled in flags(name, info)}
     positive = names.get(flag.replace("--no-", "--", 1)) if flag not in names else None
-    return positive or names.get(flag, flag.removeprefix("--").replace("-", "_")), positive is not None
+    return positive or names.get(flag, flag.lstrip("-").replace("-", "_")), positive is not None
 
 
 @contextmanager
@@ -326,14 +383,19 @@ def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, ti
         error.problem = name_fields(error.problem, request, titles=titles)
         error.hint = error.hint and name_fields(error.hint, request, titles=titles)
         error.table_problems = tuple(
-            replace(table_problem, hint=table_problem.hint and name_fields(table_problem.hint, request, titles=titles))
+            replace(
+                table_problem,
+                problem=name_fields(table_problem.problem, request, titles=titles),
+                hint=table_problem.hint and name_fields(table_problem.hint, request, titles=titles),
+            )
             for table_problem in error.table_problems
         )
-        if error.column and error.column.startswith("--"):
+        if error.column and error.column.startswith("-"):
             flag, *rest = error.column.split()
-            error.column = ".".join([_field_of(flag, request)[0], *rest])
-        elif error.column and error.column.lower() in request.model_fields:
-            error.column = error.column.lower()
+            error.column = ".".join([_field_of(flag.rpartition("/")[2], request)[0], *rest])
+        elif error.column:
+            words = {word: name for name, info in request.model_fields.items() for word in _argument_words(name, info)}
+            error.column = words.get(error.column, error.column)
         if titles and error.column in request.model_fields:
             title = title_of(error.column, request.model_fields[error.column])
             error.problem, error.column = f"{title}: {error.problem}", None

@@ -365,6 +365,8 @@ def study(  # noqa: PLR0913 - one parameter per option of the studies
     """
     given = {key: value for key, value in locals().items() if key not in NO_OPTIONS and value is not None}
     given |= options or {}
+    if not isinstance(name, str) and not callable(name):
+        raise InputError("must be the name of a study or a function", column="name")
     chosen = load_study(name) if isinstance(name, str) else study_of(name)
     with errors_name_fields(chosen.options):
         request = chosen.options.read(given)
@@ -395,7 +397,11 @@ def run_study(
     """Run a study with the services of this machine, or on `inputs` instead of the tables that the options name."""
     services = inputs or MachineServices(settings=settings or load_settings(), watch=watch or (lambda progress: None))
     result = study.run(services, options)
-    return run_sync(result, event_loop.run) if iscoroutine(result) else result
+    result = run_sync(result, event_loop.run) if iscoroutine(result) else result
+    if not isinstance(result, StudyResult):
+        problem = f"the study {study.name} returned {type(result).__name__}, not a StudyResult"
+        raise InputError(problem, hint="import it from foretell.types")
+    return result
 
 
 @dataclass(kw_only=True)

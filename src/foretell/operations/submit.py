@@ -20,6 +20,7 @@ from foretell.runs.combine import combine_trials, combining_of_run
 from foretell.runs.settings import Settings, clock_of, load_settings
 from foretell.runs.spec import spec_from_json
 from foretell.runs.store import RunStore, find_run_row
+from foretell.scoring.table_input import names_a_file
 from foretell.tournaments.connection import (
     SERVICES,
     PlatformConnection,
@@ -208,6 +209,8 @@ def forecasts_to_submit(request: SubmitRequest, settings: Settings, at: datetime
     if Path(request.source).is_file():
         forecasts, questions = read_forecasts(Path(request.source), at)
         return SubmissionForecasts(forecasts=tuple(forecasts), questions=tuple(questions))
+    if names_a_file(request.source):
+        raise InputError("no such file", path=request.source)
     with closing(RunStore(settings.store)) as store:
         row = find_run_row(store, request.source)
         answers, questions = list(store.answers(row.id)), store.questions(row.id)

@@ -155,7 +155,7 @@ class TreeUpdate:
             hint = "set it with --set prices.agent=0.5/2"
             raise InputError("the cost of a trial is unknown", column="--adaptive", hint=hint)
         if price == 0:
-            raise InputError("a trial costs nothing", column="--adaptive", hint="use --trials instead")
+            raise InputError("a trial costs nothing", column="--adaptive", hint="use --trials")
         count = min(int(self.request.adaptive / price + 1e-9), MAX_TRIALS)
         if count < 1:
             raise InputError(f"a trial costs about {dollars(price)}", column="--adaptive", hint="spend more")

@@ -146,7 +146,7 @@ def plain_problem(error: Mapping[str, Any]) -> str:
     limits = [
         f"{limit:,g}" if isinstance(limit, int | float) else str(limit) for limit in error.get("ctx", {}).values()
     ]
-    if kind == "string_too_short" and limits == ["1"]:
+    if kind in ("string_too_short", "too_short") and "1" in limits:
         return "is empty"
     if kind not in PROBLEMS:
         return message
@@ -177,6 +177,7 @@ PROBLEMS = {
     "literal_error": "must be {}",
     "list_type": "must be a list",
     "tuple_type": "must be a list",
+    "path_type": "must be a path",
     "dict_type": "must have fields, each written as NAME: VALUE",
     "dataclass_type": "must have fields, each written as NAME: VALUE",
 }

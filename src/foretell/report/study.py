@@ -122,7 +122,7 @@ class StudyContent:
     title: str
     sentences: tuple[str, ...]
     """The result in a sentence or two."""
-    tables: tuple[StudyTable, ...]
+    tables: tuple[StudyTable, ...] = ()
     charts: tuple[StudyChart, ...] = ()
     notes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])

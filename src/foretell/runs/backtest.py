@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +60,7 @@ AnyQuestions = Sequence[Question] | Benchmark | str | Path
 
 
 @suggesting
+@errors_name_fields()
 def backtest(  # noqa: PLR0913 - one parameter per setting
     forecasters: AnyForecaster | Sequence[AnyForecaster],
     questions: AnyQuestions,
@@ -111,8 +112,9 @@ async def abacktest(  # noqa: PLR0913 - one parameter per setting
     settings: Settings | None = None,
 ) -> Backtest:
     """Run every forecaster on every question, like `backtest`, without blocking the event loop."""
-    plan = await asyncio.to_thread(_plan, forecasters, questions, series, past, limit, leaky_questions, settings)
-    return await _backtest(plan, progress)
+    with errors_name_fields():
+        plan = await asyncio.to_thread(_plan, forecasters, questions, series, past, limit, leaky_questions, settings)
+        return await _backtest(plan, progress)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,15 +155,14 @@ def _plan(  # noqa: PLR0913 - the parameters of a backtest
     resolutions: tuple[Resolution, ...] = ()
     contexts = None
     if isinstance(questions, str | Path):
-        with errors_name_fields():
-            questions = open_benchmark(str(questions), wanted=wanted)
+        questions = open_benchmark(str(questions), wanted=wanted)
     if isinstance(questions, Benchmark):
         chosen_questions, excluded = questions.questions.questions, questions.questions.excluded
         resolutions, past = questions.questions.resolutions, past or questions.past
         contexts = questions.contexts
         series = series or questions.series or (SeriesOnDemand(settings) if questions.own else None)
     else:
-        questions = tuple(questions)
+        questions = tuple(questions) if isinstance(questions, Iterable) else (questions,)  # pyright: ignore[reportUnnecessaryIsInstance]
         wrong = [question for question in questions if not isinstance(question, Question)]  # pyright: ignore[reportUnnecessaryIsInstance]
         if wrong:
             hint = "give foretell.Question objects, a file of questions, or the name of a question set"
@@ -208,6 +209,8 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 async def _backtest(plan: _Plan, progress: BacktestProgress | None) -> Backtest:
+    if progress is not None and not callable(progress):
+        raise InputError("must be a function", column="progress")
     answers: dict[tuple[int, int], BacktestAnswer] = {}
     total = len(plan.questions) * (len(plan.forecasters) + len(plan.agents))
 

@@ -228,7 +228,10 @@ def read_section_of(path: Path, name: str) -> dict[str, Any]:
 def _config_data(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise InputError("no such file", path=path, hint="foretell init run writes one")
-    data = parse_yaml(read_text(path))
+    try:
+        data = parse_yaml(read_text(path))
+    except InputError as error:
+        raise error.at(path=path) from None
     if not isinstance(data, dict):
         raise InputError("is not a settings file of a run", path=path)
     return cast("dict[str, Any]", data)

@@ -71,7 +71,9 @@ class ReadOptions:
     """Role → its column, if the column does not have a usual name: {"forecaster": "model", "p": "prob"}."""
 
     def __post_init__(self) -> None:
-        """Raise InputError for a word that is none of those allowed."""
+        """Raise InputError for a word that is none of those allowed, and for columns without roles."""
+        if not isinstance(self.columns, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError('must be a mapping, such as {"p": "prob"}', column="--columns")
         for name, known in (("trials", TRIALS), ("weights", WEIGHTS)):
             if (value := getattr(self, name)) not in known:
                 raise InputError(f"{value!r} is none of {', '.join(known)}", column=f"--{name}")
@@ -83,18 +85,9 @@ TRIALS, WEIGHTS = ("mean", "logit-mean", "separate"), ("equal", "question")
 def read_table(
     forecasts: TableSource, outcomes: TableSource | None = None, reading: ReadOptions | None = None
 ) -> ForecastTable:
-    """Read, check and join a table of forecasts and one of outcomes, for several calls of `score` and `compare`.
+    """Return the two tables, read, checked and joined; without `outcomes`, the forecasts have them.
 
-    Columns and values may be written as people usually do; the notes of the result say how they were read.
-
-    Args:
-        forecasts: A file, a data frame, a list of dictionaries or a dictionary of columns.
-        outcomes: The same. Without it, the forecasts must have a column for the outcome, and columns such as price or
-            source.
-        reading: How trials and weights are treated, and which column is which, if it has no usual name.
-
-    Raises:
-        InputError: If a table is invalid; the error lists all its problems.
+    Raises `InputError` if a table is invalid; the error lists all its problems.
     """
     reading = reading or ReadOptions()
     forecasts, outcomes = log_tables(forecasts, outcomes)

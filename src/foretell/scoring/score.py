@@ -75,7 +75,10 @@ class ScoringOptions:
     """The smallest difference that matters, in the unit of `metric`; None takes the metric's own."""
 
     def __post_init__(self) -> None:
-        """Raise InputError if a number is none or out of range."""
+        """Raise InputError for a value of another type, or a number that is out of range."""
+        for name, kind in (("bettor", Bettor), ("resampling", Resampling)):
+            if not isinstance(getattr(self, name), kind):
+                raise InputError(f"must be a foretell.metrics.{kind.__name__}", column=name)
         check_number("missing", self.missing, 0.0, 1.0)
         check_number("matters", self.matters, 0.0, math.inf)
 
@@ -337,10 +340,11 @@ def prepared(table: ForecastTable, scoring: ScoringOptions, *, baselines: bool) 
     """Return the table as it is scored: missing forecasts filled in, and baselines added if `baselines`."""
     add_metrics()
     for name in (scoring.metric, *scoring.metrics):
+        column = "--metric" if name == scoring.metric else "--metrics"
         if name in FORMER_NAMES:
-            raise InputError(f"the metric {name} is now {FORMER_NAMES[name]}", column="--metric")
+            raise InputError(f"the metric {name} is now {FORMER_NAMES[name]}", column=column)
         if name not in METRICS:
-            raise InputError(f"unknown metric {name!r}", column="--metric", hint=known_names(name, list(METRICS)))
+            raise InputError(f"unknown metric {name!r}", column=column, hint=known_names(name, list(METRICS)))
     table = with_computed_columns(table, scoring.by)
     table = table.filled(scoring.missing) if scoring.missing is not None else table
     return with_baselines(table) if baselines else table

@@ -1,4 +1,4 @@
-"""`score` and `compare` for programs: they take runs, backtests, files, data frames and lists of rows."""
+"""`score`, `compare` and `read_table` for programs: they take runs, backtests, files, data frames and lists of rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, cast
@@ -10,7 +10,7 @@ from foretell.questions.backtest import Backtest
 from foretell.questions.errors import InputError
 from foretell.questions.resolution import Resolution
 from foretell.request import errors_name_fields
-from foretell.scoring.join import ReadOptions, read_table
+from foretell.scoring import join
 from foretell.scoring.long_tables import forecast_rows, outcome_rows
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, score_table
 from foretell.scoring.scoreboard import Scoreboard
@@ -140,6 +140,39 @@ def compare(  # noqa: PLR0913 - one parameter per option
     return compare_pair(_table(forecasts, outcomes, trials, weights, columns), first, second, scoring)
 
 
+@suggesting
+@errors_name_fields()
+def read_table(
+    forecasts: TableSource,
+    outcomes: TableSource | None = None,
+    *,
+    trials: Trials = "mean",
+    weights: Weights = "equal",
+    columns: Mapping[str, str] | None = None,
+) -> ForecastTable:
+    """Read, check and join forecasts and outcomes once, for several calls of `score` and `compare`.
+
+    Columns and values may be written as people usually do; the notes of the result say how they were read.
+
+    Args:
+        forecasts: As in `score`.
+        outcomes: As in `score`.
+        trials: How to treat several trials: average, average log-odds, or as separate forecasters.
+        weights: Whether every target counts once, or every question; a column `weight` precedes.
+        columns: Role → its column, if that has no usual name: {"forecaster": "model", "p": "prob"}.
+
+    Returns:
+        The joined table.
+
+    Raises:
+        InputError: If a table is invalid; the error lists all its problems with their rows.
+
+    >>> read_table([{"forecaster": "A", "question": "q", "p": 0.8, "outcome": 1}])
+    <ForecastTable: 1 forecast by 1 forecaster, 1 target>
+    """
+    return _table(forecasts, outcomes, trials, weights, columns)
+
+
 def _names(value: str | Sequence[str]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
@@ -152,18 +185,20 @@ def _table(
     columns: Mapping[str, str] | None,
 ) -> ForecastTable:
     """Return the joined table, reading it if necessary."""
-    reading = ReadOptions(trials=trials, weights=weights, columns=columns or {})
+    reading = join.ReadOptions(trials=trials, weights=weights, columns=columns or {})
     if isinstance(forecasts, ForecastTable):
-        if outcomes is not None or reading != ReadOptions():
+        if outcomes is not None or reading != join.ReadOptions():
             problem = "outcomes, trials, weights and columns have no effect on a table that was read"
             raise InputError(problem, hint="give them to read_table")
         return forecasts
-    return read_table(*_sources(forecasts, outcomes), reading)
+    return join.read_table(*_sources(forecasts, outcomes), reading)
 
 
 def _sources(forecasts: TableSource, outcomes: TableSource | None) -> tuple[TableSource, TableSource | None]:
     """Turn runs, backtests and resolutions into long tables; keep other inputs."""
     if isinstance(forecasts, Backtest):
+        if forecasts.failures and not forecasts.forecasts:
+            raise InputError("every question failed, so there is no forecast", hint=forecasts.failures[0].error)
         if outcomes is None or _all_are(outcomes, Resolution):
             known = forecasts.resolutions if outcomes is None else cast("list[Resolution]", outcomes)
             outcomes = outcome_rows(forecasts.questions, known, forecasts.excluded)

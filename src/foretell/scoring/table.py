@@ -16,6 +16,7 @@ from foretell.metrics.difficulty import difficulty_anchor, target_difficulty
 from foretell.metrics.metric import LOG_FLOOR, DecisionRows, MetricRows
 from foretell.metrics.returns import FEES, Bettor
 from foretell.metrics.scores import log_score
+from foretell.number_text import plural
 from foretell.questions.errors import InputError
 from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, BASELINES, MARKET_PRICE
 
@@ -152,8 +153,8 @@ class ForecastTable:
     """Forecaster → the mean cost of its answer to a question, where it is known."""
 
     def __repr__(self) -> str:
-        counts = f"{len(self.p):,} forecasts by {len(self.forecasters):,} forecasters"
-        return f"<ForecastTable: {counts}, {len(self.targets.outcome):,} targets>"
+        counts = f"{plural(len(self.p), 'forecast')} by {plural(len(self.forecasters), 'forecaster')}"
+        return f"<ForecastTable: {counts}, {plural(len(self.targets.outcome), 'target')}>"
 
     @cached_property
     def _by_forecaster(self) -> tuple[Ints, Ints]:

@@ -308,17 +308,20 @@ def load_study(name: str) -> Study:
 
 
 def study_of(function: Callable[..., Any], name: str | None = None) -> Study:
-    """Wrap a function of tables, or of tables and options, as a study.
+    """Wrap a function of tables, or of inputs and options, as a study.
 
-    The type of its parameter `options` is the class of its options.
+    The type of its parameter `options` is the class of its options. A function of one parameter gets the tables that
+    the options name, or the inputs if they name none.
     """
-    options = get_type_hints(function).get("options", StudyOptions)
+    of_tables = not plugins.takes_arguments(function, 2)
+    options = TableOptions if of_tables else get_type_hints(function).get("options", StudyOptions)
 
-    def without_options(inputs: Any, _: Any) -> Any:
-        return function(inputs)
+    def without_options(inputs: DataInputs, options: TableOptions) -> Any:
+        named = options.sources or options.forecasts is not None or options.grid
+        return function(inputs.data(options) if named else inputs)
 
-    run = function if plugins.takes_arguments(function, 2) else without_options
-    return Study(name=name or function.__name__, run=run, options=options)
+    own = getattr(function, "__name__", type(function).__name__)
+    return Study(name=name or own, run=without_options if of_tables else function, options=options)
 
 
 def study_questions() -> dict[str, str]:

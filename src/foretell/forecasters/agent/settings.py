@@ -5,6 +5,7 @@ from typing import Literal
 
 from foretell.forecasters.combine.clamp import Clamp
 from foretell.models.model import ModelSettings
+from foretell.questions.errors import InputError
 
 ReplyFormat = Literal["tools", "schema"]
 
@@ -34,7 +35,7 @@ class AgentSettings:
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.retries < 0 or (self.seconds is not None and self.seconds <= 0):
-            raise ValueError("steps must be at least 1, retries at least 0, and seconds positive")
+            raise InputError("steps must be at least 1, retries at least 0, and seconds positive")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -207,7 +207,7 @@ def read_range(value: Any) -> Any:
         numbers, _, unit = value.strip().partition(" ")
         parts = [*numbers.split(":"), unit.strip()]
     else:
-        parts = [*value, ""][:3]
+        parts = [*value, ""][:3] if isinstance(value, list | tuple) else []
     try:
         low, high = float(parts[0]), float(parts[1])
     except (ValueError, TypeError, IndexError):
