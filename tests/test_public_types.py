@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from importlib import import_module
+from inspect import Parameter, signature
 from textwrap import dedent
 from types import ModuleType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_overloads
@@ -43,6 +44,27 @@ def test_every_kind_of_link_is_public() -> None:
     from foretell.forecasters.tree.link_kinds import BUILT_IN_LINKS
 
     assert {kind.__name__ for kind in BUILT_IN_LINKS.values()} <= set(foretell.types.__all__)
+
+
+def test_the_forms_of_a_function_have_its_parameters() -> None:
+    for name in foretell.__all__:
+        function = inspect.unwrap(getattr(foretell, name))
+        forms = get_overloads(function)
+        if forms:
+            known = signature(function).parameters
+            assert set().union(*map(_parameters, forms)) == set(known), name
+
+
+def _parameters(form: Callable[..., Any]) -> set[str]:
+    """Return the names of the parameters, also of those in a class of keywords."""
+    names = set[str]()
+    for name, parameter in signature(form).parameters.items():
+        if parameter.kind is Parameter.VAR_KEYWORD:
+            keywords = getattr(foretell.types, parameter.annotation.removeprefix("Unpack[").removesuffix("]"))
+            names |= keywords.__annotations__.keys()
+        else:
+            names.add(name)
+    return names
 
 
 def test_names_are_used_for_one_thing_only() -> None:
@@ -126,12 +148,18 @@ def _names(module: ModuleType) -> dict[str, Any]:
 
 
 def _words(annotation: ast.expr) -> Iterator[str]:
-    for node in ast.walk(annotation):
-        match node:
-            case ast.Name(id=name) | ast.Constant(value=str(name)):  # A string is a type that is defined further down.
-                yield from (name,) if name.isidentifier() else _words(ast.parse(name, mode="eval").body)
-            case _:
-                pass
+    """Yield the names in an annotation; a string names a type that is defined further down, unless it is a choice."""
+    match annotation:
+        case ast.Subscript(value=ast.Name(id="Literal")):
+            return
+        case ast.Name(id=name):
+            yield name
+        case ast.Constant(value=str(text)):
+            yield from _words(ast.parse(text, mode="eval").body)
+        case _:
+            for part in ast.iter_child_nodes(annotation):
+                if isinstance(part, ast.expr):
+                    yield from _words(part)
 
 
 def _is_kind(thing: Any) -> bool:

@@ -12,16 +12,19 @@ from test_docs import PAGES, ROOT, examples
 pytest.importorskip("pyright", reason="the type checker")
 
 CORRECT = """
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Unpack
 import foretell
 from foretell import Agent, AsOf, Forecast, Question, Target
 from foretell.types import (
-    AgentOptions, AskParameters, AskResult, Backtest, Context, HistoryResult, RecordResult, RunPlan, RunResult,
-    Scoreboard, SearchHit, SharpenedQuestion, SourceItem, StudyResult, Tool, ToolMaterial, ToolSpec, TreeResult,
-    WatchResult,
+    AgentOptions, AskParameters, AskResult, Backtest, Context, Finding, ForecastTable, GridList, GridResult,
+    HistoryResult, Interval, Proposition, RecordResult, ReplayResult, RoundResult, RunParameters, RunPlan, RunResult,
+    ScenarioComparison, Score, Scoreboard, SearchHit, SharpenedQuestion, SourceItem, StudyData, StudyResult,
+    SubmissionFile, SubmitResult, Tool, ToolMaterial, ToolSpec, ToolUsed, TournamentResult, TraceEvent, Tree,
+    TreeResult, WatchResult,
 )
 
 def guess(question: Question) -> float:
@@ -74,12 +77,42 @@ found: AskResult = foretell.ask("Will it rain?", model=model, search=[find, Libr
 ran: RunResult = foretell.run({"questions": "demo"}, agent=agent)
 grown: TreeResult = foretell.grow_tree("It rains.", agent=handy, grounder="agent")
 foretell.update_tree(grown.tree, ["P1"], agent=handy)
-foretell.grid("grid.yaml", agent=handy, set={"trials": 3})
+crossed: GridResult = foretell.grid("grid.yaml", agent=handy, set={"trials": 3})
+listed: GridList = foretell.grid()
+sent: SubmitResult = foretell.submit_forecasts("autumn", to="metaculus", dry_run=True)
+file: SubmissionFile = foretell.submit_forecasts("autumn", to="forecastbench", out=Path("file.json"))
+visit: TournamentResult = foretell.enter_tournament("metaculus:minibench", model=model, limit=3)
+day: RoundResult = foretell.enter_tournament("forecastbench", plan=True)
+either: TournamentResult | RoundResult = foretell.enter_tournament("metaculus:climate", model=model)
+same: ReplayResult = foretell.replay("autumn")
 noise: StudyResult = foretell.study("tree-noise", worlds=2, bootstrap={"draws": 100}, progress=print)
 both: Backtest = foretell.backtest([agent, "knn", guess], "demo", limit=10)
+read: ForecastTable = foretell.read_table(both, trials="separate", columns={"p": "prob"})
 board: Scoreboard = foretell.score([], by="source", metrics=("peer",))
 sure = Forecast(question_id="snow", forecaster="me", as_of=snow.as_of, p={"yes": 0.5})
 done: Backtest = foretell.backtest([guess, looks, Half(), "knn"], [snow], progress=lambda done, of: None)
+
+def planned(plan: bool, **parameters: Unpack[RunParameters]) -> RunResult | RunPlan:
+    return foretell.run("run.yaml", plan=plan, **parameters)
+
+def colour(says: Finding) -> str:
+    return "green" if says == "better" else "grey"
+
+def watch(trial: int, event: TraceEvent) -> None:
+    if isinstance(event, ToolUsed):
+        print(trial, event.tool)
+
+def tabled(data: StudyData) -> StudyResult:
+    return StudyResult(name="sizes", title="Sizes", sentences=(f"{len(data.tables)} forecasters.",))
+
+def best(scores: Sequence[Score]) -> Interval:
+    return max(scores, key=lambda score: score.n).metrics["brier"]
+
+watched_by: AskResult = foretell.ask("Will it rain?", progress=watch, model=model)
+sizes: StudyResult = foretell.study(tabled, forecasts=[])
+print(best(board.scores), [colour(verdict.says) for verdict in board.verdicts])
+tree: Tree = Tree(root="P0", nodes={"P0": Proposition(id="P0", claim="It rains.", p=0.5)})
+changed: ScenarioComparison = foretell.what_if(tree, set={"P0": 0.2})
 
 def rain(town: str, **parameters: Unpack[AskParameters]) -> AskResult:
     return foretell.ask(f"Will it rain in {town}?", **parameters)
@@ -120,6 +153,13 @@ foretell.grid("grid.yaml", agent="openai:NAME")
 foretell.grid("grid.yaml", budget="1 dollar")
 foretell.update_tree("bank.json", agent="openai:NAME")
 foretell.update_tree("bank.json", claim="P1")
+foretell.grid(plan=True)
+foretell.grid("grid.yaml").grids
+foretell.submit_forecasts("autumn")
+foretell.submit_forecasts("autumn", to="metaculus").path
+foretell.enter_tournament("metaculus:minibench", trails=3)
+foretell.enter_tournament("forecastbench").skipped
+foretell.read_table([], reading=None)
 foretell.run()
 foretell.run("run.yaml", pilot="3")
 foretell.run("run.yaml", where="there")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Required, TypedDict, TypeVar, Unpack, cast, overload
 
 from foretell.interface import suggesting
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from foretell.operations.ask import AskResult
     from foretell.operations.grid import GridList, GridResult
     from foretell.operations.record import HistoryResult, RecordResult
+    from foretell.operations.replay import ReplayResult
     from foretell.operations.resolve import ResolveResult
     from foretell.operations.run import RunResult
     from foretell.operations.runs import DeletedRuns, RunLabels, RunsResult, StoppedRun
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from foretell.operations.what_if import ScenarioComparison
     from foretell.questions.question import Exclusivity
     from foretell.questions.trace import TraceEvent
-    from foretell.report.result import Result
     from foretell.report.run_plan import RunPlan
     from foretell.report.study_result import StudyResult
     from foretell.request import OperationRequest
@@ -217,6 +217,14 @@ def ask(
 ) -> WatchResult: ...
 @overload
 def ask(question: str, *, sharpen: Literal["propose"], **parameters: Unpack[AskParameters]) -> SharpenedQuestion: ...
+@overload
+def ask(
+    question: str,
+    *,
+    plan: bool,
+    sharpen: Literal["accept"] | None = None,
+    **parameters: Unpack[AskParameters],
+) -> AskResult | RunPlan: ...
 
 
 @suggesting
@@ -302,6 +310,10 @@ def run(
 def run(
     spec: str | Path | Mapping[str, Any], *, plan: Literal[True], **parameters: Unpack[RunParameters]
 ) -> RunPlan: ...
+@overload
+def run(
+    spec: str | Path | Mapping[str, Any], *, plan: bool, **parameters: Unpack[RunParameters]
+) -> RunResult | RunPlan: ...
 
 
 @suggesting
@@ -339,6 +351,24 @@ def run(  # noqa: PLR0913 - one parameter per setting
         settings: Settings of this machine, such as its home folder, instead of its settings file.
     """
     return call("run", locals())
+
+
+class GridParameters(TypedDict, total=False):
+    """The keyword parameters of `grid`."""
+
+    agent: Agent | None
+    plan: bool
+    budget: float | None
+    where: Where
+    set: Mapping[str, Any] | None
+    progress: Callable[[RunProgress], None] | None
+    settings: Settings | None
+
+
+@overload
+def grid(*, settings: Settings | None = None) -> GridList: ...
+@overload
+def grid(grid: str | Path, **parameters: Unpack[GridParameters]) -> GridResult: ...
 
 
 @suggesting
@@ -479,6 +509,41 @@ def update_tree(  # noqa: PLR0913 - one parameter per setting
         settings: Settings of this machine, such as its home folder, instead of its settings file.
     """
     return call("update_tree", locals())
+
+
+class TournamentParameters(TypedDict, total=False):
+    """The keyword parameters of `enter_tournament`."""
+
+    agent: Agent | None
+    model: AnyModel | None
+    search: Sequence[AnySearch]
+    effort: ReasoningEffort | None
+    budget: float | None
+    config: str | Path | None
+    set: Mapping[str, Any] | None
+    trials: int | None
+    plan: bool
+    dry_run: bool
+    sandbox: bool
+    limit: int | None
+    summary: str | Path | None
+    include_fallback: bool
+    accept_stale: bool
+    progress: Callable[[RunProgress], None] | None
+    settings: Settings | None
+
+
+@overload
+def enter_tournament(
+    tournament: Literal["forecastbench"], **parameters: Unpack[TournamentParameters]
+) -> RoundResult: ...
+@overload
+def enter_tournament(
+    tournament: Literal["metaculus:minibench", "prophet-arena:weekly", "prophet-arena:live"],
+    **parameters: Unpack[TournamentParameters],
+) -> TournamentResult: ...
+@overload
+def enter_tournament(tournament: str, **parameters: Unpack[TournamentParameters]) -> TournamentResult | RoundResult: ...
 
 
 @suggesting
@@ -698,7 +763,7 @@ def replay(
     *,
     dataset: str | None = None,
     settings: Settings | None = None,
-) -> Result:
+) -> ReplayResult:
     """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers.
 
     Args:
@@ -846,6 +911,28 @@ def tournament_results(  # noqa: PLR0913 - one parameter per setting
         settings: Settings of this machine, such as its home folder, instead of its settings file.
     """
     return call("tournament_results", locals())
+
+
+class SubmitParameters(TypedDict, total=False):
+    """The keyword parameters of `submit_forecasts` that do not decide what it returns."""
+
+    to: Required[str]
+    include_fallback: bool
+    comment: Literal["private", "public"] | None
+    clip: bool
+    questions: Sequence[str]
+    post: str | None
+    resend: bool
+    dry_run: bool
+    yes: bool
+    set: Mapping[str, Any] | None
+    settings: Settings | None
+
+
+@overload
+def submit_forecasts(source: str, *, out: None = None, **parameters: Unpack[SubmitParameters]) -> SubmitResult: ...
+@overload
+def submit_forecasts(source: str, *, out: str | Path, **parameters: Unpack[SubmitParameters]) -> SubmissionFile: ...
 
 
 @suggesting

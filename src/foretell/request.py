@@ -316,7 +316,7 @@ def name_fields(text: str, request: type[OperationRequest], *, titles: bool = Fa
     spelled = COMMAND_OR_FLAG.sub(respelled, text)
     if titles or not arguments:
         return spelled
-    words = re.compile(rf"{COMMAND.pattern}|(?<![\w`=])(?P<word>{'|'.join(arguments)})(?![\w`])")
+    words = re.compile(rf"{COMMAND.pattern}|(?<![\w`=:./-])(?P<word>{'|'.join(arguments)})(?![\w`=:/])")
     return words.sub(lambda match: f"`{arguments[match['word']]}`" if match["word"] else match[0], spelled)
 
 

@@ -6,7 +6,7 @@ from foretell.interface import lazy_imports
 
 if TYPE_CHECKING:
     from foretell.agent import AnyModel, ModelFunction
-    from foretell.api import AskParameters, RunParameters, Where
+    from foretell.api import AskParameters, GridParameters, RunParameters, SubmitParameters, TournamentParameters, Where
     from foretell.data.datasets.question_set import LeakyQuestions, QuestionSet, SetFilter, SetStatus
     from foretell.data.dates import Dating
     from foretell.data.search.engine import SearchEngine, SearchHit
@@ -262,6 +262,7 @@ __all__ = [
     "FormulaLink",
     "FoundFact",
     "GridList",
+    "GridParameters",
     "GridResult",
     "GridRow",
     "Grounding",
@@ -429,6 +430,7 @@ __all__ = [
     "SubmissionItem",
     "SubmissionPlan",
     "SubmissionPreview",
+    "SubmitParameters",
     "SubmitResult",
     "SystemMessage",
     "TableOptions",
@@ -445,6 +447,7 @@ __all__ = [
     "ToolSpec",
     "ToolUsed",
     "TornadoBar",
+    "TournamentParameters",
     "TournamentResult",
     "TournamentResults",
     "TournamentRow",

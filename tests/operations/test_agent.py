@@ -17,7 +17,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.tabular import Tabular
 from foretell.questions.trace import TraceEvent
 from foretell.runs.settings import Settings
-from foretell.types import AgentOptions, GridResult
+from foretell.types import AgentOptions
 
 QUESTION = "Will the harbour bridge be approved?"
 
@@ -110,14 +110,12 @@ def test_an_agent_replaces_the_base_of_a_grid(settings: Settings, tmp_path: Path
     file.write_text(json.dumps({"base": asked, "factors": {"seed": [1, 2]}}), encoding="utf-8")
     agent = foretell.Agent(careful, options=AgentOptions(variant="zero-shot"), trials=2, budget=3.0)
     done = foretell.grid(file, agent=agent, settings=settings)
-    assert isinstance(done, GridResult)
     assert (done.budget, [run.trials for run in done.planned], len(done.ended)) == (3.0, [4, 4], 2)
     assert done.study is not None
     by_name = foretell.grid(
         file, settings=settings, budget=3.0,
         set={"models.agent": model_name(careful), "forecaster": "agent", "options.variant": "zero-shot", "trials": 2},
     )  # fmt: skip
-    assert isinstance(by_name, GridResult)
     assert [run.run for run in by_name.planned] == [run.run for run in done.planned]
     with pytest.raises(InputError, match="set: has no effect on an experiment that is only shown"):
         foretell.grid(set={"trials": 2}, settings=settings)

@@ -23,7 +23,6 @@ from foretell.runs.grid import factors_of_specs, grid_from_mapping, read_grid
 from foretell.runs.runner import check_options
 from foretell.runs.settings import Settings
 from foretell.runs.spec import read_changes, spec_from_json, spec_from_mapping
-from foretell.types import GridList
 from foretell.web.app import create_app
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "grids").glob("*.yaml"))
@@ -173,8 +172,9 @@ def test_first_grid_runs_without_a_model(tmp_path: Path):
     change = done.study.table("One factor at a time")
     assert [row.name for row in change.rows] == ["forecaster: auto → knn"]
     saved = foretell.grid(settings=settings)
-    assert isinstance(saved, GridList)
-    assert foretell.grid("baselines", settings=settings).to_dict() == saved.to_dict()
+    named = foretell.grid("baselines", settings=settings)
+    assert (named.to_dict(), named.rows(), str(named)) == (saved.to_dict(), saved.rows(), str(saved))
+    assert named.stored == saved.grids[0] == done.stored
     assert [(grid_run.state, grid_run.done, grid_run.factors) for grid_run in saved.grids[0].runs] == [
         ("done", 30, {"forecaster": "auto"}),
         ("done", 30, {"forecaster": "knn"}),

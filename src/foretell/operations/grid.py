@@ -76,6 +76,8 @@ class GridResult(Result):
     """Run → how it ended this time; empty for a plan."""
     study: StudyResult | None = None
     notes: tuple[str, ...] = ()
+    stored: "StoredGrid | None" = None
+    """The runs on this machine with state, score and cost; None for a plan. What a name stands for has nothing else."""
 
     @property
     def exit_code(self) -> int:
@@ -102,35 +104,48 @@ class GridResult(Result):
         used = sum(run.money.used for run in self.planned)
         return None if self.budget is None else max(0.0, round(self.budget - used, 9))
 
+    @property
+    def _shown(self) -> "GridList | None":
+        """The grid as it is listed, if it was only named."""
+        return None if self.stored is None or self.planned else GridList(grids=(self.stored,))
+
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per run, with its factors."""
-        return [
-            {
-                "name": run.name,
-                "run": run.run,
-                **run.factors,
-                "trials": run.trials,
-                "done": run.done,
-                **run.money.to_dict(),
-                "dollars_to_come": None if run.dollars is None else round(run.dollars, 9),
-                "basis": run.basis,
-            }
-            for run in self.planned
-        ]
+        return (
+            self._shown.rows()
+            if self._shown
+            else [
+                {
+                    "name": run.name,
+                    "run": run.run,
+                    **run.factors,
+                    "trials": run.trials,
+                    "done": run.done,
+                    **run.money.to_dict(),
+                    "dollars_to_come": None if run.dollars is None else round(run.dollars, 9),
+                    "basis": run.basis,
+                }
+                for run in self.planned
+            ]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan, the money and the tables."""
-        return {
-            "schema": "foretell/grid/1",
-            "name": self.name,
-            "runs": self.rows(),
-            "dollars_to_come": round(self.expected, 9),
-            **self.money.to_dict(),
-            "budget": self.budget,
-            "most": self.most,
-            "study": None if self.study is None else self.study.to_dict(),
-            "notes": list(self.notes),
-        }
+        return (
+            self._shown.to_dict()
+            if self._shown
+            else {
+                "schema": "foretell/grid/1",
+                "name": self.name,
+                "runs": self.rows(),
+                "dollars_to_come": round(self.expected, 9),
+                **self.money.to_dict(),
+                "budget": self.budget,
+                "most": self.most,
+                "study": None if self.study is None else self.study.to_dict(),
+                "notes": list(self.notes),
+            }
+        )
 
     def to_markdown(self) -> str:
         """Return the tables as Markdown, or the text of a plan."""
@@ -139,11 +154,14 @@ class GridResult(Result):
     def to_html(self) -> str:
         """Return the tables as a page."""
         if self.study is None:
-            raise InputError("a plan has no page", hint="write .json, .csv or .md, or carry the grid out")
+            raise InputError("a grid has no page until it is run", hint="write .json, .csv or .md, or run its file")
         return self.study.to_html()
 
     def print(self, console: Console) -> None:
         """Print the tables, or the plan."""
+        if self._shown is not None:
+            self._shown.print(console)
+            return
         if self.study is not None:
             self.study.print(console)
             return
@@ -400,7 +418,7 @@ async def run_grid(
     """
     settings = settings or load_settings()
     if request.file is None:
-        return list_grids(settings, None if request.grid is None else str(request.grid))
+        return list_grids(settings) if request.grid is None else _shown(settings, str(request.grid))
     file = request.file
     grid = read_grid(file, request.set)
     runs = grid.runs()
@@ -433,7 +451,15 @@ async def run_grid(
         )
         ended[run.name] = await carry_out(prepared_run, within, where=request.where, watch=watch, tell=tell)
     study, notes = _results(grid, settings)
-    return replace(result, planned=plan_grid(runs, prepared, settings), ended=ended, study=study, notes=notes)
+    stored = list_grids(settings, grid.name).grids[0]
+    planned = plan_grid(runs, prepared, settings)
+    return replace(result, planned=planned, ended=ended, study=study, notes=notes, stored=stored)
+
+
+def _shown(settings: Settings, name: str) -> GridResult:
+    """Return the grid with this name as it is on this machine."""
+    stored = list_grids(settings, name).grids[0]
+    return GridResult(name=name, planned=(), budget=None, ended={}, stored=stored)
 
 
 def _open_accounts(settings: Settings, runs: Iterable[RunSpec]) -> None:

@@ -29,6 +29,7 @@ class ReplayResult(Result):
     """How many answers of a run are the same when recomputed from the journal."""
 
     run: str
+    """The id of the run, or the file of the tree."""
     same: int
     total: int
     notes: tuple[str, ...] = ()
@@ -44,7 +45,7 @@ class ReplayResult(Result):
 
 
 @operation(ReplayRequest)
-def replay(request: ReplayRequest, settings: Settings | None = None) -> Result:
+def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayResult:
     """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers.
 
     Of a tree, the notebooks of its leaves are run again and their results compared.
@@ -90,16 +91,11 @@ def _without_seconds(answer: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifiedNotebooks(Result):
-    """The notebooks of a tree after every cell was run again."""
+class VerifiedNotebooks(ReplayResult):
+    """The notebooks of a tree after every cell was run again; those with other results, or none, are not the same."""
 
     lines = "notebooks"
     notebooks: tuple[NotebookState, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether every notebook exists and gave the same results."""
-        return all(notebook.ok for notebook in self.notebooks)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.notebooks))
@@ -118,4 +114,6 @@ async def verify_notebooks(
     Raises InputError if no leaf of the tree has a notebook.
     """
     path = find_tree(tree_reference(tree), settings)
-    return VerifiedNotebooks(notebooks=await rerun_notebooks(path, unsandboxed=unsandboxed))
+    notebooks = await rerun_notebooks(path, unsandboxed=unsandboxed)
+    same = sum(notebook.ok for notebook in notebooks)
+    return VerifiedNotebooks(run=str(path), same=same, total=len(notebooks), notebooks=notebooks)
