@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from _pytest.doctest import DoctestModule
+from _pytest.doctest import DoctestItem, DoctestModule
 
 from foretell.questions.file_lock import LockHeld, locked
 
@@ -47,3 +47,14 @@ def pytest_collection_finish() -> None:
     # What tests drop is mostly freed at once: looking for the rest after every 700 objects takes 4 % of their time.
     gc.set_threshold(50_000, 10, 10)
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _home_of_examples(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    """An example in a docstring stores nothing in the home of whoever runs it, and uses no network."""
+    with pytest.MonkeyPatch.context() as patch:
+        if isinstance(request.node, DoctestItem):
+            home = tmp_path_factory.mktemp("home")
+            (home / "settings.toml").write_text("network = false\n", encoding="utf-8")
+            patch.setenv("FORETELL_HOME", str(home))
+        yield

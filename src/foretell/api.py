@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from foretell.operations.tournament_results import TournamentResults
     from foretell.operations.tree import ShownTree
     from foretell.operations.tree_edit import TreeEditResult
-    from foretell.operations.tree_grow import TreeResult
+    from foretell.operations.tree_grow import PlannedTree, TreeResult
     from foretell.operations.tree_list import TreesResult
     from foretell.operations.tree_log import TreeLog
     from foretell.operations.watch import WatchResult
@@ -77,6 +77,9 @@ def awaited(function: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
 
     wraps(unwrap(function))(called)
     called.__name__ = called.__qualname__ = f"a{function.__name__}"
+    summary, _, rest = str(function.__doc__).partition("\n")
+    waiting = f"The form of `{function.__name__}` that is awaited. Cancelling it cancels the work."
+    called.__doc__ = f"{summary}\n\n    {waiting}\n{rest.partition('    >>> ')[0]}"
     return suggesting(called)
 
 
@@ -283,6 +286,20 @@ def ask(  # noqa: PLR0913 - one parameter per setting
         once: With `watch`: look only at what is due now, and return.
         progress: Called with the number of the trial and every event of it.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        An `AskResult`: `p` has a probability for each outcome, `rationale` the reasons, `run` the id of the stored run.
+        With `plan` a `RunPlan`, with `watch` a `WatchResult`, and with `sharpen="propose"` a `SharpenedQuestion`.
+
+    Raises:
+        InputError: If a parameter is wrong or a key is missing; a `foretell.types.NoAnswer` if no trial gave an answer.
+
+    >>> ask("Will it rain in Oslo on 1 July 2099?", closes="2099-07-01", price=0.35).p
+    {'yes': 0.35}
+    >>> def cautious(prompt: str) -> dict[str, object]:
+    ...     return {"probability": 0.4, "reason": "It rains on four days in ten."}
+    >>> ask("Will it rain in Oslo on 1 July 2099?", closes="2099-07-01", model=cautious).p
+    {'yes': 0.4}
     """
     return call("ask", locals())
 
@@ -349,6 +366,15 @@ def run(  # noqa: PLR0913 - one parameter per setting
             removes one.
         progress: Called with the state of the work after every step.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `RunResult`, or with `plan` a `RunPlan`. `foretell.score` takes the id of the run.
+
+    Raises:
+        InputError: If a setting is wrong, a needed key is missing, or models may cost money and there is no budget.
+
+    >>> run({"questions": {"dataset": "demo", "limit": 2}, "forecaster": "constant"}).progress.done
+    2
     """
     return call("run", locals())
 
@@ -395,8 +421,42 @@ def grid(  # noqa: PLR0913 - one parameter per setting
         set: Settings that replace those of the grid's `base`, by name, such as {"trials": 3}.
         progress: Called with the state of the work after every step.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `GridResult`: the planned runs, their results as a study, and `stored` with the state and score of each. For a
+        name it has only `stored`; without `grid`, a `GridList` has all of them.
+
+    Raises:
+        InputError: If a setting is wrong, a name is unknown, or models may cost money and there is no budget.
     """
     return call("grid", locals())
+
+
+class TreeParameters(TypedDict, total=False):
+    """The keyword parameters of `grow_tree` that do not decide what it returns."""
+
+    agent: Agent | None
+    model: AnyModel | None
+    search: Sequence[AnySearch]
+    effort: ReasoningEffort | None
+    budget: float | None
+    config: str | Path | None
+    set: Mapping[str, Any] | None
+    closes: str | date | None
+    as_of: str | date | None
+    criteria: str
+    grounder: str | None
+    rule: str | None
+    leaves: int | None
+    trials: int | None
+    progress: Callable[[TraceEvent], None] | None
+    settings: Settings | None
+
+
+@overload
+def grow_tree(claim: str, *, plan: Literal[True], **parameters: Unpack[TreeParameters]) -> PlannedTree: ...
+@overload
+def grow_tree(claim: str, *, plan: bool = False, **parameters: Unpack[TreeParameters]) -> TreeResult: ...
 
 
 @suggesting
@@ -445,6 +505,12 @@ def grow_tree(  # noqa: PLR0913 - one parameter per setting
         plan: Only show what would be asked and what it would cost.
         progress: Called with every event.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `TreeResult` with the `tree`, the file that it is stored in, and what it cost; with `plan`, a `PlannedTree`.
+
+    Raises:
+        InputError: If a parameter is wrong or a needed key is missing.
     """
     return call("grow_tree", locals())
 
@@ -507,6 +573,12 @@ def update_tree(  # noqa: PLR0913 - one parameter per setting
             claims, yours is refused.
         progress: Called with every event.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `TreeEditResult` with the changed probabilities and the new version.
+
+    Raises:
+        InputError: If a parameter is wrong, or others have changed the same claims since `base_version`.
     """
     return call("update_tree", locals())
 
@@ -592,6 +664,12 @@ def enter_tournament(  # noqa: PLR0913 - one parameter per setting
         accept_stale: Send a round although more than a tenth of its values are stale.
         progress: Called with the state of the work after every step.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `RoundResult` of ForecastBench, or a `TournamentResult` of Metaculus and Prophet Arena.
+
+    Raises:
+        InputError: If a parameter is wrong, a key is missing, or the platform cannot be reached.
     """
     return call("enter_tournament", locals())
 
@@ -614,6 +692,12 @@ def show_tree(
         scaling: Scale weights so that they form a Bayes net.
         bias_sd: Standard deviation of errors that repeat in every trial of a leaf; widens the error bar.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `ShownTree` with the `tree` and its problems; a file with errors is described instead of refused.
+
+    Raises:
+        InputError: If there is no such tree.
     """
     return call("show_tree", locals())
 
@@ -654,6 +738,12 @@ def edit_tree(  # noqa: PLR0913 - one parameter per setting
         base_version: The version you looked at. Later changes by others are kept; if they concern the same
             claims, yours is refused.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `TreeEditResult` with the changed probabilities and the new version.
+
+    Raises:
+        InputError: If there is no such tree or claim, or others have changed the same claims since `base_version`.
     """
     return call("edit_tree", locals())
 
@@ -680,6 +770,12 @@ def what_if(  # noqa: PLR0913 - one parameter per setting
         tornado: Show the answer with each input at 0 and at 1 (or at ± SD).
         save: Save the changes in the tree's file as a scenario with this name.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `ScenarioComparison`: `p` is the answer with the changes, and `outcomes` have every scenario.
+
+    Raises:
+        InputError: If there is no such tree, claim or scenario.
     """
     return call("what_if", locals())
 
@@ -699,6 +795,12 @@ def tree_log(
         other: Another tree to compare it with.
         diff: Compare these versions instead.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `TreeLog` with the versions, and the `diff` of two of them or of both trees.
+
+    Raises:
+        InputError: If there is no such tree or version.
     """
     return call("tree_log", locals())
 
@@ -712,6 +814,9 @@ def list_trees(
 
     Args:
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `TreesResult`; `trees` has one entry for each file.
     """
     return call("list_trees", locals())
 
@@ -732,6 +837,12 @@ def list_runs(
         sort: Order: date (newest first), score (best first), cost (highest first) or name (A to Z).
         limit: Maximum number of runs.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `RunsResult`; `stored` has one entry for each run.
+
+    Raises:
+        InputError: If `find` has a word such as `state:NAME` that means nothing.
     """
     return call("list_runs", locals())
 
@@ -753,6 +864,12 @@ def show(
         as_of: For a report on a question that was asked on several dates: which one (default: the newest).
         limit: Maximum number of answers, and of steps for each trial.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `ShowResult`: `trials` and `scores` of all questions, or with `question` the `answers` and `steps` of one.
+
+    Raises:
+        InputError: If there is no such run or question.
     """
     return call("show", locals())
 
@@ -770,6 +887,12 @@ def replay(
         run: Name or id of a run, or a tree's file or name in `list_trees()`.
         dataset: The questions of a run, if their file has moved.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `ReplayResult` with the number of answers, or of notebooks, that are the same.
+
+    Raises:
+        InputError: If there is no such run, or its journal is gone.
     """
     return call("replay", locals())
 
@@ -788,6 +911,12 @@ def stop_run(
         discard: Record nothing for trials in progress, and take the run out of the queue of the shared
             database.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `StoppedRun`.
+
+    Raises:
+        InputError: If there is no such run, or it is not running.
     """
     return call("stop_run", locals())
 
@@ -815,6 +944,12 @@ def edit_run(  # noqa: PLR0913 - one parameter per setting
         archive: True hides the run from lists, False shows it again.
         restore: Bring the run back that was deleted.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `RunLabels` with the name, tags and note of the run afterwards.
+
+    Raises:
+        InputError: If there is no such run.
     """
     return call("edit_run", locals())
 
@@ -847,6 +982,12 @@ def record(
             `cancelled` or `ambiguous` end the question unscored, `not-yet` leaves it open.
         state: Pause the question, or open it again.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `RecordResult` of all questions, or the `HistoryResult` of one.
+
+    Raises:
+        InputError: If there is no such question, or the outcome is none of its own.
     """
     return call("record", locals())
 
@@ -864,6 +1005,12 @@ def resolve_run(
         run: Name or id of the run; the beginning of the id is enough.
         outcomes: A table with the columns question, target and outcome (0 or 1).
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `ResolveResult` with the numbers of outcomes that are known and new.
+
+    Raises:
+        InputError: If there is no such run, or the table has other questions.
     """
     return call("resolve_run", locals())
 
@@ -881,6 +1028,12 @@ def delete_runs(
         runs: Names or ids; the beginning of an id is enough.
         yes: Really delete; without it, the runs are only listed.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `DeletedRuns` with the runs that are deleted, or would be.
+
+    Raises:
+        InputError: If there is no such run.
     """
     return call("delete_runs", locals())
 
@@ -909,6 +1062,12 @@ def tournament_results(  # noqa: PLR0913 - one parameter per setting
         bootstrap: How intervals are computed: {"draws": 2000, "seed": 0, "level": 0.95, "interval":
             "percentile", "cluster": "question"}; keys may be left out.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `TournamentResults`; `boards` has the leaderboard of each platform.
+
+    Raises:
+        InputError: If there is no such platform, method or column.
     """
     return call("tournament_results", locals())
 
@@ -969,6 +1128,12 @@ def submit_forecasts(  # noqa: PLR0913 - one parameter per setting
         out: ForecastBench: only write the file, to this path.
         yes: Not needed: programs are not asked for confirmation.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `SubmitResult` with what became of every forecast, or with `out` a `SubmissionFile`.
+
+    Raises:
+        InputError: If there is nothing to submit, a key is missing, or the platform cannot be reached.
     """
     return call("submit_forecasts", locals())
 
@@ -1004,6 +1169,12 @@ def audit(  # noqa: PLR0913 - one parameter per setting
         bootstrap: How intervals are computed, as for `tournament_results`.
         progress: Called with the state of the work after every step.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `StudyResult` with sentences, tables and notes.
+
+    Raises:
+        InputError: If there is no such run, or its own model would have to audit it.
     """
     return call("audit", locals())
 

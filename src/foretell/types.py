@@ -6,7 +6,15 @@ from foretell.interface import lazy_imports
 
 if TYPE_CHECKING:
     from foretell.agent import AnyModel, ModelFunction
-    from foretell.api import AskParameters, GridParameters, RunParameters, SubmitParameters, TournamentParameters, Where
+    from foretell.api import (
+        AskParameters,
+        GridParameters,
+        RunParameters,
+        SubmitParameters,
+        TournamentParameters,
+        TreeParameters,
+        Where,
+    )
     from foretell.data.datasets.question_set import LeakyQuestions, QuestionSet, SetFilter, SetStatus
     from foretell.data.dates import Dating
     from foretell.data.search.engine import SearchEngine, SearchHit
@@ -97,7 +105,7 @@ if TYPE_CHECKING:
     from foretell.operations.tournament_results import TournamentResults
     from foretell.operations.tree import ShownTree
     from foretell.operations.tree_edit import TreeEditResult
-    from foretell.operations.tree_grow import TreeResult
+    from foretell.operations.tree_grow import PlannedTree, TreeResult
     from foretell.operations.tree_list import TreesResult
     from foretell.operations.tree_log import TreeDiff, TreeLog
     from foretell.operations.tree_plan import PlannedStep, TreePlan
@@ -329,6 +337,7 @@ __all__ = [
     "PilotStudy",
     "PlannedRun",
     "PlannedStep",
+    "PlannedTree",
     "PostMortem",
     "PostMortems",
     "PredictionContexts",
@@ -459,6 +468,7 @@ __all__ = [
     "TreeGrown",
     "TreeLog",
     "TreeOrigin",
+    "TreeParameters",
     "TreePlan",
     "TreeProblem",
     "TreeResult",

@@ -90,7 +90,7 @@ def test_an_error_of_the_progress_function_is_raised_itself(settings: Settings) 
 
 
 def test_paths_are_taken_for_names_of_files(tmp_path: Path, settings: Settings) -> None:
-    with pytest.raises(InputError, match="no run is named"):
+    with pytest.raises(InputError, match=r"no\.csv: no such file"):
         foretell.submit_forecasts(tmp_path / "no.csv", to="metaculus", settings=settings)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="field spec: is missing"):
         foretell.run(None, settings=settings)  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -172,6 +172,12 @@ def read_inspect_log(path: str | Path, *, name: str | None = None) -> LoggedFore
     Args:
         path: A file (.eval or .json), or a folder of them.
         name: The name of the forecaster, if it is not that of the model.
+
+    Returns:
+        A `LoggedForecasts` with `forecasts`, `outcomes` and `failures`.
+
+    Raises:
+        InputError: If there is no such file, it is no log, or no sample contains a forecast.
     """
     forecasts: list[Row] = []
     failures: list[Row] = []

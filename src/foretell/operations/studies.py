@@ -319,14 +319,15 @@ def study(  # noqa: PLR0913 - one parameter per option of the studies
     progress: Callable[[RunProgress], None] | None = None,
     settings: Settings | None = None,
 ) -> StudyResult:
-    """Run a study by its name, or a function of tables, or of tables and options, as a study.
+    """Run a study by its name, or a function of tables, or of inputs and options, as a study.
 
     trials, calibration, ensemble, ablation, variance and decisions take forecasts with outcomes. The others are
     tree-noise, trajectories, consistency, reasoning, memorization and intervention. A parameter that a study does not
     have is refused.
 
     Args:
-        name: The name of a study, or a function.
+        name: The name of a study, or a function. One of a single parameter gets the tables that `sources`, `forecasts`
+            or `grid` name, as a `foretell.types.StudyData`.
         inputs: Tables that the program already has, instead of those that parameters name.
         sources: Stored runs, or files of forecasts; for tree-noise, folders of trees or runs that grew trees.
         forecasts: A table of forecasts, as in `score`. Columns that describe a forecaster are its factors.
@@ -359,6 +360,12 @@ def study(  # noqa: PLR0913 - one parameter per option of the studies
         options: What only a study of your own or of a plug-in has, by name.
         progress: Called with the state of the work after every step.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        A `StudyResult` with sentences, tables, charts and notes.
+
+    Raises:
+        InputError: If there is no such study or run, a table is invalid, or a parameter has no effect on the study.
 
     >>> study("tree-noise", section="error-bars", worlds=2, bootstrap="draws=100").name
     'tree-noise'

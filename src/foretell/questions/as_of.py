@@ -68,6 +68,10 @@ class AsOf:
 
     In a backtest, anything without a date is rejected, because it may be too new.
 
+    Args:
+        at: The time, as text in ISO form, a date or a datetime.
+        mode: "backtest", or "live" for a question that is asked now.
+
     >>> cutoff = AsOf.day("2025-10-26")
     >>> cutoff.admits(instant("2025-10-26T09:30:00Z")), cutoff.admits(instant("2025-10-27")), cutoff.admits(None)
     (True, False, False)

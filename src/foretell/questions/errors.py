@@ -37,6 +37,13 @@ class InputProblem:
 class InputError(ValueError):
     """Input that cannot be used, in one line with its place and a remedy. Commands print it and exit with 2.
 
+    Args:
+        problem: What is wrong.
+        path: The file or table.
+        row: The row in it, counted from 1 without the header; the line of a text.
+        column: The column, field or parameter.
+        hint: What to do about it.
+
     >>> print(InputError("1.2 is outside [0, 1]", path="f.csv", row=17, column="p", hint="write 0.12 for 12 %"))
     f.csv, row 17, column p: 1.2 is outside [0, 1] (write 0.12 for 12 %)
     >>> print(InputError("is not a number", path="run.yaml", column="budget.run"))

@@ -438,6 +438,26 @@ def _sigmoid(x: float) -> float:
 class Forecast:
     """One probability per target of a question, as of a cutoff.
 
+    Args:
+        question_id: The id of the question.
+        forecaster: Who made it.
+        as_of: The cutoff: nothing that became known later was used.
+        p: Target → its probability.
+        trial: The number of the trial, if the forecaster made several.
+        rationale: The reasons.
+        trace: Where the steps behind the number are stored.
+        usage: What it cost.
+        distribution: The whole distribution, for multiple-choice and numeric questions.
+        stated: The probabilities before those of exclusive outcomes were made to sum to one; None if that was not done
+            yet. If a forecaster gives `stated`, its `p` is not changed; a baseline gives `p` itself.
+        ending: How the trial arrived at it.
+        problem: What failed, if this is a fallback forecast.
+        reconciliation: The tree and the direct estimate behind `p`, if a tree was grown.
+        value: The value of the question's series that it stands on, with its age; None if it stands on no series.
+
+    Raises:
+        ValueError: If a probability is not in [0, 1], or `stated` has other targets than `p`.
+
     >>> from foretell.questions.as_of import AsOf
     >>> Forecast(question_id="snow", forecaster="me", as_of=AsOf.day("2026-01-10"), p={"yes": 0.4}).p["yes"]
     0.4
@@ -450,20 +470,13 @@ class Forecast:
     trial: int = 0
     rationale: str = ""
     trace: str = ""
-    """Where the steps behind the number are stored."""
     usage: Cost = field(default_factory=Cost)
     distribution: Categorical | Numeric | None = None
-    """The whole distribution, for multiple-choice and numeric questions."""
     stated: Mapping[str, float] | None = None
-    """The probabilities before those of exclusive outcomes were made to sum to one. None if that was not done yet. If a
-    forecaster gives `stated`, its `p` is not changed; a baseline gives `p` itself."""
     ending: Ending = "submitted"
     problem: str = ""
-    """What failed, if this is a fallback forecast."""
     reconciliation: Reconciliation | None = None
-    """The tree and the direct estimate behind `p`, if a tree was grown."""
     value: ValueAge | None = None
-    """The value of the question's series that it stands on, with its age; None if it stands on no series."""
 
     @property
     def fallback(self) -> bool:

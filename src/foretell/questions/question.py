@@ -226,6 +226,15 @@ QuestionKind = Literal["market", "dataset"]
 class Target:
     """One binary outcome, at a date.
 
+    Args:
+        id: Unique within its question; `yes` for a question with one outcome.
+        label: What is shown instead of the id.
+        resolves_at: When the outcome is known.
+        snapshot: The market's quotes when the question was asked.
+
+    Raises:
+        ValueError: If it has no id, or a date cannot be read.
+
     >>> Target(id="red", label="The Reds win", resolves_at="2026-11-03").resolves_at.date().isoformat()
     '2026-11-03'
     """
@@ -292,7 +301,30 @@ class Question:
     """A question about one or more binary targets.
 
     It may be a market question (one target), a data-set question (one outcome at several dates), an arena event
-    (several markets, exclusive or not) or a multiple-choice question.
+    (several markets, exclusive or not) or a multiple-choice question. Times are text in ISO form, dates or datetimes.
+
+    Args:
+        id: Unique within a set together with `due`, because the same market may be asked in several rounds.
+        source: Where it comes from. Base rates are kept per source and subtype.
+        text: The question as it is asked.
+        due: The time as of which it is asked. If it is a date, forecasts may use what was known by its end.
+        targets: What is forecast. A yes-or-no question needs no targets of its own.
+        kind: Whether it comes from a market or from a series of data.
+        subtype: The question's template within its source.
+        category: Its subject, to group scores by.
+        criteria: Exact rules for how it resolves.
+        background: What a forecaster may know of it beforehand.
+        exclusivity: How many targets can come true together. One target alone is always independent.
+        opens_at: When it was opened for forecasts.
+        closes_at: When it is closed.
+        cluster: Questions whose outcomes move together share a cluster; empty means the id.
+        url: Its page.
+        series: The series of data that it is about.
+        last_value: The last known value of the quantity, not later than `due`.
+        range: The range of the number or date. Targets are then thresholds such as `>3.5`.
+
+    Raises:
+        ValueError: If it has no id, a target occurs twice, or a date cannot be read.
 
     >>> q = Question(id="fred/DAAA", source="fred", text="Will the yield rise?", due="2025-10-26",
     ...              targets=(Target(id="2025-11-02", resolves_at="2025-11-02"),))
@@ -301,31 +333,23 @@ class Question:
     """
 
     id: str
-    """Unique within a set together with `due`, because the same market may be asked in several rounds."""
     source: str
     text: str
     due: UtcDatetime
-    """The time as of which the question is asked. If it is a date, forecasts may use what was known by its end."""
     targets: tuple[Target, ...] = (Target(id="yes"),)
-    """What is forecast. A yes-or-no question needs no targets of its own."""
     kind: QuestionKind = "market"
     subtype: str = ""
-    """The question's template within its source; base rates are kept per source and subtype."""
     category: str = ""
     criteria: str = ""
     background: str = ""
     exclusivity: Exclusivity = "independent"
-    """How many targets can come true together. One target alone is always independent."""
     opens_at: UtcDatetime | None = None
     closes_at: UtcDatetime | None = None
     cluster: str = ""
-    """Questions whose outcomes move together share a cluster; empty means the id."""
     url: str = ""
     series: SeriesRef | None = None
     last_value: LastValue | None = None
-    """The last known value of the quantity, not later than `due`."""
     range: NumericRange | None = None
-    """The range of the number or date. Targets are then thresholds such as `>3.5`."""
 
     if TYPE_CHECKING:
 

@@ -8,7 +8,19 @@ from foretell.questions.as_of import Moment, UtcDatetime, instant
 
 @dataclass(frozen=True, kw_only=True)
 class Resolution:
-    """The outcome of one target. `outcome=None` means known to be unresolved, which is never scored.
+    """The outcome of one target.
+
+    Args:
+        question_id: The id of the question.
+        target_id: The id of its target.
+        outcome: 1 if it came true, 0 if not; None if it is known to be unresolved, which is never scored.
+        due: The round of the question, if the outcome depends on it (such as a rise since that day).
+        payoff: Dollars that choosing this option would have returned, for tasks with utilities.
+        resolved_at: When the outcome was known.
+        provenance: Where it comes from.
+
+    Raises:
+        ValueError: If the outcome is another number.
 
     >>> Resolution(question_id="snow", target_id="yes", outcome=1).outcome
     1
@@ -18,9 +30,7 @@ class Resolution:
     target_id: str
     outcome: int | None
     due: UtcDatetime | None = None
-    """The round of the question, if the outcome depends on it (such as a rise since that day)."""
     payoff: float | None = None
-    """Dollars that choosing this option would have returned, for tasks with utilities."""
     resolved_at: UtcDatetime | None = None
     provenance: str = ""
 

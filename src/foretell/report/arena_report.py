@@ -464,7 +464,7 @@ def arena_report(
         arena: The forecasts and outcomes.
         by: Columns (category, platform, lead time) for tables with more numbers for each group.
         shares: Other shares of the categories for the Brier score, such as "Sports=0.25,Politics=0.25,other=0.5".
-        bootstrap: How intervals are computed: `BootstrapOptions`, a mapping, or text as for `--bootstrap`, such as
+        bootstrap: How intervals are computed: `BootstrapOptions`, a mapping, or text such as
             "draws=500". Whole events are resampled, so `cluster` raises InputError.
     """
     options = BootstrapOptions.model_validate(read_bootstrap(bootstrap))
@@ -492,6 +492,12 @@ def score_arena(
         shares: Other shares of the categories for the Brier score, such as "Sports=0.25,Politics=0.25,other=0.5".
         bootstrap: How intervals are computed: {"draws": 2000, "seed": 0, "level": 0.95, "interval": "percentile"};
             keys may be left out. Whole events are resampled.
+
+    Returns:
+        An `ArenaReport` with the leaderboard as `view`; it prints as text and has a `page()`.
+
+    Raises:
+        InputError: If there is no such file, or it is none of these.
     """
     if not Path(path).is_file():
         raise InputError("no such file", path=path)

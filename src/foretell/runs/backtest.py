@@ -91,6 +91,12 @@ def backtest(  # noqa: PLR0913 - one parameter per setting
             ("exclude"), keep it, or redact the later passages.
         settings: Settings of this machine, such as its home folder, instead of its settings file.
 
+    Returns:
+        A `Backtest` with `forecasts`, `failures`, `questions` and, for a named set, `resolutions`.
+
+    Raises:
+        InputError: If there is no such forecaster or question set, or a setting is wrong.
+
     >>> from foretell.questions.question import Target
     >>> snow = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10", targets=(Target(id="yes"),))
     >>> backtest(lambda question: 0.3, [snow]).forecasts[0].p
@@ -111,7 +117,10 @@ async def abacktest(  # noqa: PLR0913 - one parameter per setting
     leaky_questions: LeakyQuestions = "exclude",
     settings: Settings | None = None,
 ) -> Backtest:
-    """Run every forecaster on every question, like `backtest`, without blocking the event loop."""
+    """Run every forecaster on every question, like `backtest`, without blocking the event loop.
+
+    Parameters, result and errors are those of `backtest`. Cancelling it cancels the work.
+    """
     with errors_name_fields():
         plan = await asyncio.to_thread(_plan, forecasters, questions, series, past, limit, leaky_questions, settings)
         return await _backtest(plan, progress)

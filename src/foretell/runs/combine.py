@@ -174,6 +174,17 @@ def combine_trials(
         answers: The trials, such as the `answers` of a backtest.
         questions: The questions that they answer.
         how: How they are combined; by default as in runs.
+
+    Returns:
+        One forecast for each question.
+
+    >>> question = Question(id="snow", source="own", text="Will it snow?", due="2026-01-10")
+    >>> trials = [
+    ...     Forecast(question_id="snow", forecaster="me", as_of=question.as_of, p={"yes": p}, trial=n)
+    ...     for n, p in enumerate((0.2, 0.3, 0.7))
+    ... ]
+    >>> combine_trials(trials, [question], CombinationSettings(rule="median"))[0].p
+    {'yes': 0.3}
     """
     return [answer.forecast for answer in combined_answers(answers, questions, how)]
 

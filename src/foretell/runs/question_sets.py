@@ -95,13 +95,22 @@ def open_benchmark(  # noqa: PLR0913 - ways to choose questions
     """Open a question set by name: a file, a data set (`NAME` or `NAME:ARGUMENT`), or a market's current listing.
 
     Args:
-        name: The set; `set_names` lists the possibilities.
+        name: The set. The error for an unknown one lists the possibilities.
         wanted: Which part of it.
         rounds: Due dates of the wanted rounds, besides those of `wanted`; empty for all.
         folder: Folder of downloaded files, instead of the default.
         live: Whether it is for a live run. A market's current listing cannot be used in a backtest.
         now: The time at which questions without their own time are asked.
         folders: Folders in which to look for a file, in order.
+
+    Returns:
+        A `Benchmark` with `questions` (a `QuestionSet` with their `resolutions`), `past` questions and `series`.
+
+    Raises:
+        InputError: If there is no such set, or it cannot be fetched.
+
+    >>> open_benchmark("demo").questions.questions[0].source
+    'elnino'
     """
     wanted = wanted or SetFilter()
     set_name = find_set(name, folders)

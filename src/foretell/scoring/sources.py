@@ -62,6 +62,10 @@ def score(  # noqa: PLR0913 - one parameter per option
         resampling: How intervals are computed.
         matters: The smallest difference that matters, in the unit of `metric`.
 
+    Returns:
+        A `Scoreboard`: `scores` has one row for each forecaster and group, with `metrics` as intervals, and `verdicts`
+        compare each forecaster with the reference.
+
     Raises:
         InputError: If a table is invalid; the error lists all its problems with their rows.
 
@@ -115,11 +119,17 @@ def compare(  # noqa: PLR0913 - one parameter per option
         missing: Probability filled in for every target that a forecaster left out.
         trials: How to treat several trials: average, average log-odds, or as separate forecasters.
         weights: Whether every target counts once, or every question.
-        columns: Role → its column, if that has no usual name.
+        columns: As in `score`.
         cluster: Columns whose values are resampled as a whole.
         bettor: Who bets, for the metrics of returns.
         resampling: How intervals are computed.
         matters: The smallest difference that matters, in the unit of `metric`.
+
+    Returns:
+        A `PairComparison`: `sentence` says it in words, `verdicts` in numbers, overall and by group.
+
+    Raises:
+        InputError: If a table is invalid, or there is no such forecaster.
 
     >>> rows = [{"forecaster": name, "question": f"q{n}", "target": "yes", "p": p}
     ...         for name, p in (("bold", 0.9), ("shy", 0.6)) for n in range(4)]

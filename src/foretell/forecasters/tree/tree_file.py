@@ -296,7 +296,17 @@ def read_tree_file(path: str | Path) -> TreeFile:
 
 
 def read_tree(path: str | Path) -> Tree:
-    """Read the tree of a tree file, with all probabilities computed. Raises `InputError` if it is not valid."""
+    """Read the tree of a tree file, with all probabilities computed.
+
+    Args:
+        path: The file.
+
+    Returns:
+        A `Tree` with `nodes` by their ids.
+
+    Raises:
+        InputError: If there is no such file, or it is no valid tree.
+    """
     return read_tree_file(path).tree
 
 
@@ -320,7 +330,12 @@ def write_tree(path: str | Path, tree: Tree, scenarios: Mapping[str, Scenario] |
         path: The file.
         tree: The tree.
         scenarios: Changes for `what_if` to store with it, by name.
+
+    Raises:
+        InputError: If it is not a `Tree`.
     """
+    if not isinstance(tree, Tree):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("must be a foretell.types.Tree", column="tree")
     from foretell.data.files import write_atomically
 
     write_atomically(Path(path), tree_text(tree, scenarios or {}).encode())
