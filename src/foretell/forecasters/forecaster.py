@@ -604,8 +604,6 @@ def as_forecaster(value: Any) -> Forecaster:
     if isinstance(value, type):
         raise InputError(f"the class {value.__name__} is not a forecaster", hint=f"give an object: {value.__name__}(…)")
     method = getattr(value, "forecast", None)
-    if inspect.iscoroutinefunction(method) and hasattr(value, "name"):
-        return cast("Forecaster", value)
     if method is not None:
         return replace(
             cast("FunctionForecaster", as_forecaster(method)), name=getattr(value, "name", type(value).__name__)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from foretell.data.untrusted import for_json, for_terminal
@@ -11,6 +12,7 @@ from foretell.questions.codec import plain_data
 from foretell.questions.tabular import Tabular
 from foretell.report.provenance import running_command
 from foretell.report.terminal import TextColumn, console, show_text, text_table
+from foretell.request import OperationRequest, name_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,13 +84,20 @@ class Result(Tabular):
 
     def __str__(self) -> str:
         """Return the text for a terminal of 80 columns, without colour."""
-        if type(self).print is Result.print:
-            return self.to_json()
+        return self.to_json() if type(self).print is Result.print else self._printed(80)
+
+    def _printed(self, width: int) -> str:
         from io import StringIO
 
         text = StringIO()
-        self.print(console(file=text, width=80, no_color=True, force_terminal=False))
+        self.print(console(file=text, width=width, no_color=True, force_terminal=False))
         return text.getvalue().rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        """Return the text for a terminal of 120 columns, and the notes that it lacks, for a notebook."""
+        text = name_fields(str(self) if type(self).print is Result.print else self._printed(120), OperationRequest)
+        notes = [note for note in map(for_terminal, self.warnings) if note not in text]
+        return f"<pre>{escape(text)}</pre>" + "".join(f"<p>{escape(note)}</p>" for note in notes)
 
 
 def _naming_command(method: Callable[[Result], str]) -> Callable[[Result], str]:

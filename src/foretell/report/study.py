@@ -16,6 +16,7 @@ from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
+from foretell.questions.tabular import Tabular
 from foretell.report.charts.calibration import reliability_diagram
 from foretell.report.charts.ranking import ForestRow, forest_plot
 from foretell.report.charts.svg import Chart
@@ -114,7 +115,7 @@ class StudyFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyContent:
+class StudyContent(Tabular):
     """The result of a study: sentences, tables, charts and notes."""
 
     name: str
@@ -143,6 +144,9 @@ class StudyContent:
     def text(self) -> str:
         """All sentences as one text."""
         return " ".join(self.sentences)
+
+    def __str__(self) -> str:
+        return self.text
 
     def made(self) -> Provenance:
         """Return the provenance of a page of this study that is made now."""

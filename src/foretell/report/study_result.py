@@ -1,5 +1,6 @@
 """The result of a study with the ways to show it: terminal, Markdown, page and files."""
 
+from html import escape
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,9 +28,17 @@ class StudyResult(StudyContent):
 
     def __str__(self) -> str:
         """Return the text that a terminal of 80 columns shows, without colour."""
+        return self._printed(80)
+
+    def _printed(self, width: int) -> str:
         text = StringIO()
-        self.print(console(file=text, width=80, color_system=None))
-        return text.getvalue()
+        self.print(console(file=text, width=width, color_system=None))
+        return text.getvalue().rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        """Return the text that a terminal of 120 columns shows, and the charts, for a notebook."""
+        charts = (chart.chart._repr_html_() for chart in self.charts)  # pyright: ignore[reportPrivateUsage]
+        return "".join([f"<pre>{escape(self._printed(120))}</pre>", *charts])
 
     def to_markdown(self) -> str:
         """Return the result as Markdown."""

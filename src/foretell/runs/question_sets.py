@@ -47,12 +47,15 @@ class SetContexts:
         return self.get(question)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Benchmark(Dataset):
     """A data set with past questions that forecasters may learn from."""
 
     own: bool = False
     """Whether users wrote these questions themselves. Their series are then also read from the web."""
+
+    def __repr__(self) -> str:
+        return repr(self.questions).replace(type(self.questions).__name__, type(self).__name__, 1)
 
     @cached_property
     def contexts(self) -> SetContexts:

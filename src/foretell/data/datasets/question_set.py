@@ -8,6 +8,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
+from foretell.number_text import plural
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
 from foretell.questions.question import Question
@@ -97,6 +98,10 @@ class QuestionSet:
     def __post_init__(self) -> None:
         _unique((asked_key(q) for q in self.questions), f"set {self.name} asks question")
         _unique((outcome_key(r) for r in self.resolutions), f"set {self.name} resolves target")
+
+    def __repr__(self) -> str:
+        counts = f"{plural(len(self.questions), 'question')}, {plural(len(self.outcomes()), 'outcome')}"
+        return f"<{type(self).__name__} {self.name}: {counts}>"
 
     def outcomes(self) -> dict[OutcomeKey, int]:
         """Return the known outcomes by join key; unresolved targets are absent."""
