@@ -6,8 +6,7 @@ The class of its options makes `foretell study extremes` from it once a package 
 import foretell
 from foretell import plugins
 from foretell.report.study import column, table
-from foretell.report.study_result import StudyResult
-from foretell.studies.inputs import DataInputs, TableOptions
+from foretell.types import DataInputs, StudyResult, TableOptions
 
 
 def extremes(inputs: DataInputs, options: TableOptions) -> StudyResult:

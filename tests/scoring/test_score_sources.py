@@ -144,3 +144,12 @@ def test_results_show_their_text_and_are_equal_by_value():
     assert foretell.score(ROWS[:1]) != foretell.score(ROWS[1:2])
     assert foretell.score(ROWS) != foretell.compare(ROWS, None, "bold", "<b>shy</b>")
     assert repr(read_table(ROWS)) == "<ForecastTable: 24 forecasts by 2 forecasters, 12 targets>"
+
+
+def test_a_forecaster_whose_answers_all_failed_is_named() -> None:
+    def broken(question: foretell.Question) -> float:
+        raise ValueError("no data")
+
+    board = foretell.score(foretell.backtest([broken, "constant"], "demo", limit=2))
+    assert [score.forecaster for score in board.scores if score.forecaster == "broken"] == []
+    assert "broken is left out: it answered no question (ValueError: no data)." in str(board)

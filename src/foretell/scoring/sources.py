@@ -1,6 +1,7 @@
 """`score`, `compare` and `read_table` for programs: they take runs, backtests, files, data frames and lists of rows."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, cast
 
 from foretell.interface import suggesting
@@ -201,7 +202,19 @@ def _table(
             problem = "outcomes, trials, weights and columns have no effect on a table that was read"
             raise InputError(problem, hint="give them to read_table")
         return forecasts
-    return join.read_table(*_sources(forecasts, outcomes), reading)
+    table = join.read_table(*_sources(forecasts, outcomes), reading)
+    missing = _without_forecast(forecasts) if isinstance(forecasts, Backtest) else []
+    return replace(table, notes=(*table.notes, *missing)) if missing else table
+
+
+def _without_forecast(done: Backtest) -> list[str]:
+    """Return a note on every forecaster that is not in the table, because all its answers failed."""
+    failed: dict[str, list[str]] = {}
+    for failure in done.failures:
+        failed.setdefault(failure.forecaster, []).append(failure.error)
+    for forecast in done.forecasts:
+        failed.pop(forecast.forecaster, None)
+    return [f"{name} is left out: it answered no question ({errors[0]})." for name, errors in failed.items()]
 
 
 def _sources(forecasts: TableSource, outcomes: TableSource | None) -> tuple[TableSource, TableSource | None]:
