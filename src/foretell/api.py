@@ -289,7 +289,7 @@ def ask(  # noqa: PLR0913 - one parameter per setting
 
     Returns:
         An `AskResult`: `p` has a probability for each outcome, `rationale` the reasons, `run` the id of the stored run.
-        With `plan` a `RunPlan`, with `watch` a `WatchResult`, and with `sharpen="propose"` a `SharpenedQuestion`.
+            With `plan` a `RunPlan`, with `watch` a `WatchResult`, and with `sharpen="propose"` a `SharpenedQuestion`.
 
     Raises:
         InputError: If a parameter is wrong or a key is missing; a `foretell.types.NoAnswer` if no trial gave an answer.
@@ -424,7 +424,7 @@ def grid(  # noqa: PLR0913 - one parameter per setting
 
     Returns:
         A `GridResult`: the planned runs, their results as a study, and `stored` with the state and score of each. For a
-        name it has only `stored`; without `grid`, a `GridList` has all of them.
+            name it has only `stored`; without `grid`, a `GridList` has all of them.
 
     Raises:
         InputError: If a setting is wrong, a name is unknown, or models may cost money and there is no budget.

@@ -151,7 +151,7 @@ def score(
 
     Returns:
         A leaderboard; with `errors`, an analysis; for quantiles and samples of numbers, and for a run with free-form
-        answers that is scored without options, their own scores.
+            answers that is scored without options, their own scores.
 
     Raises:
         InputError: If a table cannot be read, or an option has no effect on the request.

@@ -65,7 +65,7 @@ def score(  # noqa: PLR0913 - one parameter per option
 
     Returns:
         A `Scoreboard`: `scores` has one row for each forecaster and group, with `metrics` as intervals, and `verdicts`
-        compare each forecaster with the reference.
+            compare each forecaster with the reference.
 
     Raises:
         InputError: If a table is invalid; the error lists all its problems with their rows.

@@ -64,7 +64,7 @@ def confirm_by_itself(store: StandingStore, id: str, now: datetime) -> tuple[Res
 
     Returns:
         One resolution for each target; empty if the user has to answer, or the question has ended. Only an outcome is
-        taken; that a question is cancelled, ambiguous or undecided is left to the user.
+            taken; that a question is cancelled, ambiguous or undecided is left to the user.
     """
     record = store.record(id)
     standing, last = record.standing, record.proposals[-1] if record.proposals else None

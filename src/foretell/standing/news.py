@@ -112,7 +112,7 @@ def unseen(
 
     Returns:
         The news, each with the key of its text. And what to mark as seen: the addresses of the news, the sentences of
-        pages that were read whole, and other documents with a fact that is known, under the key of that fact.
+            pages that were read whole, and other documents with a fact that is known, under the key of that fact.
 
     A page that was read whole before is news again if it changed, with its new sentences alone.
     """
