@@ -107,10 +107,11 @@ def _named_fields(result: Any, request: type[OperationRequest]) -> Any:
     """Return a result whose notes name parameters instead of flags."""
     from foretell.request import name_fields
 
-    for name in ("cautions", "notes"):
+    for name in ("cautions", "notes", "problems"):
         if isinstance(written := vars(result).get(name), tuple):
-            texts = cast("tuple[str, ...]", written)
-            object.__setattr__(result, name, tuple(name_fields(text, request) for text in texts))
+            texts = cast("tuple[Any, ...]", written)
+            named = (name_fields(text, request) if isinstance(text, str) else text for text in texts)
+            object.__setattr__(result, name, tuple(named))
     return result
 
 

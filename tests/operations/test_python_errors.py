@@ -119,6 +119,8 @@ def test_notes_of_results_name_parameters() -> None:
     plan = foretell.ask("Will it rain in Oslo on 1 July 2099?", closes="2099-07-01", price=0.3, model=guess, plan=True)
     assert '`set={"combine": "logit-mean"}` leaves the price out' in " ".join(plan.notes)
     assert not any(map(_flags, plan.notes))
+    asked = foretell.ask("Will the red or the blue team win?", price=0.3)
+    assert "(name the outcomes with `options`)" in " ".join(asked.notes)
 
 
 def test_a_table_that_was_read_once_is_scored_as_if_it_were_read_then() -> None:

@@ -204,7 +204,7 @@ def test_sections_that_the_input_does_not_allow_are_left_out_with_the_reason(tmp
     tables = undated_tables(tmp_path)
     result = study("trials", **tables, bootstrap="draws=100")
     notes = " ".join(result.notes)
-    assert "Section rules was left out: --outcomes: some outcomes have no due or resolved_on" in notes
+    assert "Section rules was left out: `outcomes`: some outcomes have no due or resolved_on" in notes
     assert {"Logit mean of k trials", "Stability"} <= {table.title for table in result.tables}
     with pytest.raises(InputError, match="no due or resolved_on"):
         study("trials", **tables, bootstrap="draws=100", section="rules")

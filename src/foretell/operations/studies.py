@@ -32,7 +32,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.report.provenance import call_text, command_text, running_command
 from foretell.report.study_result import StudyResult
-from foretell.request import errors_name_fields
+from foretell.request import errors_name_fields, name_fields
 from foretell.runs import event_loop
 from foretell.runs.contexts import RunContexts, gathers_sources, named_view, stored_contexts
 from foretell.runs.event_loop import run_sync
@@ -386,7 +386,8 @@ def study(  # noqa: PLR0913 - one parameter per option of the studies
         passed = {} if inputs is None else {"inputs": inputs}
         call = command_text(f"study {name}", request) if by_name else call_text("study", name, **passed, **given)
         with running_command(call):
-            return run_study(chosen, request, inputs=inputs, settings=settings, watch=progress)
+            done = run_study(chosen, request, inputs=inputs, settings=settings, watch=progress)
+    return replace(done, notes=tuple(name_fields(note, chosen.options) for note in done.notes))
 
 
 NO_OPTIONS = frozenset(("name", "inputs", "options", "progress", "settings"))
