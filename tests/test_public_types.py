@@ -3,7 +3,7 @@
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from importlib import import_module
 from inspect import Parameter, signature
@@ -163,8 +163,8 @@ def _words(annotation: ast.expr) -> Iterator[str]:
 
 
 def _is_kind(thing: Any) -> bool:
-    """Whether a name means a class of ours, or an alias of a choice, a union or a function."""
-    alias = get_origin(thing) in (Literal, Union, UnionType, Callable)
+    """Whether a name means a class of ours, or an alias of a choice, a union, a mapping or a function."""
+    alias = get_origin(thing) in (Literal, Union, UnionType, Callable, Mapping)
     return alias or (inspect.isclass(thing) and _is_own(thing))
 
 

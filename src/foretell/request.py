@@ -271,7 +271,10 @@ def title_of(name: str, info: FieldInfo) -> str:
 COMMAND_OR_FLAG = pattern(
     r"""\b(?:foretell|pip)\ [a-z][^;:,()]*
     | (?<![\w-])(?P<flag>--[a-z][a-z-]*|-[a-zA-Z](?![\w-]))
-      (?P<value>\ (?=\S*[A-Z0-9=:./_]|[a-z-]+(?:$|[;,)]|\ or\ ))[^\s;,()]*[^\s;,().:])?""",
+      (?P<value>
+        \ [\w.:]+=[^\s;()]*[^\s;,().:]
+        | \ (?=\S*[A-Z0-9_]|\S*[:./]\w|[a-z-]+(?:$|[;,)]|\ or\ ))[^\s;,()]*[^\s;,().:]
+      )?""",
     re.VERBOSE,
 )
 """A whole command, or a flag with its value if the next word is one: a placeholder, a name with a sign, or the last."""
@@ -339,14 +342,16 @@ def _argument_words(name: str, info: FieldInfo) -> tuple[str, ...]:
 def _as_python(text: str, info: FieldInfo | None) -> str:
     """Write the value of a flag as Python; what is in capitals stands for something else.
 
-    >>> [_as_python(text, None) for text in ("openai:NAME", "FILE", "0.5", "trials=3")]
-    ['"openai:NAME"', 'FILE', '0.5', '{"trials": 3}']
+    >>> [_as_python(text, None) for text in ("openai:NAME", "FILE", "0.5", "trials=3", "p=mine,yours")]
+    ['"openai:NAME"', 'FILE', '0.5', '{"trials": 3}', '{"p": ["mine", "yours"]}']
     """
     if re.fullmatch("[A-Z][A-Z_]*|[0-9.]+", text):
         plain = text
     elif re.fullmatch("[a-zA-Z][^=]*=.*", text):
         key, _, value = text.partition("=")
-        plain = f"{{{key if key.isupper() else json.dumps(key)}: {_as_python(value, None)}}}"
+        parts = [_as_python(part, None) for part in value.split(",")]
+        written = parts[0] if len(parts) == 1 else f"[{', '.join(parts)}]"
+        plain = f"{{{key if key.isupper() else json.dumps(key)}: {written}}}"
     else:
         plain = json.dumps(text, ensure_ascii=False)
     return f"[{plain}]" if info is not None and is_list(info) else plain

@@ -164,9 +164,10 @@ if TYPE_CHECKING:
     )
     from foretell.scoring.arena_table import ArenaEntry
     from foretell.scoring.arena_view import ArenaCounts, ArenaLeaderboard, ArenaPairs, CurvePoint, LeadTimeCurve
+    from foretell.scoring.role_columns import ColumnNames
     from foretell.scoring.run_scores import QuestionAnswer, RunPart, RunScores, TargetAnswer
     from foretell.scoring.score import PairComparison, ScoringOptions
-    from foretell.scoring.scoreboard import Score, Scoreboard
+    from foretell.scoring.scoreboard import Group, Score, Scoreboard
     from foretell.scoring.sources import Trials, Weights
     from foretell.scoring.table import ForecastCost, ForecastTable, Labels, Targets, Weighing
     from foretell.scoring.table_input import TableSource
@@ -240,6 +241,7 @@ __all__ = [
     "Chart",
     "ClaimChange",
     "ClampName",
+    "ColumnNames",
     "CombinationSettings",
     "CombinedAnswer",
     "Context",
@@ -274,6 +276,7 @@ __all__ = [
     "GridResult",
     "GridRow",
     "Grounding",
+    "Group",
     "HasForecast",
     "HasSearch",
     "HistoryResult",

@@ -45,6 +45,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: f.score(f.backtest("prior", [SNOW])), "every question failed, so there is no forecast (no outcome"),
     (lambda: f.compare(f.read_table(ROWS), ROWS, "a", "b"), "give them to read_table"),
     (lambda: f.read_table(ROWS, trials="median"), "field trials: 'median' is none of"),
+    (lambda: f.score([{"question": "x", "outcome": 1, "a": 0.1, "b": 20}]), '`columns={"p": "a"}`'),
     (lambda: f.read_table([{"who": "a", "z": 1}]), '`columns={"p": COLUMN}`'),
     (lambda: f.backtest("prior", 3), "3 is not a Question"),
     (lambda: f.backtest("prior", [SNOW], progress=3), "field progress: must be a function"),

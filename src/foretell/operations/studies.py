@@ -56,6 +56,7 @@ from foretell.scoring.added_tables import RunRows, add_tables
 from foretell.scoring.forecaster_facts import read_forecaster_facts
 from foretell.scoring.join import read_examples, read_table
 from foretell.scoring.long_tables import forecast_rows
+from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.run_scores import questions_of_runs, run_rows
 from foretell.scoring.table import ForecastCost, ForecastTable
 from foretell.scoring.table_input import TableSource
@@ -292,7 +293,7 @@ def study(  # noqa: PLR0913 - one parameter per option of the studies
     sources: Sequence[str | Path] | None = None,
     forecasts: TableSource | None = None,
     outcomes: TableSource | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames | None = None,
     grid: str | Path | None = None,
     runs: Sequence[str] | None = None,
     arena: str | Path | None = None,
@@ -332,7 +333,8 @@ def study(  # noqa: PLR0913 - one parameter per option of the studies
         sources: Stored runs, or files of forecasts; for tree-noise, folders of trees or runs that grew trees.
         forecasts: A table of forecasts, as in `score`. Columns that describe a forecaster are its factors.
         outcomes: A table of outcomes. Runs, and forecasts with a column `outcome`, need none.
-        columns: Role → its column, if that has no usual name: {"forecaster": "model", "p": "prob"}.
+        columns: Role → its column, if that has no usual name: {"forecaster": "model", "p": "prob"}; several for `p` if
+            each column is a forecaster.
         grid: The file of a grid, for its runs with their factors.
         runs: Stored runs, for trajectories, consistency and reasoning.
         arena: consistency: the entries of an arena, by its file or name, instead of runs.

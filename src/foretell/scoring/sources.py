@@ -1,6 +1,6 @@
 """`score`, `compare` and `read_table` for programs: they take runs, backtests, files, data frames and lists of rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, cast
 
@@ -13,6 +13,7 @@ from foretell.questions.resolution import Resolution
 from foretell.request import errors_name_fields
 from foretell.scoring import join
 from foretell.scoring.long_tables import forecast_rows, outcome_rows
+from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import ForecastTable
@@ -36,7 +37,7 @@ def score(  # noqa: PLR0913 - one parameter per option
     baselines: bool = True,
     trials: Trials = "mean",
     weights: Weights = "equal",
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames | None = None,
     cluster: str | Sequence[str] = (),
     bettor: Bettor = RISK_NEUTRAL_BETTOR,
     resampling: Resampling = DEFAULT_RESAMPLING,
@@ -57,7 +58,8 @@ def score(  # noqa: PLR0913 - one parameter per option
         baselines: Whether to add the baselines 0.5, base rate and market price.
         trials: How to treat several trials: average, average log-odds, or as separate forecasters.
         weights: Whether every target counts once, or every question; a column `weight` precedes.
-        columns: Role → its column, if that has no usual name: {"forecaster": "model", "p": "prob"}.
+        columns: Role → its column, if that has no usual name: {"forecaster": "model", "p": "prob"}; several for `p` if
+            each column is a forecaster.
         cluster: Columns whose values are resampled as a whole (default: `cluster` if there is one, else `question`).
         bettor: Who bets, for the metrics of returns.
         resampling: How intervals are computed.
@@ -102,7 +104,7 @@ def compare(  # noqa: PLR0913 - one parameter per option
     missing: float | None = None,
     trials: Trials = "mean",
     weights: Weights = "equal",
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames | None = None,
     cluster: str | Sequence[str] = (),
     bettor: Bettor = RISK_NEUTRAL_BETTOR,
     resampling: Resampling = DEFAULT_RESAMPLING,
@@ -159,7 +161,7 @@ def read_table(
     *,
     trials: Trials = "mean",
     weights: Weights = "equal",
-    columns: Mapping[str, str] | None = None,
+    columns: ColumnNames | None = None,
 ) -> ForecastTable:
     """Read, check and join forecasts and outcomes once, for several calls of `score` and `compare`.
 
@@ -170,7 +172,8 @@ def read_table(
         outcomes: As in `score`.
         trials: How to treat several trials: average, average log-odds, or as separate forecasters.
         weights: Whether every target counts once, or every question; a column `weight` precedes.
-        columns: Role → its column, if that has no usual name: {"forecaster": "model", "p": "prob"}.
+        columns: Role → its column, if that has no usual name: {"forecaster": "model", "p": "prob"}; several for `p` if
+            each column is a forecaster.
 
     Returns:
         The joined table.
@@ -193,7 +196,7 @@ def _table(
     outcomes: TableSource | None,
     trials: Trials,
     weights: Weights,
-    columns: Mapping[str, str] | None,
+    columns: ColumnNames | None,
 ) -> ForecastTable:
     """Return the joined table, reading it if necessary."""
     reading = join.ReadOptions(trials=trials, weights=weights, columns=columns or {})
