@@ -4,10 +4,11 @@ import json
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from foretell.data.untrusted import rows_as_text
+from foretell.data.untrusted import for_terminal, rows_as_text
 from foretell.forecasters.combine.aggregate import PANEL
 from foretell.forecasters.tree.exports import tree_caveats, tree_failures
 from foretell.forecasters.tree.parts import reasoning_lines
@@ -23,6 +24,7 @@ from foretell.questions.codec import plain_data, to_json
 from foretell.questions.errors import NoAnswer
 from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
 from foretell.questions.question import NONE_OF_THEM, Question, Target, probability_of_none
+from foretell.questions.tabular import rows_as_html
 from foretell.questions.thresholds import LEVELS
 from foretell.report.result import Result
 from foretell.report.run_plan import RunPlan, plan_run, reach_notes
@@ -196,6 +198,13 @@ class AskResult(PublicAnswer, Result):
     def _range(self, target: Target | None) -> tuple[float, float] | None:
         """Return the interval of a target, if it has one."""
         return None if target is None else self.ranges.get(target.id)
+
+    def _repr_html_(self) -> str:
+        """Return the outcomes as a table, with the reasons, markets and notes."""
+        matches = [match_line(match) for match in self.matches]
+        texts = filter(None, [*self.reasoning, self._reasons, *matches, *self.warnings])
+        parts = (f'<p style="white-space: pre-wrap">{escape(for_terminal(text))}</p>' for text in texts)
+        return rows_as_html(self.rows()) + "".join(parts)
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.warnings]
