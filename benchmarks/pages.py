@@ -22,15 +22,19 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 
 from fakes.stored_run import StoredRunBuilder
+from foretell.arena.listing import event_titles
+from foretell.arena.store import ArenaStore
 from foretell.operations.example import AGENT_RUN, ARENA, ExampleSize, make_example
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.web.app import create_app
+from standing.made_record import fill
 
 CHROMIUM = os.environ.get("FORETELL_CHROMIUM", "/usr/bin/chromium")
 PLAIN_NAME = "plain static page"
@@ -74,7 +78,9 @@ def _served(home: Path) -> tuple[str, dict[str, str]]:
     asyncio.run(make_example(home, ExampleSize(questions=40, days=4)))
     store = RunStore(home / "runs.db")
     large = StoredRunBuilder(questions=500, trials=5, steps=2).keep(store)
+    fill(store)
     agent = next(row.id for row in store.runs() if row.name == AGENT_RUN)
+    event = quote(next(iter(event_titles(ArenaStore(store.database, ARENA)))), safe="")
     scored = [row.id for row in store.runs() if row.spec.get("questions", {}).get("dataset") == "demo"]
     store.close()
     listening = socket.socket()
@@ -90,10 +96,21 @@ def _served(home: Path) -> tuple[str, dict[str, str]]:
         "question, 3 trials": f"/runs/{agent}/questions/norland-rate",
         "trees": "/trees",
         "tree": "/trees/view/grid_batteries",
+        "a claim": "/trees/claim/P1/grid_batteries",
+        "versions of a tree": "/trees/history/grid_batteries",
+        "arenas": "/arena",
         "arena": f"/arena/{ARENA}",
+        "events of an arena": f"/arena/{ARENA}?view=events",
+        "event": f"/arena/{ARENA}/event/{event}",
+        "entry": f"/arena/{ARENA}/entry/hasty%20reader",
         "entries of an arena compared": f"/compare?arena={ARENA}&entry=crowd%20price&entry=hasty%20reader",
         "runs compared": f"/compare?run={scored[0]}&run={scored[1]}",
         "runs on one board": "/compare?" + "&".join(f"run={run}" for run in scored),
+        "compare": "/compare",
+        "record": "/record",
+        "watched question": "/record/made-90",
+        "set-up": "/setup",
+        "not found": "/runs/none",
     }
 
     def serve() -> None:

@@ -183,7 +183,11 @@ def show_event(request: Request, here: CurrentState, arena: Arena, event: Event)
     runs = {row.name: row.run for row in store.entries()}
     styles = series_styles(runs)
     context, answers = last_context(store, event), last_answers(event, list(runs))
-    latest, moved = event_figures(event, styles, context[1].sources if context else ())
+    sources = context[1].sources if context else ()
+    # Drawing them takes most of the time of the page.
+    latest, moved = here.while_unchanged(
+        ("event figures", arena, event.event), lambda: event_figures(event, styles, sources)
+    )
     return html_page(
         request,
         "event.html",
