@@ -87,6 +87,8 @@ def test_two_runs_are_ticked_and_compared_and_a_third_is_found(store: RunStore, 
     expect(page.locator("h1")).to_have_text(re.compile(r"agent \(.*\) and agent \(.*\)"))
     expect(page.locator(".lead").first).to_contain_text("4 ")
     expect(page.locator("#compare input[name=run]:checked")).to_have_count(2)
+    differ = page.locator("section", has=page.get_by_role("heading", name="Where they differ")).locator("tbody tr")
+    assert len(re.findall(r"\d %", differ.first.inner_text())) == 2, "probabilities are shown as on all pages, not 0.24"
     page.locator(f'#compare input[value="{third}"]').check()
     page.locator("#compare").get_by_role("button", name="Compare").click()
     expect(page.locator("h1")).to_have_text("3 runs on one board")
