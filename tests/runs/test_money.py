@@ -218,7 +218,7 @@ def test_budget_with_an_unknown_price_is_rejected_before_anything_is_stored(tmp_
     settings = Settings(home=tmp_path / "home", keys={"OPENROUTER_API_KEY": "k"})
     with pytest.raises(InputError, match="knows-this-model is unknown") as caught:
         ask("Will it rain?", model=UNKNOWN, budget=1.0, settings=settings)
-    assert f"prices.{UNKNOWN}=0.5/2" in str(caught.value)
+    assert f'set={{"prices.{UNKNOWN}": "0.5/2"}}' in str(caught.value)
     spec = {"questions": "demo", "models": {"agent": UNKNOWN}, "budget": {"run": 1.0}}
     with pytest.raises(InputError, match=r"prices\.openrouter:nobody"):
         run(spec, settings=settings)

@@ -204,7 +204,7 @@ def format_rate(rate: ClusteredRate) -> str:
 
     >>> from foretell.studies.audit.auditor import clustered_rate
     >>> format_rate(clustered_rate([True, False], ["a", "b"]))
-    '1/2 = 50.0% [5.5%, 94.5%]'
+    '1/2 = 50.0 % [5.5 %, 94.5 %]'
     """
     if isnan(rate.share):
         return "–"
