@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import ANY
 
@@ -29,6 +30,7 @@ from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.web import boards
 from foretell.web.arena_board import BoardChoice
+from foretell.web.arena_pages import EntryAnswer, event_finding
 from foretell.web.boards import ArenaFilters, LeaderboardCache
 from foretell.web.site import write_site
 
@@ -319,3 +321,15 @@ def test_the_list_of_arenas_says_who_is_best(arena: RunStore, client: TestClient
     listed, board = client.get("/arena").text, client.get("/arena/made").text
     (finding,) = re.findall(r'/arena/made">made</a></td><td class="standing wraps">(.*?)</td>', listed)
     assert finding.removesuffix(".") in board
+
+
+def test_the_finding_of_an_event_is_about_entries_not_baselines() -> None:
+    said = {"market price": 0.5, "always 0.5": 0.5, "sharp": 0.4, "blunt": 0.2}
+    answers = [
+        EntryAnswer(name=name, entry=name, at=START, p={"a": p}, reason="", brier=None) for name, p in said.items()
+    ]
+    event: Any = SimpleNamespace(
+        outcomes={"a": "yes", "b": "no"}, prices={"a": [(START, 0.3)]}, labels={"a": "Ann", "b": "Bob"}
+    )
+    found = "Ann came true. Of the entries, sharp gave it most, 40 %; 1 of 2 gave it more than the market's last 30 %."
+    assert event_finding(event, answers) == found

@@ -24,7 +24,7 @@ from foretell.report.run_report import describe_event
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
 from foretell.scoring.arena_view import EventGap, event_gaps
-from foretell.scoring.baselines import MARKET_PRICE
+from foretell.scoring.baselines import BASELINES
 from foretell.scoring.verdict import Verdict
 from foretell.web.formatting import when
 
@@ -261,19 +261,18 @@ def event_finding(event: ArenaEventHistory, answers: Sequence[EntryAnswer]) -> s
     if len(winners) != 1 or not answers:
         return ""
     winner, prices = winners[0], event.prices.get(winners[0])
-    forecasts = {
-        answer.name: answer.p[winner] for answer in answers if winner in answer.p and answer.name != MARKET_PRICE
-    }
+    forecasts = {answer.name: answer.p[winner] for answer in answers if winner in answer.p}
+    forecasts = {name: p for name, p in forecasts.items() if name not in BASELINES}
     label = event.labels.get(winner, winner)
     if not forecasts:
         return ""
     best = max(forecasts, key=lambda name: forecasts[name])
-    text = f"{label} came true. {best} gave it most, {percent(forecasts[best])}"
+    text = f"{label} came true. Of the entries, {best} gave it most, {percent(forecasts[best])}"
     if not prices:
         return f"{text}."
     ahead = sum(p > prices[-1][1] for p in forecasts.values())
     price = percent(prices[-1][1])
-    return f"{text}; {ahead} of {len(forecasts)} entries gave it more than the market's last {price}."
+    return f"{text}; {ahead} of {len(forecasts)} gave it more than the market's last {price}."
 
 
 OWN_NUMBERS = pattern(r"\AForecast: [^\n]{0,4000}\n+")
