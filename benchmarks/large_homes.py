@@ -31,7 +31,7 @@ from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.store import RunStore
 from foretell.runs.stored_rows import answer_checksum
-from foretell.scoring.stored_scores import keep_summary
+from foretell.scoring.stored_scores import StoredScores, keep_summary
 from foretell.web.app import create_app
 
 WARM = 5
@@ -77,6 +77,8 @@ def _many_runs(home: Path, runs: int) -> None:
         for table in ("run", "question", "cell", "run_outcome", "run_score", "run_combined", "event"):
             _copy(con, table, {"run": run}, [{"run": f"{number:012x}"} for number in range(1, runs)])
         con.commit()
+    with closing(RunStore(home / "runs.db")) as store:  # The digests of the copied answers are others.
+        StoredScores(store).of(store.runs(), combined=True)
 
 
 def _long_run(home: Path, questions: int) -> str:
