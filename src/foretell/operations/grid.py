@@ -77,7 +77,7 @@ class GridResult(Result):
     study: StudyResult | None = None
     notes: tuple[str, ...] = ()
     stored: "StoredGrid | None" = None
-    """The runs on this machine with state, score and cost; None for a plan. What a name stands for has nothing else."""
+    """The runs on this machine with state, score and cost; None for a plan. A grid opened by its name has only this."""
 
     @property
     def exit_code(self) -> int:
@@ -105,47 +105,43 @@ class GridResult(Result):
         return None if self.budget is None else max(0.0, round(self.budget - used, 9))
 
     @property
-    def _shown(self) -> "GridList | None":
+    def _listed(self) -> "GridList | None":
         """The grid as it is listed, if it was only named."""
         return None if self.stored is None or self.planned else GridList(grids=(self.stored,))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per run, with its factors."""
-        return (
-            self._shown.rows()
-            if self._shown
-            else [
-                {
-                    "name": run.name,
-                    "run": run.run,
-                    **run.factors,
-                    "trials": run.trials,
-                    "done": run.done,
-                    **run.money.to_dict(),
-                    "dollars_to_come": None if run.dollars is None else round(run.dollars, 9),
-                    "basis": run.basis,
-                }
-                for run in self.planned
-            ]
-        )
+        if self._listed is not None:
+            return self._listed.rows()
+        return [
+            {
+                "name": run.name,
+                "run": run.run,
+                **run.factors,
+                "trials": run.trials,
+                "done": run.done,
+                **run.money.to_dict(),
+                "dollars_to_come": None if run.dollars is None else round(run.dollars, 9),
+                "basis": run.basis,
+            }
+            for run in self.planned
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan, the money and the tables."""
-        return (
-            self._shown.to_dict()
-            if self._shown
-            else {
-                "schema": "foretell/grid/1",
-                "name": self.name,
-                "runs": self.rows(),
-                "dollars_to_come": round(self.expected, 9),
-                **self.money.to_dict(),
-                "budget": self.budget,
-                "most": self.most,
-                "study": None if self.study is None else self.study.to_dict(),
-                "notes": list(self.notes),
-            }
-        )
+        if self._listed is not None:
+            return self._listed.to_dict()
+        return {
+            "schema": "foretell/grid/1",
+            "name": self.name,
+            "runs": self.rows(),
+            "dollars_to_come": round(self.expected, 9),
+            **self.money.to_dict(),
+            "budget": self.budget,
+            "most": self.most,
+            "study": None if self.study is None else self.study.to_dict(),
+            "notes": list(self.notes),
+        }
 
     def to_markdown(self) -> str:
         """Return the tables as Markdown, or the text of a plan."""
@@ -159,8 +155,8 @@ class GridResult(Result):
 
     def print(self, console: Console) -> None:
         """Print the tables, or the plan."""
-        if self._shown is not None:
-            self._shown.print(console)
+        if self._listed is not None:
+            self._listed.print(console)
             return
         if self.study is not None:
             self.study.print(console)
@@ -418,7 +414,7 @@ async def run_grid(
     """
     settings = settings or load_settings()
     if request.file is None:
-        return list_grids(settings) if request.grid is None else _shown(settings, str(request.grid))
+        return list_grids(settings) if request.grid is None else _stored_grid(settings, str(request.grid))
     file = request.file
     grid = read_grid(file, request.set)
     runs = grid.runs()
@@ -456,7 +452,7 @@ async def run_grid(
     return replace(result, planned=planned, ended=ended, study=study, notes=notes, stored=stored)
 
 
-def _shown(settings: Settings, name: str) -> GridResult:
+def _stored_grid(settings: Settings, name: str) -> GridResult:
     """Return the grid with this name as it is on this machine."""
     stored = list_grids(settings, name).grids[0]
     return GridResult(name=name, planned=(), budget=None, ended={}, stored=stored)
