@@ -323,7 +323,7 @@ def name_fields(text: str, request: type[OperationRequest], *, titles: bool = Fa
     return words.sub(lambda match: f"`{arguments[match['word']]}`" if match["word"] else match[0], spelled)
 
 
-COMMAND = re.compile(r"\b(?:foretell|pip) [a-z][^;:,()]*|`[^`]*`")
+COMMAND = pattern(r"\b(?:foretell|pip) [a-z][^;:,()]*|`[^`]*`")
 """What is already as it should be: a whole command, or a field."""
 
 

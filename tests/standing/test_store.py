@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -128,3 +131,15 @@ def test_a_damaged_question_is_left_out_and_named(caplog: pytest.LogCaptureFixtu
         assert [record.standing.id for record in store.readable_records(["ship", "tram"])] == ["tram"]
         with pytest.raises(InputError, match="look 1 of the watched question ship is damaged"):
             store.record("ship")
+
+
+def test_the_command_line_names_a_damaged_question(tmp_path: Path):
+    with closing(RunStore(tmp_path / "runs.db")) as runs:
+        store = StandingStore(runs.database)
+        for id in ("port", "tram"):
+            store.open(replace(PORT, id=id), DAY)
+        runs.database.write("update standing set body = ? where id = ?", ("[", "port"))
+    words = [sys.executable, "-m", "foretell", "record"]
+    shown = subprocess.run(words, env={**os.environ, "FORETELL_HOME": str(tmp_path)}, capture_output=True, text=True)
+    assert "note: the watched question port is damaged" in shown.stderr
+    assert "Traceback" not in shown.stderr

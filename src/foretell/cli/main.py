@@ -202,8 +202,9 @@ def main() -> None:
     gc.set_threshold(100_000, 50, 100)
     # Commands report errors themselves; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
-    # Tell the user about a closed service, a first check of a model, a full disk, a changed clock or an old variable.
-    for name in ("data.service_limits", "models.check", "models.database", "clock", "settings"):
+    # Notes for the user: a closed service, a first check of a model, a full disk, a changed clock, an old variable, a
+    # watched question that cannot be read.
+    for name in ("data.service_limits", "models.check", "models.database", "clock", "settings", "standing.store"):
         logging.getLogger(f"foretell.{name}").addHandler(NoteHandler())
     try:
         cli()
