@@ -360,7 +360,7 @@ def run(  # noqa: PLR0913 - one parameter per setting
         plan: Only show what there is to do, what it would cost and how long it would take.
         prompts: Also return the prompts that the models would receive.
         extend: Add new questions to the existing run of these settings, instead of starting another.
-        only_failed: Retry only what failed in a stored run: "all", or what failed for this reason.
+        only_failed: Retry only what failed in a stored run: "any", or what failed for this reason.
         where: Who does the work: this process ("here"), the workers of the shared database ("workers"), "both",
             or workers if a shared database is set ("auto").
         set: Settings of the run by name, such as {"sampling.temperature": 0.2, "options.steps": 5}. None

@@ -14,12 +14,15 @@ from fakes.background import Background
 from fakes.billing import MODEL, BillingModels
 from foretell import ask, replay, run, show
 from foretell.models.journal import Journal
+from foretell.models.limits import ModelLimits
 from foretell.models.providers import batches
 from foretell.operations.grid import run_grid
 from foretell.operations.requests.runs import GridRequest
 from foretell.practice.models.scripts import arena_script, tree_script
 from foretell.practice.server import ServerRequest, ServerResponse, json_response
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import Failure
+from foretell.runs import runtime
 from foretell.runs.event_loop import run_sync
 from foretell.runs.settings import Settings
 
@@ -145,6 +148,45 @@ def test_truncated_reply_is_requested_again_with_a_larger_budget(opened: Any) ->
     for result in (whole, cut_off):
         replayed = replay(result.run, settings=settings)
         assert (replayed.same, replayed.total) == (6, 6), replayed.notes
+
+
+def test_replay_repeats_refusals_and_lost_replies_with_their_reasons(
+    opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "patience_of", lambda _: ModelLimits(attempts=2, first_pause=0.01))
+    broken = True
+
+    class Faulty(BillingModels):
+        def respond(self, request: ServerRequest) -> ServerResponse:
+            text = request.body.decode() if broken and request.method == "POST" else ""
+            errors = {
+                "Will 1 win?": (400, {"message": "not allowed", "code": "policy"}),
+                "Will 2 win?": (500, {"message": "the machine is broken", "code": "x"}),
+                "Will 3 win?": (400, {"message": "too long", "code": "context_length_exceeded"}),
+            }
+            for question, (status, error) in errors.items():
+                if question in text:
+                    return json_response({"error": error}, status)
+            return json_response({"nothing": 1}) if "Will 4 win?" in text else super().respond(request)
+
+    _, settings = opened()
+    with closing(Background(Faulty)) as background:
+        settings = replace(settings, addresses={"openai": f"{background.url}/v1"})
+        first = run(spec_of(settings, None, 6), settings=settings)
+        reasons = [answer.error for answer in show(first.run, settings=settings).answers if isinstance(answer, Failure)]
+        for reason in ("not allowed", "the machine is broken", "too long", "no readable answer"):
+            assert sum(reason in text for text in reasons) == 1
+        assert str(replay(first.run, settings=settings)).startswith("6 of 6")
+        # Another run gets the replies that this one did not get, and the recorded failures stay what they were.
+        broken = False
+        second = run(spec_of(settings, None, 6, trials=2), settings=settings)
+        assert second.progress.failed == 0
+        for name, total in ((first.run, 6), (second.run, 12)):
+            replayed = replay(name, settings=settings)
+            assert (replayed.same, replayed.total) == (total, total), replayed.notes
+        # After a successful retry, the answers of the retry are replayed.
+        assert run(first.run, only_failed="any", settings=settings).progress.failed == 0
+        assert str(replay(first.run, settings=settings)).startswith("6 of 6")
 
 
 @pytest.mark.parametrize("wants", [300, 40_000])

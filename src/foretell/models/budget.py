@@ -20,6 +20,7 @@ from foretell.models.ledger import Account, CallEstimate, CallRequest, Ledger, M
 from foretell.models.model import (
     BudgetExceeded,
     Model,
+    ModelError,
     Reply,
     ReplyLost,
     ReplyTooLong,
@@ -302,11 +303,13 @@ class BudgetedModel:
             # Before the reply is awaited: a trial that shares it must not count it, whichever gets it first.
             paid, first = _Paid(), self._budget.needs_first(request_key(current))
             try:
-                if journal.mode == "replay":
-                    await self._refuse_again(journal, current)
+                if journal.mode == "replay" and (failure := await self._failure(journal, current)) is not None:
+                    raise failure
                 reply = await journal.reply(current, partial(self._paid, current, paid), run)
-            except BudgetExceeded:
-                if not cut_off:
+            except ModelError as error:
+                if journal.mode == "live":
+                    await journal.database.aside(journal.keep_failure, request_key(current), run, error)
+                if not cut_off or not isinstance(error, BudgetExceeded):
                     raise
                 return replace(cut_off[-1], cut_off=cut_off[:-1])
             if first and not paid:
@@ -318,19 +321,16 @@ class BudgetedModel:
                 return replace(reply, cut_off=cut_off) if cut_off else reply
             cut_off += (reply,)
 
-    async def _refuse_again(self, journal: Journal, request: Request) -> None:
-        """Raise `BudgetExceeded` in a replay where the recorded run had no money, even if the reply is stored now."""
-        key, run = request_key(request), self._budget.run
-        why = await journal.database.aside(journal.refusal, key, run)
-        if why and await journal.database.aside(journal.payer, key) != run:
-            raise BudgetExceeded(why)
+    async def _failure(self, journal: Journal, request: Request) -> ModelError | None:
+        """The error that the recorded run got, even if another run has stored the reply since."""
+        return await journal.database.aside(journal.failure, request_key(request), self._budget.run)
 
     async def _more_to_get(self, journal: Journal, request: Request, cap: int) -> bool:
         """Whether a longer reply is stored or can be paid for."""
         if await journal.has(request):
             return True
         if journal.mode == "replay":
-            return False
+            return await self._failure(journal, request) is not None
         try:
             reservation = await self._reserve(request)
         except BudgetExceeded:
@@ -348,13 +348,7 @@ class BudgetedModel:
         journal = self._journal
         if paid is not None:
             paid.now = True
-        try:
-            reservation = await self._reserve(request)
-        except BudgetExceeded as error:
-            if journal is not None:
-                key, run = request_key(request), self._budget.run
-                await journal.database.aside(journal.keep_refusal, key, run, str(error))
-            raise
+        reservation = await self._reserve(request)
         if journal is None:
             reservation.ledger.sending(reservation.grant.call)
         try:

@@ -21,8 +21,14 @@ from foretell.models.database import is_database_url, open_database
 from foretell.models.database.interface import Database, SqlRow, Statements
 from foretell.models.ledger import ACCOUNTS_OF_RUNS, LEDGER_TABLES, Ledger, charged_reply
 from foretell.models.model import (
+    BudgetExceeded,
+    ContextTooLong,
+    KeyRefused,
     Model,
+    ModelError,
+    ModelRefused,
     NotInJournal,
+    OutOfCredit,
     Reply,
     ReplyLost,
     ReplyTooLong,
@@ -82,6 +88,10 @@ JOURNAL_TABLES = (
     LEDGER_TABLES + ACCOUNTS_OF_RUNS + "DROP TABLE allowance; DROP TABLE pace; DROP TABLE lease;",
 )
 """Migrations of the journal's tables. Existing entries never change."""
+FAILURES: dict[str, Callable[[str], ModelError]] = {
+    error.__name__: error for error in (BudgetExceeded, ContextTooLong, KeyRefused, ModelRefused, OutOfCredit)
+}
+"""Errors that are recorded by name, because forecasters tell them apart or they say who has to act."""
 CHECK_SLOT = "check of the model"
 """The slot of requests that probe a model."""
 _NOBODY = 0
@@ -94,6 +104,7 @@ _FIND = f"SELECT {_ENTRY} FROM kept WHERE key = ?"
 _SENT = "SELECT 1 FROM sent WHERE key = ?"
 _LOOK = f"SELECT owner, {_ENTRY} FROM sent LEFT JOIN kept ON kept.key = sent.key WHERE sent.key = ?"
 _WITHDRAW = "UPDATE sent SET sends = sends - 1, owner = NULL WHERE key = ? AND owner = ?"
+_FORGET = "DELETE FROM kept WHERE key = ?"
 _GIVE_UP = "UPDATE sent SET owner = NULL WHERE key = ? AND owner = ?"
 _STORE = """
 INSERT INTO kept SELECT ?, ?, ?, ?, ?, ?, ?, CAST(? AS DOUBLE PRECISION), ?, ?
@@ -422,21 +433,24 @@ class Journal:
         def read(entry: SqlRow) -> Reply:
             reply = others(replace(unpack_reply(entry[8]), charged=entry[7]))
             if reply.reused and self.mode == "live":
-                # The reply is free now, so a recorded refusal no longer applies to replays.
-                self._db.write(
-                    "DELETE FROM kept WHERE key = ?", (bytes.fromhex(_refusal_key(entry_request.key, payer)),)
-                )
+                # The reply is free now, so a recorded failure no longer applies to replays.
+                self._db.write(_FORGET, (bytes.fromhex(_failure_key(entry_request.key, payer)),))
             return reply
 
         return self.share(entry_request, ask, read=read, shared=others)
 
-    def keep_refusal(self, key: str, payer: str, why: str) -> None:
-        """Record that a run had no money for a request, so that a replay of the run ends in the same way."""
-        self.keep(JournalRequest(key=_refusal_key(key, payer), kind="refusal"), JournalEntry(body=why.encode()))
+    def keep_failure(self, key: str, payer: str, error: ModelError) -> None:
+        """Record that a request of a run ended in an error, so that a replay of the run ends in the same way."""
+        failure = JournalRequest(key=_failure_key(key, payer), kind="refusal", slot=type(error).__name__)
+        self._db.write(_FORGET, (bytes.fromhex(failure.key),))  # A later attempt may have failed in another way.
+        self.keep(failure, JournalEntry(body=str(error).encode()))
 
-    def refusal(self, key: str, payer: str) -> str:
-        """Why a run had no money for a request; empty if that is not recorded."""
-        return (self.find(_refusal_key(key, payer)) or b"").decode()
+    def failure(self, key: str, payer: str) -> ModelError | None:
+        """The error in which a request of a run ended; None if it has the reply, or if none is recorded."""
+        entry = self._entry(_failure_key(key, payer))
+        if entry is None or (self.find(key) is not None and self.payer(key) == payer):
+            return None
+        return FAILURES.get(entry[3], BudgetExceeded if not entry[3] else ModelError)(bytes(entry[8]).decode())
 
     async def has(self, request: Request) -> bool:
         """Whether the reply is stored."""
@@ -507,7 +521,7 @@ class Journal:
 # Two wrappers of a model: one looks up replies before waiting for a turn, one stores replies next to the client.
 
 
-def _refusal_key(key: str, payer: str) -> str:
+def _failure_key(key: str, payer: str) -> str:
     return content_key(["refusal", payer, key])
 
 
