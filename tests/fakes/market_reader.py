@@ -2,9 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from fakes.faults import ServerFault, inject
 from foretell.data.http import AsyncHttpClient, HttpLimits
@@ -78,11 +80,11 @@ class Reader:
 
     def prices(self, fake: Any, market: str, as_of: AsOf, *, days: int = 60, **options: Any) -> list[PricePoint]:
         """Return a price history and check that nothing in it is after the cutoff."""
-        ref, self.skipped = MarketRef(platform=self.platform, id=market), []
-        reporting = {} if self.platform == "metaculus" else {"tell": self.skipped.append}
-        points = self.run(
-            fake, lambda client: READERS[self.platform][2](client, **reporting).prices(ref, as_of, days), **options
-        )
+        ref = MarketRef(platform=self.platform, id=market)
+        with logged_entries() as self.skipped:
+            points = self.run(
+                fake, lambda client: READERS[self.platform][2](client).prices(ref, as_of, days), **options
+            )
         assert CANARY not in repr(points)
         assert all(as_of.admits(point.at) and 0 <= point.p <= 1 for point in points)
         assert [point.at.date() for point in points] == sorted({point.at.date() for point in points})
@@ -108,10 +110,11 @@ class Reader:
         self, fake: Any, questions: Sequence[Question], faults: Sequence[ServerFault] = ()
     ) -> dict[str, Resolution]:
         """Return the resolutions of the targets, by id."""
-        self.skipped = []
 
-        def use(client: Any) -> Any:
-            return READERS[self.platform][1](client, tell=self.skipped.append).settlements(questions)
+        async def use(client: Any) -> Any:
+            source = READERS[self.platform][1](client)
+            self.skipped = source.skipped
+            return await source.settlements(questions)
 
         self.settled = self.run(fake, use, faults)
         assert all(resolution.provenance.startswith("http") for resolution in self.settled)
@@ -121,6 +124,27 @@ class Reader:
     def reasons(self) -> dict[str, str]:
         """Return the reasons why targets were skipped, by id."""
         return {market.id: market.reason for market in self.skipped}
+
+
+@contextmanager
+def logged_entries() -> Iterator[list[SkippedEntry]]:
+    """Yield the entries that are logged as skipped meanwhile."""
+    entries: list[SkippedEntry] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            platform, id, reason = cast("tuple[str, str, str]", record.args)
+            entries.append(SkippedEntry(platform=platform, id=id, reason=reason))
+
+    log, listener = logging.getLogger("foretell.data.markets.listing"), Listener()
+    level, log.disabled = log.level, False
+    log.addHandler(listener)
+    log.setLevel(logging.WARNING)
+    try:
+        yield entries
+    finally:
+        log.removeHandler(listener)
+        log.setLevel(level)
 
 
 def asked(id: str, *targets: str, due: Any = "2026-01-01") -> Question:

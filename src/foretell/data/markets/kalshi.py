@@ -29,10 +29,8 @@ from foretell.data.markets.listing import (
     MarketEvents,
     MarketState,
     MarketStatus,
-    OnSkipped,
     UnsupportedEvent,
     event_state,
-    log_skipped,
     readable,
     total,
 )
@@ -102,9 +100,8 @@ class KalshiPrices:
 
     platform = "kalshi"
 
-    def __init__(self, client: KalshiClient, *, tell: OnSkipped = log_skipped) -> None:
+    def __init__(self, client: KalshiClient) -> None:
         self._client = client
-        self._tell = tell
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
         """Return one price per day, the last one up to date to the hour."""
@@ -118,7 +115,7 @@ class KalshiPrices:
                 candles = [candle for window in windows for candle in await place(ref.id, window)]
             except NotFound:
                 continue
-            points = readable(candles, candle_price, self.platform, ref.id, self._tell)
+            points = readable(candles, candle_price, self.platform, ref.id)
             if points:
                 return daily_history(ref, points, as_of, days)
         raise PricesUnavailable(f"kalshi has no price history of {ref.id} at {as_of}")

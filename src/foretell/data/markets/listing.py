@@ -86,13 +86,6 @@ class SkippedEntry:
         return cls(platform=platform, id=id, reason=error.problem, kind=kind)
 
 
-OnSkipped = Callable[[SkippedEntry], None]
-
-
-def ignore_skipped(skipped: SkippedEntry) -> None:
-    """Ignore skipped entries."""
-
-
 def log_skipped(skipped: SkippedEntry) -> None:
     """Log a skipped entry, for callers that keep no list."""
     log.warning("skipped %s %s: %s", skipped.platform, for_log(skipped.id), for_log(skipped.reason))
@@ -343,7 +336,11 @@ def error_context(what: str, url: str = "") -> Generator[None]:
 
 
 def readable(
-    rows: Sequence[Payload], read: Callable[[Payload], T | None], platform: str, id: str, tell: OnSkipped
+    rows: Sequence[Payload],
+    read: Callable[[Payload], T | None],
+    platform: str,
+    id: str,
+    tell: Callable[[SkippedEntry], None] = log_skipped,
 ) -> list[T]:
     """Parse entries about one thing; those that cannot be read are counted and reported, and the rest is returned.
 

@@ -15,11 +15,9 @@ from foretell.data.markets.listing import (
     MarketEvents,
     MarketState,
     MarketStatus,
-    OnSkipped,
     UnsupportedEvent,
     VolumeUnit,
     event_state,
-    log_skipped,
     readable,
     recurrence_template,
 )
@@ -85,9 +83,8 @@ class ManifoldPrices:
 
     platform = "manifold"
 
-    def __init__(self, client: ManifoldClient, *, tell: OnSkipped = log_skipped) -> None:
+    def __init__(self, client: ManifoldClient) -> None:
         self._client = client
-        self._tell = tell
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
         """Return the price after the last bet of each day."""
@@ -110,7 +107,7 @@ class ManifoldPrices:
         bets: dict[tuple[str, datetime], ManifoldBet] = {}
         for _ in range(MAX_PAGES):
             rows = await self._client.bets(market, answer, before)
-            page = readable(rows, read_bet, self.platform, market, self._tell)
+            page = readable(rows, read_bet, self.platform, market)
             # Reversed, so that of two bets of one millisecond the newer comes last.
             bets = {**{(bet.id, bet.at): bet for bet in reversed(page)}, **bets}
             oldest = min((bet.at for bet in page), default=since)

@@ -20,10 +20,8 @@ from foretell.data.markets.listing import (
     MarketEvents,
     MarketState,
     MarketStatus,
-    OnSkipped,
     UnsupportedEvent,
     event_state,
-    log_skipped,
     readable,
     recurrence_template,
     total,
@@ -131,9 +129,8 @@ class PolymarketPrices:
 
     platform = "polymarket"
 
-    def __init__(self, client: PolymarketClient, *, tell: OnSkipped = log_skipped) -> None:
+    def __init__(self, client: PolymarketClient) -> None:
         self._client = client
-        self._tell = tell
 
     async def prices(self, ref: MarketRef, as_of: AsOf, days: int = 60) -> list[PricePoint]:
         """Return one price per day, the last one as of the cutoff."""
@@ -144,7 +141,7 @@ class PolymarketPrices:
         if not points:
             windows = _chunks(start, end, CLOB_WINDOW)
             rows = [row for since, until in windows for row in await self._client.sampled(token, since, until)]
-            points = readable(rows, clob_price, self.platform, ref.id, self._tell)
+            points = readable(rows, clob_price, self.platform, ref.id)
         return daily_history(ref, points, as_of, days)
 
     async def _from_data(self, ref: MarketRef, token: str, as_of: AsOf, start: int, end: int) -> list[PricePoint]:
@@ -163,7 +160,7 @@ class PolymarketPrices:
             return []
 
     def _known(self, ref: MarketRef, rows: list[Payload], as_of: AsOf) -> list[PricePoint]:
-        points = readable(rows, data_price, self.platform, ref.id, self._tell)
+        points = readable(rows, data_price, self.platform, ref.id)
         return [point for point in points if as_of.admits(point.at)]
 
 

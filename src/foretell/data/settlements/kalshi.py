@@ -5,7 +5,6 @@ from datetime import datetime
 from urllib.parse import quote
 
 from foretell.data.markets.kalshi import STATUS, KalshiClient, archived, following, kalshi_price
-from foretell.data.markets.listing import OnSkipped, ignore_skipped
 from foretell.data.payload import Payload
 from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
 
@@ -15,15 +14,11 @@ IN_PART = ("scalar", "void", "")
 """Results of a market that paid part of a dollar or was voided; empty without a payment means not known yet."""
 
 
-class KalshiSettlements(MarketSettlements):
+class KalshiSettlements(MarketSettlements[KalshiClient]):
     """Results by market ticker, a hundred at a time, from the live list and then from the archive."""
 
     platform = "kalshi"
     batch = 100
-
-    def __init__(self, client: KalshiClient, *, tell: OnSkipped = ignore_skipped) -> None:
-        super().__init__(tell=tell)
-        self._client = client
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
         """Return markets from the list, and those missing there from the archive."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from foretell.data.http import NotFound
-from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
+from foretell.data.markets.listing import UnsupportedEvent
 from foretell.data.markets.manifold import BINARY, CHOICE, MILLI, ManifoldClient, sums_to_one
 from foretell.data.payload import Payload
 from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
@@ -15,14 +15,10 @@ BY_PROBABILITY = "MKT"
 SEVERAL = (BY_PROBABILITY, "CHOOSE_MULTIPLE")
 
 
-class ManifoldSettlements(MarketSettlements):
+class ManifoldSettlements(MarketSettlements[ManifoldClient]):
     """Results by contract; the platform has no batch request, so markets are read one by one."""
 
     platform = "manifold"
-
-    def __init__(self, client: ManifoldClient, *, tell: OnSkipped = ignore_skipped) -> None:
-        super().__init__(tell=tell)
-        self._client = client
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
         """Return one market."""

@@ -11,7 +11,7 @@ from math import inf
 from typing import Literal, get_args
 
 from foretell.data.http import NotFound, SourceError
-from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
+from foretell.data.markets.listing import UnsupportedEvent
 from foretell.data.markets.market import MarketRef
 from foretell.data.markets.metaculus import CHOICE, CONTINUOUS, MetaculusClient, questions_of, status_of
 from foretell.data.payload import Payload
@@ -65,15 +65,11 @@ def _number(field: Payload, at: datetime | None, *, dates: bool) -> MetaculusRes
     return MetaculusResolution(kind="number", number=field.number(), at=at)
 
 
-class MetaculusSettlements(MarketSettlements):
+class MetaculusSettlements(MarketSettlements[MetaculusClient]):
     """Resolutions by post, fifty at a time; a post missing from the list is requested separately."""
 
     platform = "metaculus"
     batch = 50
-
-    def __init__(self, client: MetaculusClient, *, tell: OnSkipped = ignore_skipped) -> None:
-        super().__init__(tell=tell)
-        self._client = client
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
         """Return posts from the list, and those missing there one by one."""

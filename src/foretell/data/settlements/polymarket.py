@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from foretell.data.http import NotFound, SourceError
-from foretell.data.markets.listing import OnSkipped, SkippedEntry, UnsupportedEvent, ignore_skipped, readable
+from foretell.data.markets.listing import SkippedEntry, UnsupportedEvent, readable
 from foretell.data.markets.market import SLUG
 from foretell.data.markets.polymarket import (
     OVER,
@@ -39,7 +39,7 @@ PAYS = "foretell_pays"
 """Field in which payoffs from other services are stored next to those of the catalogue."""
 
 
-class PolymarketSettlements(MarketSettlements):
+class PolymarketSettlements(MarketSettlements[PolymarketClient]):
     """Results by condition id, fifty at a time. Only closed markets are requested: one that is not returned is open.
 
     For a closed market without a result in the catalogue, the data service and then the order book are used.
@@ -48,10 +48,6 @@ class PolymarketSettlements(MarketSettlements):
     platform = "polymarket"
     batch = 50
     absent_is_open = True
-
-    def __init__(self, client: PolymarketClient, *, tell: OnSkipped = ignore_skipped) -> None:
-        super().__init__(tell=tell)
-        self._client = client
 
     async def markets(self, ids: Sequence[str]) -> dict[str, SettledMarket | str]:
         """Return the closed ones of these markets; condition ids in one request, slugs one by one."""
@@ -92,7 +88,7 @@ class PolymarketSettlements(MarketSettlements):
         for ids in chunks(conditions, VERDICTS):
             with self._second_source(ids[0]):
                 rows = await self._client.resolutions(ids)
-                elsewhere |= dict(readable(rows, _decided, self.platform, "resolutions", self._tell))
+                elsewhere |= dict(readable(rows, _decided, self.platform, "resolutions", self.skipped.append))
         for id in [id for id in conditions if id not in elsewhere]:
             with self._second_source(id):
                 pays = book_pays(await self._client.book(id))
@@ -107,7 +103,7 @@ class PolymarketSettlements(MarketSettlements):
         except NotFound:
             pass
         except SourceError as error:
-            self._tell(SkippedEntry.because(error, self.platform, id))
+            self.skipped.append(SkippedEntry.because(error, self.platform, id))
 
     def outcome(self, row: Payload, target: SettlementTarget) -> SettledOutcome | None:
         """Return what a share of the side was worth."""

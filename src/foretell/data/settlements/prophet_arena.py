@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 
 from foretell.data.http import NotFound
-from foretell.data.markets.listing import OnSkipped, UnsupportedEvent, ignore_skipped
+from foretell.data.markets.listing import UnsupportedEvent
 from foretell.data.markets.market import MarketRef
 from foretell.data.markets.prophet_arena import PENDING, PLATFORM, ProphetArenaClient
 from foretell.data.payload import Payload
@@ -15,14 +15,10 @@ from foretell.questions.resolution import Resolution
 RESULTS: Mapping[str, int | None] = {"yes": 1, "no": 0, "void": None}
 
 
-class ProphetArenaSettlements(MarketSettlements):
+class ProphetArenaSettlements(MarketSettlements[ProphetArenaClient]):
     """Results by event slug, one by one."""
 
     platform = PLATFORM
-
-    def __init__(self, client: ProphetArenaClient, *, tell: OnSkipped = ignore_skipped) -> None:
-        super().__init__(tell=tell)
-        self._client = client
 
     def ref(self, question: Question, target: Target) -> MarketRef | None:
         """Build the reference from event and target: events have no price history, so no market refers to them."""

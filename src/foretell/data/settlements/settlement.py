@@ -4,16 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import (
     REFUSED,
-    OnSkipped,
     SkippedEntry,
     UnsupportedEvent,
     error_context,
-    ignore_skipped,
 )
 from foretell.data.markets.market import MarketRef, market_ref, split_part
 from foretell.data.payload import MalformedPayload, Payload
@@ -21,6 +19,7 @@ from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 
 T = TypeVar("T")
+Client = TypeVar("Client")
 
 
 class SettlementSource(Protocol):
@@ -76,7 +75,7 @@ class SettledMarket:
     provenance: str
 
 
-class MarketSettlements(ABC):
+class MarketSettlements(ABC, Generic[Client]):
     """Requests the markets of all targets from a platform. Unreadable ones are reported and do not affect others."""
 
     platform: str
@@ -85,14 +84,10 @@ class MarketSettlements(ABC):
     absent_is_open = False
     """Whether a market that the platform does not return is simply not settled yet."""
 
-    def __init__(self, *, tell: OnSkipped = ignore_skipped) -> None:
-        self._listener = tell
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self.skipped: list[SkippedEntry] = []
         """Entries that could not be read in the last request for results."""
-
-    def _tell(self, entry: SkippedEntry) -> None:
-        self.skipped.append(entry)
-        self._listener(entry)
 
     @abstractmethod
     async def markets(self, ids: Sequence[str]) -> Mapping[str, SettledMarket | str]:
@@ -128,7 +123,7 @@ class MarketSettlements(ABC):
                     resolutions += self._read(market, by_market[id])
                 elif not self.absent_is_open:
                     for wanted in by_market[id]:
-                        self._tell(
+                        self.skipped.append(
                             SkippedEntry(platform=self.platform, id=wanted.ref.id, reason=market, kind="unknown")
                         )
         return resolutions
@@ -157,7 +152,7 @@ class MarketSettlements(ABC):
                     id = row.need(name).text()
                     markets[id] = SettledMarket(row=row, provenance=provenance(id))
             except MalformedPayload as error:
-                self._tell(SkippedEntry.because(error, self.platform, place))
+                self.skipped.append(SkippedEntry.because(error, self.platform, place))
         return markets
 
     def _read(self, market: SettledMarket, targets: Iterable[SettlementTarget]) -> list[Resolution]:
@@ -167,7 +162,7 @@ class MarketSettlements(ABC):
                 with error_context(f"{self.platform} market {target.ref.id}", market.provenance):
                     settled = self.outcome(market.row, target)
             except (MalformedPayload, UnsupportedEvent) as error:
-                self._tell(SkippedEntry.because(error, self.platform, target.ref.id))
+                self.skipped.append(SkippedEntry.because(error, self.platform, target.ref.id))
                 continue
             if settled is not None:
                 resolutions.append(
