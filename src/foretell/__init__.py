@@ -18,97 +18,52 @@ from foretell.interface import lazy_imports
 if TYPE_CHECKING:
     from foretell import metrics as metrics
     from foretell import types as types
-    from foretell.agent import Agent
-    from foretell.api import (
-        aask,
-        aenter_tournament,
-        agrid,
-        agrow_tree,
-        arun,
-        ask,
-        audit,
-        delete_runs,
-        edit_run,
-        edit_tree,
-        enter_tournament,
-        grid,
-        grow_tree,
-        list_runs,
-        list_trees,
-        record,
-        replay,
-        resolve_run,
-        run,
-        show,
-        show_tree,
-        stop_run,
-        submit_forecasts,
-        tournament_results,
-        tree_log,
-        update_tree,
-        what_if,
-    )
-    from foretell.forecasters.tree.tree_file import read_tree, write_tree
-    from foretell.inspect_tasks.logs import read_inspect_log
-    from foretell.operations.studies import study
-    from foretell.questions.as_of import AsOf
-    from foretell.questions.errors import InputError
-    from foretell.questions.forecast import Forecast
-    from foretell.questions.question import Question, Target
-    from foretell.questions.resolution import Resolution
-    from foretell.report.arena_report import score_arena
-    from foretell.runs.backtest import abacktest, backtest
-    from foretell.runs.combine import combine_trials
-    from foretell.runs.question_sets import open_benchmark
-    from foretell.scoring.sources import compare, read_table, score
+    from foretell.agent import Agent as Agent
+    from foretell.api import aask as aask
+    from foretell.api import aenter_tournament as aenter_tournament
+    from foretell.api import agrid as agrid
+    from foretell.api import agrow_tree as agrow_tree
+    from foretell.api import arun as arun
+    from foretell.api import ask as ask
+    from foretell.api import audit as audit
+    from foretell.api import delete_runs as delete_runs
+    from foretell.api import edit_run as edit_run
+    from foretell.api import edit_tree as edit_tree
+    from foretell.api import enter_tournament as enter_tournament
+    from foretell.api import grid as grid
+    from foretell.api import grow_tree as grow_tree
+    from foretell.api import list_runs as list_runs
+    from foretell.api import list_trees as list_trees
+    from foretell.api import record as record
+    from foretell.api import replay as replay
+    from foretell.api import resolve_run as resolve_run
+    from foretell.api import run as run
+    from foretell.api import show as show
+    from foretell.api import show_tree as show_tree
+    from foretell.api import stop_run as stop_run
+    from foretell.api import submit_forecasts as submit_forecasts
+    from foretell.api import tournament_results as tournament_results
+    from foretell.api import tree_log as tree_log
+    from foretell.api import update_tree as update_tree
+    from foretell.api import what_if as what_if
+    from foretell.forecasters.tree.tree_file import read_tree as read_tree
+    from foretell.forecasters.tree.tree_file import write_tree as write_tree
+    from foretell.inspect_tasks.logs import read_inspect_log as read_inspect_log
+    from foretell.operations.studies import study as study
+    from foretell.questions.as_of import AsOf as AsOf
+    from foretell.questions.errors import InputError as InputError
+    from foretell.questions.forecast import Forecast as Forecast
+    from foretell.questions.question import Question as Question
+    from foretell.questions.question import Target as Target
+    from foretell.questions.resolution import Resolution as Resolution
+    from foretell.report.arena_report import score_arena as score_arena
+    from foretell.runs.backtest import abacktest as abacktest
+    from foretell.runs.backtest import backtest as backtest
+    from foretell.runs.combine import combine_trials as combine_trials
+    from foretell.runs.question_sets import open_benchmark as open_benchmark
+    from foretell.scoring.sources import compare as compare
+    from foretell.scoring.sources import read_table as read_table
+    from foretell.scoring.sources import score as score
 
 __version__ = "0.3.0"
-__all__ = [
-    "Agent",
-    "AsOf",
-    "Forecast",
-    "InputError",
-    "Question",
-    "Resolution",
-    "Target",
-    "aask",
-    "abacktest",
-    "aenter_tournament",
-    "agrid",
-    "agrow_tree",
-    "arun",
-    "ask",
-    "audit",
-    "backtest",
-    "combine_trials",
-    "compare",
-    "delete_runs",
-    "edit_run",
-    "edit_tree",
-    "enter_tournament",
-    "grid",
-    "grow_tree",
-    "list_runs",
-    "list_trees",
-    "open_benchmark",
-    "read_inspect_log",
-    "read_table",
-    "read_tree",
-    "record",
-    "replay",
-    "resolve_run",
-    "run",
-    "score",
-    "score_arena",
-    "show",
-    "show_tree",
-    "stop_run",
-    "study",
-    "submit_forecasts",
-    "tournament_results",
-    "tree_log",
-    "update_tree",
-    "what_if",
-    "write_tree",
-]
 __getattr__, __dir__ = lazy_imports(__name__, others="foretell.types")

@@ -14,13 +14,17 @@ R = TypeVar("R")
 def lazy_imports(package: str, *, others: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and `__dir__` of a module that imports its names on first use.
 
-    The names are those of the module's imports under `if TYPE_CHECKING:`, so that type checkers and readers see
-    ordinary imports, and there is no second list of them. Modules that are imported there are loaded likewise. The
-    error for a name that is in the module `others` says so.
+    The names are those of the module's imports under `if TYPE_CHECKING:`, each written `import Name as Name`, by which
+    type checkers know that it is exported. There is no second list of them: `__all__` is made of these imports. Modules
+    that are imported there are loaded likewise, and are not in `__all__`. The error for a name that is in the module
+    `others` says so.
     """
     module = sys.modules[package]
 
     def load(name: str) -> Any:
+        if name == "__all__":
+            vars(module)[name] = sorted(name for name, home in _homes(module).items() if home != package)
+            return vars(module)[name]
         home = _homes(module).get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}{_near(module, name, others)}")
@@ -29,7 +33,7 @@ def lazy_imports(package: str, *, others: str = "") -> tuple[Callable[[str], Any
         return value
 
     def public() -> list[str]:
-        return sorted({*_homes(module), *module.__all__, *(name for name in vars(module) if name.startswith("__"))})
+        return sorted({*_homes(module), *(name for name in vars(module) if name.startswith("__"))})
 
     return load, public
 

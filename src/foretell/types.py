@@ -5,494 +5,298 @@ from typing import TYPE_CHECKING
 from foretell.interface import lazy_imports
 
 if TYPE_CHECKING:
-    from foretell.agent import AnyModel, ModelFunction
-    from foretell.api import (
-        AskParameters,
-        GridParameters,
-        RunParameters,
-        SubmitParameters,
-        TournamentParameters,
-        TreeParameters,
-        Where,
-    )
-    from foretell.data.datasets.question_set import LeakyQuestions, QuestionSet, SetFilter, SetStatus
-    from foretell.data.dates import Dating
-    from foretell.data.search.engine import SearchEngine, SearchHit
-    from foretell.data.search.own_engine import AnySearch, HasSearch, SearchFunction
-    from foretell.data.series.series import SeriesSource
-    from foretell.forecasters.agent.options import AgentOptions
-    from foretell.forecasters.agent.settings import AgentSettings, ReplyFormat
-    from foretell.forecasters.base_rates.outside_estimate import ReferenceQuestion
-    from foretell.forecasters.base_rates.past import Past, PastAnswer, PastQuestions, PastTarget
-    from foretell.forecasters.base_rates.rates import PastOutcomes, Rates
-    from foretell.forecasters.combine.clamp import ClampName
-    from foretell.forecasters.combine.rows import Examples, TrialRows
-    from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, MatchingSource, Models
-    from foretell.forecasters.prompt.prediction_context import PredictionContexts
-    from foretell.forecasters.series.typed_question import SeriesAnswer
-    from foretell.forecasters.tree.arithmetic.sensitivity import Sensitivity, TornadoBar, TreeSpread
-    from foretell.forecasters.tree.case_links import AllLink, AnyLink, AtLeastLink, SplitLink, WeighLink
-    from foretell.forecasters.tree.cases import StatedCases
-    from foretell.forecasters.tree.edits import (
-        AddNode,
-        Edit,
-        MarkStale,
-        MoveNode,
-        RemoveNode,
-        Scenario,
-        SetClaim,
-        SetGrounding,
-        SetLink,
-        SetP,
-        SetReport,
-        ShareNode,
-        Unpin,
-    )
-    from foretell.forecasters.tree.history import TreeVersion
-    from foretell.forecasters.tree.links import (
-        AverageLink,
-        FormulaAssumption,
-        FormulaLink,
-        InhibitedNoisyOrLink,
-        JudgedLink,
-        LinearLink,
-        Link,
-        NoisyOrLink,
-        ProductLogicLink,
-    )
-    from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, TreeOrigin
-    from foretell.forecasters.tree.text import TreeProblem
-    from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult
-    from foretell.inspect_tasks.logs import LoggedForecasts
-    from foretell.metrics.bootstrap import Interval, IntervalKind, Resampling
-    from foretell.metrics.comparison import McNemarTest
-    from foretell.metrics.power import PilotStudy
-    from foretell.metrics.returns import Bettor, Fee
-    from foretell.models.budget import Budget
-    from foretell.models.ledger import Money
-    from foretell.models.model import (
-        AssistantMessage,
-        FinishReason,
-        Message,
-        Model,
-        ModelSettings,
-        ReasoningEffort,
-        Reply,
-        Request,
-        ServiceTier,
-        SystemMessage,
-        TokenCount,
-        ToolCall,
-        ToolResult,
-        ToolSpec,
-        UserMessage,
-    )
-    from foretell.models.names import ModelRole
-    from foretell.models.reservation import LosableReservation
-    from foretell.models.token_price import TokenPrice
-    from foretell.operations.answers import AnswerScores, RunAnswer
-    from foretell.operations.ask import AskResult
-    from foretell.operations.grid import GridList, GridResult, GridRow, PlannedRun, StoredGrid
-    from foretell.operations.record import HistoryResult, RecordResult
-    from foretell.operations.replay import ReplayResult
-    from foretell.operations.resolve import ResolveResult
-    from foretell.operations.run import RunResult
-    from foretell.operations.runs import DeletedRuns, ListedRun, RunLabels, RunsResult, StoppedRun
-    from foretell.operations.score import OptionScore, ScoreDetails, ScoreResult
-    from foretell.operations.sharpen import SharpenedQuestion
-    from foretell.operations.show import ShowResult
-    from foretell.operations.submit import SubmissionFile, SubmissionPreview, SubmitResult
-    from foretell.operations.tournament_results import TournamentResults
-    from foretell.operations.tree import ShownTree
-    from foretell.operations.tree_edit import TreeEditResult
-    from foretell.operations.tree_grow import PlannedTree, TreeResult
-    from foretell.operations.tree_list import TreesResult
-    from foretell.operations.tree_log import TreeDiff, TreeLog
-    from foretell.operations.tree_plan import PlannedStep, TreePlan
-    from foretell.operations.watch import WatchedQuestion, WatchResult
-    from foretell.operations.what_if import ScenarioComparison
-    from foretell.questions.as_of import AsOfMode
-    from foretell.questions.backtest import Backtest, BacktestAnswer
-    from foretell.questions.errors import InputProblem, NoAnswer
-    from foretell.questions.forecast import Categorical, Cost, Ending, Failure, Numeric, Reconciliation
-    from foretell.questions.question import Exclusivity, LastValue, NumericRange, QuestionKind, SeriesRef, Snapshot
-    from foretell.questions.resolution import Reference
-    from foretell.questions.trace import (
-        BeliefRevised,
-        EmitEvent,
-        EvidenceFound,
-        Failed,
-        ForecastMade,
-        LeakBlocked,
-        ModelCalled,
-        NodeAnalyzed,
-        NodeGrounded,
-        NodeSynthesized,
-        QuestionShown,
-        ToolUsed,
-        TraceEvent,
-        TreeGrown,
-    )
-    from foretell.questions.value_age import ValueAge
-    from foretell.report.arena_report import ArenaReport
-    from foretell.report.charts.svg import Chart
-    from foretell.report.document import ReportDocument
-    from foretell.report.numbers import CellUnit, CellValue
-    from foretell.report.result import Result
-    from foretell.report.run_plan import RunPlan
-    from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyFile, StudyRow, StudyTable
-    from foretell.report.study_result import StudyResult
-    from foretell.report.tournament_page import TournamentRow
-    from foretell.runs.backtest import AnyForecaster, AnyQuestions, BacktestProgress, ForecastFunction, HasForecast
-    from foretell.runs.combine import AnswerStep, CombinationSettings, CombinedAnswer, QuestionEstimates
-    from foretell.runs.executor import RunProgress
-    from foretell.runs.public_answer import Basis
-    from foretell.runs.public_sources import MarketMatch, SeriesReading
-    from foretell.runs.question_sets import Benchmark, SetContexts
-    from foretell.runs.settings import Settings
-    from foretell.runs.spec import RunState
-    from foretell.runs.store import RunRow
-    from foretell.runs.tree_files import ListedTree
-    from foretell.runs.tree_notebooks import NotebookState
-    from foretell.runs.trial_costs import SpecPrompt
-    from foretell.scoring.answers import Rule, ScoredAnswer
-    from foretell.scoring.arena_leaderboard import (
-        ArenaLeaderboardGroup,
-        ArenaLeaderboardRow,
-        RebalancedScores,
-        ScoredArena,
-    )
-    from foretell.scoring.arena_table import ArenaEntry
-    from foretell.scoring.arena_view import ArenaCounts, ArenaLeaderboard, ArenaPairs, CurvePoint, LeadTimeCurve
-    from foretell.scoring.role_columns import ColumnNames
-    from foretell.scoring.run_scores import QuestionAnswer, RunPart, RunScores, TargetAnswer
-    from foretell.scoring.score import PairComparison, ScoringOptions
-    from foretell.scoring.scoreboard import Group, Score, Scoreboard
-    from foretell.scoring.sources import Trials, Weights
-    from foretell.scoring.table import ForecastCost, ForecastTable, Labels, Targets, Weighing
-    from foretell.scoring.table_input import TableSource
-    from foretell.scoring.verdict import Finding, Verdict
-    from foretell.standing.history import QuestionHistory, RelatedQuestion, Spent
-    from foretell.standing.learning import LearntWeight
-    from foretell.standing.own_record import HowResolved, OwnRecord, ScoredQuestion, ScorePoint, Update, UpdateWorth
-    from foretell.standing.post_mortem import Fault, FoundFact, PostMortem, PostMortems, ResearchScore
-    from foretell.standing.record import (
-        Look,
-        NewEvidence,
-        NoOutcome,
-        OutcomeProposal,
-        OutcomeReading,
-        QuestionRecord,
-        Sharpening,
-        StandingBelief,
-        StandingQuestion,
-        StandingState,
-        Trigger,
-    )
-    from foretell.standing.watcher import LookReport
-    from foretell.studies.cases import TreeFacts
-    from foretell.studies.inputs import DataInputs, StudyData, StudyProgress, TableOptions
-    from foretell.tools.leakage_filter import FilteredTools
-    from foretell.tools.own_tool import AnyTool
-    from foretell.tools.tool import SourceItem, Tool, ToolFailed, ToolMaterial
-    from foretell.tournaments.entered import OwnTournament
-    from foretell.tournaments.question_visit import TournamentResult
-    from foretell.tournaments.round_visit import RoundResult
-    from foretell.tournaments.submission import ItemPart, ItemResult, ItemStatus, SubmissionItem, SubmissionPlan
+    from foretell.agent import AnyModel as AnyModel
+    from foretell.agent import ModelFunction as ModelFunction
+    from foretell.api import AskParameters as AskParameters
+    from foretell.api import GridParameters as GridParameters
+    from foretell.api import RunParameters as RunParameters
+    from foretell.api import SubmitParameters as SubmitParameters
+    from foretell.api import TournamentParameters as TournamentParameters
+    from foretell.api import TreeParameters as TreeParameters
+    from foretell.api import Where as Where
+    from foretell.data.datasets.question_set import LeakyQuestions as LeakyQuestions
+    from foretell.data.datasets.question_set import QuestionSet as QuestionSet
+    from foretell.data.datasets.question_set import SetFilter as SetFilter
+    from foretell.data.datasets.question_set import SetStatus as SetStatus
+    from foretell.data.dates import Dating as Dating
+    from foretell.data.search.engine import SearchEngine as SearchEngine
+    from foretell.data.search.engine import SearchHit as SearchHit
+    from foretell.data.search.own_engine import AnySearch as AnySearch
+    from foretell.data.search.own_engine import HasSearch as HasSearch
+    from foretell.data.search.own_engine import SearchFunction as SearchFunction
+    from foretell.data.series.series import SeriesSource as SeriesSource
+    from foretell.forecasters.agent.options import AgentOptions as AgentOptions
+    from foretell.forecasters.agent.settings import AgentSettings as AgentSettings
+    from foretell.forecasters.agent.settings import ReplyFormat as ReplyFormat
+    from foretell.forecasters.base_rates.outside_estimate import ReferenceQuestion as ReferenceQuestion
+    from foretell.forecasters.base_rates.past import Past as Past
+    from foretell.forecasters.base_rates.past import PastAnswer as PastAnswer
+    from foretell.forecasters.base_rates.past import PastQuestions as PastQuestions
+    from foretell.forecasters.base_rates.past import PastTarget as PastTarget
+    from foretell.forecasters.base_rates.rates import PastOutcomes as PastOutcomes
+    from foretell.forecasters.base_rates.rates import Rates as Rates
+    from foretell.forecasters.combine.clamp import ClampName as ClampName
+    from foretell.forecasters.combine.rows import Examples as Examples
+    from foretell.forecasters.combine.rows import TrialRows as TrialRows
+    from foretell.forecasters.forecaster import CannotForecast as CannotForecast
+    from foretell.forecasters.forecaster import Context as Context
+    from foretell.forecasters.forecaster import Forecaster as Forecaster
+    from foretell.forecasters.forecaster import MatchingSource as MatchingSource
+    from foretell.forecasters.forecaster import Models as Models
+    from foretell.forecasters.prompt.prediction_context import PredictionContexts as PredictionContexts
+    from foretell.forecasters.series.typed_question import SeriesAnswer as SeriesAnswer
+    from foretell.forecasters.tree.arithmetic.sensitivity import Sensitivity as Sensitivity
+    from foretell.forecasters.tree.arithmetic.sensitivity import TornadoBar as TornadoBar
+    from foretell.forecasters.tree.arithmetic.sensitivity import TreeSpread as TreeSpread
+    from foretell.forecasters.tree.case_links import AllLink as AllLink
+    from foretell.forecasters.tree.case_links import AnyLink as AnyLink
+    from foretell.forecasters.tree.case_links import AtLeastLink as AtLeastLink
+    from foretell.forecasters.tree.case_links import SplitLink as SplitLink
+    from foretell.forecasters.tree.case_links import WeighLink as WeighLink
+    from foretell.forecasters.tree.cases import StatedCases as StatedCases
+    from foretell.forecasters.tree.edits import AddNode as AddNode
+    from foretell.forecasters.tree.edits import Edit as Edit
+    from foretell.forecasters.tree.edits import MarkStale as MarkStale
+    from foretell.forecasters.tree.edits import MoveNode as MoveNode
+    from foretell.forecasters.tree.edits import RemoveNode as RemoveNode
+    from foretell.forecasters.tree.edits import Scenario as Scenario
+    from foretell.forecasters.tree.edits import SetClaim as SetClaim
+    from foretell.forecasters.tree.edits import SetGrounding as SetGrounding
+    from foretell.forecasters.tree.edits import SetLink as SetLink
+    from foretell.forecasters.tree.edits import SetP as SetP
+    from foretell.forecasters.tree.edits import SetReport as SetReport
+    from foretell.forecasters.tree.edits import ShareNode as ShareNode
+    from foretell.forecasters.tree.edits import Unpin as Unpin
+    from foretell.forecasters.tree.history import TreeVersion as TreeVersion
+    from foretell.forecasters.tree.links import AverageLink as AverageLink
+    from foretell.forecasters.tree.links import FormulaAssumption as FormulaAssumption
+    from foretell.forecasters.tree.links import FormulaLink as FormulaLink
+    from foretell.forecasters.tree.links import InhibitedNoisyOrLink as InhibitedNoisyOrLink
+    from foretell.forecasters.tree.links import JudgedLink as JudgedLink
+    from foretell.forecasters.tree.links import LinearLink as LinearLink
+    from foretell.forecasters.tree.links import Link as Link
+    from foretell.forecasters.tree.links import NoisyOrLink as NoisyOrLink
+    from foretell.forecasters.tree.links import ProductLogicLink as ProductLogicLink
+    from foretell.forecasters.tree.proposition import Grounding as Grounding
+    from foretell.forecasters.tree.proposition import Proposition as Proposition
+    from foretell.forecasters.tree.proposition import Tree as Tree
+    from foretell.forecasters.tree.proposition import TreeOrigin as TreeOrigin
+    from foretell.forecasters.tree.text import TreeProblem as TreeProblem
+    from foretell.forecasters.tree.what_if import ClaimChange as ClaimChange
+    from foretell.forecasters.tree.what_if import WhatIfResult as WhatIfResult
+    from foretell.inspect_tasks.logs import LoggedForecasts as LoggedForecasts
+    from foretell.metrics.bootstrap import Interval as Interval
+    from foretell.metrics.bootstrap import IntervalKind as IntervalKind
+    from foretell.metrics.bootstrap import Resampling as Resampling
+    from foretell.metrics.comparison import McNemarTest as McNemarTest
+    from foretell.metrics.power import PilotStudy as PilotStudy
+    from foretell.metrics.returns import Bettor as Bettor
+    from foretell.metrics.returns import Fee as Fee
+    from foretell.models.budget import Budget as Budget
+    from foretell.models.ledger import Money as Money
+    from foretell.models.model import AssistantMessage as AssistantMessage
+    from foretell.models.model import FinishReason as FinishReason
+    from foretell.models.model import Message as Message
+    from foretell.models.model import Model as Model
+    from foretell.models.model import ModelSettings as ModelSettings
+    from foretell.models.model import ReasoningEffort as ReasoningEffort
+    from foretell.models.model import Reply as Reply
+    from foretell.models.model import Request as Request
+    from foretell.models.model import ServiceTier as ServiceTier
+    from foretell.models.model import SystemMessage as SystemMessage
+    from foretell.models.model import TokenCount as TokenCount
+    from foretell.models.model import ToolCall as ToolCall
+    from foretell.models.model import ToolResult as ToolResult
+    from foretell.models.model import ToolSpec as ToolSpec
+    from foretell.models.model import UserMessage as UserMessage
+    from foretell.models.names import ModelRole as ModelRole
+    from foretell.models.reservation import LosableReservation as LosableReservation
+    from foretell.models.token_price import TokenPrice as TokenPrice
+    from foretell.operations.answers import AnswerScores as AnswerScores
+    from foretell.operations.answers import RunAnswer as RunAnswer
+    from foretell.operations.ask import AskResult as AskResult
+    from foretell.operations.grid import GridList as GridList
+    from foretell.operations.grid import GridResult as GridResult
+    from foretell.operations.grid import GridRow as GridRow
+    from foretell.operations.grid import PlannedRun as PlannedRun
+    from foretell.operations.grid import StoredGrid as StoredGrid
+    from foretell.operations.record import HistoryResult as HistoryResult
+    from foretell.operations.record import RecordResult as RecordResult
+    from foretell.operations.replay import ReplayResult as ReplayResult
+    from foretell.operations.resolve import ResolveResult as ResolveResult
+    from foretell.operations.run import RunResult as RunResult
+    from foretell.operations.runs import DeletedRuns as DeletedRuns
+    from foretell.operations.runs import ListedRun as ListedRun
+    from foretell.operations.runs import RunLabels as RunLabels
+    from foretell.operations.runs import RunsResult as RunsResult
+    from foretell.operations.runs import StoppedRun as StoppedRun
+    from foretell.operations.score import OptionScore as OptionScore
+    from foretell.operations.score import ScoreDetails as ScoreDetails
+    from foretell.operations.score import ScoreResult as ScoreResult
+    from foretell.operations.sharpen import SharpenedQuestion as SharpenedQuestion
+    from foretell.operations.show import ShowResult as ShowResult
+    from foretell.operations.submit import SubmissionFile as SubmissionFile
+    from foretell.operations.submit import SubmissionPreview as SubmissionPreview
+    from foretell.operations.submit import SubmitResult as SubmitResult
+    from foretell.operations.tournament_results import TournamentResults as TournamentResults
+    from foretell.operations.tree import ShownTree as ShownTree
+    from foretell.operations.tree_edit import TreeEditResult as TreeEditResult
+    from foretell.operations.tree_grow import PlannedTree as PlannedTree
+    from foretell.operations.tree_grow import TreeResult as TreeResult
+    from foretell.operations.tree_list import TreesResult as TreesResult
+    from foretell.operations.tree_log import TreeDiff as TreeDiff
+    from foretell.operations.tree_log import TreeLog as TreeLog
+    from foretell.operations.tree_plan import PlannedStep as PlannedStep
+    from foretell.operations.tree_plan import TreePlan as TreePlan
+    from foretell.operations.watch import WatchedQuestion as WatchedQuestion
+    from foretell.operations.watch import WatchResult as WatchResult
+    from foretell.operations.what_if import ScenarioComparison as ScenarioComparison
+    from foretell.questions.as_of import AsOfMode as AsOfMode
+    from foretell.questions.backtest import Backtest as Backtest
+    from foretell.questions.backtest import BacktestAnswer as BacktestAnswer
+    from foretell.questions.errors import InputProblem as InputProblem
+    from foretell.questions.errors import NoAnswer as NoAnswer
+    from foretell.questions.forecast import Categorical as Categorical
+    from foretell.questions.forecast import Cost as Cost
+    from foretell.questions.forecast import Ending as Ending
+    from foretell.questions.forecast import Failure as Failure
+    from foretell.questions.forecast import Numeric as Numeric
+    from foretell.questions.forecast import Reconciliation as Reconciliation
+    from foretell.questions.question import Exclusivity as Exclusivity
+    from foretell.questions.question import LastValue as LastValue
+    from foretell.questions.question import NumericRange as NumericRange
+    from foretell.questions.question import QuestionKind as QuestionKind
+    from foretell.questions.question import SeriesRef as SeriesRef
+    from foretell.questions.question import Snapshot as Snapshot
+    from foretell.questions.resolution import Reference as Reference
+    from foretell.questions.trace import BeliefRevised as BeliefRevised
+    from foretell.questions.trace import EmitEvent as EmitEvent
+    from foretell.questions.trace import EvidenceFound as EvidenceFound
+    from foretell.questions.trace import Failed as Failed
+    from foretell.questions.trace import ForecastMade as ForecastMade
+    from foretell.questions.trace import LeakBlocked as LeakBlocked
+    from foretell.questions.trace import ModelCalled as ModelCalled
+    from foretell.questions.trace import NodeAnalyzed as NodeAnalyzed
+    from foretell.questions.trace import NodeGrounded as NodeGrounded
+    from foretell.questions.trace import NodeSynthesized as NodeSynthesized
+    from foretell.questions.trace import QuestionShown as QuestionShown
+    from foretell.questions.trace import ToolUsed as ToolUsed
+    from foretell.questions.trace import TraceEvent as TraceEvent
+    from foretell.questions.trace import TreeGrown as TreeGrown
+    from foretell.questions.value_age import ValueAge as ValueAge
+    from foretell.report.arena_report import ArenaReport as ArenaReport
+    from foretell.report.charts.svg import Chart as Chart
+    from foretell.report.document import ReportDocument as ReportDocument
+    from foretell.report.numbers import CellUnit as CellUnit
+    from foretell.report.numbers import CellValue as CellValue
+    from foretell.report.result import Result as Result
+    from foretell.report.run_plan import RunPlan as RunPlan
+    from foretell.report.study import RowStyle as RowStyle
+    from foretell.report.study import StudyChart as StudyChart
+    from foretell.report.study import StudyColumn as StudyColumn
+    from foretell.report.study import StudyFile as StudyFile
+    from foretell.report.study import StudyRow as StudyRow
+    from foretell.report.study import StudyTable as StudyTable
+    from foretell.report.study_result import StudyResult as StudyResult
+    from foretell.report.tournament_page import TournamentRow as TournamentRow
+    from foretell.runs.backtest import AnyForecaster as AnyForecaster
+    from foretell.runs.backtest import AnyQuestions as AnyQuestions
+    from foretell.runs.backtest import BacktestProgress as BacktestProgress
+    from foretell.runs.backtest import ForecastFunction as ForecastFunction
+    from foretell.runs.backtest import HasForecast as HasForecast
+    from foretell.runs.combine import AnswerStep as AnswerStep
+    from foretell.runs.combine import CombinationSettings as CombinationSettings
+    from foretell.runs.combine import CombinedAnswer as CombinedAnswer
+    from foretell.runs.combine import QuestionEstimates as QuestionEstimates
+    from foretell.runs.executor import RunProgress as RunProgress
+    from foretell.runs.public_answer import Basis as Basis
+    from foretell.runs.public_sources import MarketMatch as MarketMatch
+    from foretell.runs.public_sources import SeriesReading as SeriesReading
+    from foretell.runs.question_sets import Benchmark as Benchmark
+    from foretell.runs.question_sets import SetContexts as SetContexts
+    from foretell.runs.settings import Settings as Settings
+    from foretell.runs.spec import RunState as RunState
+    from foretell.runs.store import RunRow as RunRow
+    from foretell.runs.tree_files import ListedTree as ListedTree
+    from foretell.runs.tree_notebooks import NotebookState as NotebookState
+    from foretell.runs.trial_costs import SpecPrompt as SpecPrompt
+    from foretell.scoring.answers import Rule as Rule
+    from foretell.scoring.answers import ScoredAnswer as ScoredAnswer
+    from foretell.scoring.arena_leaderboard import ArenaLeaderboardGroup as ArenaLeaderboardGroup
+    from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow as ArenaLeaderboardRow
+    from foretell.scoring.arena_leaderboard import RebalancedScores as RebalancedScores
+    from foretell.scoring.arena_leaderboard import ScoredArena as ScoredArena
+    from foretell.scoring.arena_table import ArenaEntry as ArenaEntry
+    from foretell.scoring.arena_view import ArenaCounts as ArenaCounts
+    from foretell.scoring.arena_view import ArenaLeaderboard as ArenaLeaderboard
+    from foretell.scoring.arena_view import ArenaPairs as ArenaPairs
+    from foretell.scoring.arena_view import CurvePoint as CurvePoint
+    from foretell.scoring.arena_view import LeadTimeCurve as LeadTimeCurve
+    from foretell.scoring.role_columns import ColumnNames as ColumnNames
+    from foretell.scoring.run_scores import QuestionAnswer as QuestionAnswer
+    from foretell.scoring.run_scores import RunPart as RunPart
+    from foretell.scoring.run_scores import RunScores as RunScores
+    from foretell.scoring.run_scores import TargetAnswer as TargetAnswer
+    from foretell.scoring.score import PairComparison as PairComparison
+    from foretell.scoring.score import ScoringOptions as ScoringOptions
+    from foretell.scoring.scoreboard import Group as Group
+    from foretell.scoring.scoreboard import Score as Score
+    from foretell.scoring.scoreboard import Scoreboard as Scoreboard
+    from foretell.scoring.sources import Trials as Trials
+    from foretell.scoring.sources import Weights as Weights
+    from foretell.scoring.table import ForecastCost as ForecastCost
+    from foretell.scoring.table import ForecastTable as ForecastTable
+    from foretell.scoring.table import Labels as Labels
+    from foretell.scoring.table import Targets as Targets
+    from foretell.scoring.table import Weighing as Weighing
+    from foretell.scoring.table_input import TableSource as TableSource
+    from foretell.scoring.verdict import Finding as Finding
+    from foretell.scoring.verdict import Verdict as Verdict
+    from foretell.standing.history import QuestionHistory as QuestionHistory
+    from foretell.standing.history import RelatedQuestion as RelatedQuestion
+    from foretell.standing.history import Spent as Spent
+    from foretell.standing.learning import LearntWeight as LearntWeight
+    from foretell.standing.own_record import HowResolved as HowResolved
+    from foretell.standing.own_record import OwnRecord as OwnRecord
+    from foretell.standing.own_record import ScoredQuestion as ScoredQuestion
+    from foretell.standing.own_record import ScorePoint as ScorePoint
+    from foretell.standing.own_record import Update as Update
+    from foretell.standing.own_record import UpdateWorth as UpdateWorth
+    from foretell.standing.post_mortem import Fault as Fault
+    from foretell.standing.post_mortem import FoundFact as FoundFact
+    from foretell.standing.post_mortem import PostMortem as PostMortem
+    from foretell.standing.post_mortem import PostMortems as PostMortems
+    from foretell.standing.post_mortem import ResearchScore as ResearchScore
+    from foretell.standing.record import Look as Look
+    from foretell.standing.record import NewEvidence as NewEvidence
+    from foretell.standing.record import NoOutcome as NoOutcome
+    from foretell.standing.record import OutcomeProposal as OutcomeProposal
+    from foretell.standing.record import OutcomeReading as OutcomeReading
+    from foretell.standing.record import QuestionRecord as QuestionRecord
+    from foretell.standing.record import Sharpening as Sharpening
+    from foretell.standing.record import StandingBelief as StandingBelief
+    from foretell.standing.record import StandingQuestion as StandingQuestion
+    from foretell.standing.record import StandingState as StandingState
+    from foretell.standing.record import Trigger as Trigger
+    from foretell.standing.watcher import LookReport as LookReport
+    from foretell.studies.cases import TreeFacts as TreeFacts
+    from foretell.studies.inputs import DataInputs as DataInputs
+    from foretell.studies.inputs import StudyData as StudyData
+    from foretell.studies.inputs import StudyProgress as StudyProgress
+    from foretell.studies.inputs import TableOptions as TableOptions
+    from foretell.tools.leakage_filter import FilteredTools as FilteredTools
+    from foretell.tools.own_tool import AnyTool as AnyTool
+    from foretell.tools.tool import SourceItem as SourceItem
+    from foretell.tools.tool import Tool as Tool
+    from foretell.tools.tool import ToolFailed as ToolFailed
+    from foretell.tools.tool import ToolMaterial as ToolMaterial
+    from foretell.tournaments.entered import OwnTournament as OwnTournament
+    from foretell.tournaments.question_visit import TournamentResult as TournamentResult
+    from foretell.tournaments.round_visit import RoundResult as RoundResult
+    from foretell.tournaments.submission import ItemPart as ItemPart
+    from foretell.tournaments.submission import ItemResult as ItemResult
+    from foretell.tournaments.submission import ItemStatus as ItemStatus
+    from foretell.tournaments.submission import SubmissionItem as SubmissionItem
+    from foretell.tournaments.submission import SubmissionPlan as SubmissionPlan
 
-__all__ = [
-    "AddNode",
-    "AgentOptions",
-    "AgentSettings",
-    "AllLink",
-    "AnswerScores",
-    "AnswerStep",
-    "AnyForecaster",
-    "AnyLink",
-    "AnyModel",
-    "AnyQuestions",
-    "AnySearch",
-    "AnyTool",
-    "ArenaCounts",
-    "ArenaEntry",
-    "ArenaLeaderboard",
-    "ArenaLeaderboardGroup",
-    "ArenaLeaderboardRow",
-    "ArenaPairs",
-    "ArenaReport",
-    "AsOfMode",
-    "AskParameters",
-    "AskResult",
-    "AssistantMessage",
-    "AtLeastLink",
-    "AverageLink",
-    "Backtest",
-    "BacktestAnswer",
-    "BacktestProgress",
-    "Basis",
-    "BeliefRevised",
-    "Benchmark",
-    "Bettor",
-    "Budget",
-    "CannotForecast",
-    "Categorical",
-    "CellUnit",
-    "CellValue",
-    "Chart",
-    "ClaimChange",
-    "ClampName",
-    "ColumnNames",
-    "CombinationSettings",
-    "CombinedAnswer",
-    "Context",
-    "Cost",
-    "CurvePoint",
-    "DataInputs",
-    "Dating",
-    "DeletedRuns",
-    "Edit",
-    "EmitEvent",
-    "Ending",
-    "EvidenceFound",
-    "Examples",
-    "Exclusivity",
-    "Failed",
-    "Failure",
-    "Fault",
-    "Fee",
-    "FilteredTools",
-    "Finding",
-    "FinishReason",
-    "ForecastCost",
-    "ForecastFunction",
-    "ForecastMade",
-    "ForecastTable",
-    "Forecaster",
-    "FormulaAssumption",
-    "FormulaLink",
-    "FoundFact",
-    "GridList",
-    "GridParameters",
-    "GridResult",
-    "GridRow",
-    "Grounding",
-    "Group",
-    "HasForecast",
-    "HasSearch",
-    "HistoryResult",
-    "HowResolved",
-    "InhibitedNoisyOrLink",
-    "InputProblem",
-    "Interval",
-    "IntervalKind",
-    "ItemPart",
-    "ItemResult",
-    "ItemStatus",
-    "JudgedLink",
-    "Labels",
-    "LastValue",
-    "LeadTimeCurve",
-    "LeakBlocked",
-    "LeakyQuestions",
-    "LearntWeight",
-    "LinearLink",
-    "Link",
-    "ListedRun",
-    "ListedTree",
-    "LoggedForecasts",
-    "Look",
-    "LookReport",
-    "LosableReservation",
-    "MarkStale",
-    "MarketMatch",
-    "MatchingSource",
-    "McNemarTest",
-    "Message",
-    "Model",
-    "ModelCalled",
-    "ModelFunction",
-    "ModelRole",
-    "ModelSettings",
-    "Models",
-    "Money",
-    "MoveNode",
-    "NewEvidence",
-    "NoAnswer",
-    "NoOutcome",
-    "NodeAnalyzed",
-    "NodeGrounded",
-    "NodeSynthesized",
-    "NoisyOrLink",
-    "NotebookState",
-    "Numeric",
-    "NumericRange",
-    "OptionScore",
-    "OutcomeProposal",
-    "OutcomeReading",
-    "OwnRecord",
-    "OwnTournament",
-    "PairComparison",
-    "Past",
-    "PastAnswer",
-    "PastOutcomes",
-    "PastQuestions",
-    "PastTarget",
-    "PilotStudy",
-    "PlannedRun",
-    "PlannedStep",
-    "PlannedTree",
-    "PostMortem",
-    "PostMortems",
-    "PredictionContexts",
-    "ProductLogicLink",
-    "Proposition",
-    "QuestionAnswer",
-    "QuestionEstimates",
-    "QuestionHistory",
-    "QuestionKind",
-    "QuestionRecord",
-    "QuestionSet",
-    "QuestionShown",
-    "Rates",
-    "ReasoningEffort",
-    "RebalancedScores",
-    "Reconciliation",
-    "RecordResult",
-    "Reference",
-    "ReferenceQuestion",
-    "RelatedQuestion",
-    "RemoveNode",
-    "ReplayResult",
-    "Reply",
-    "ReplyFormat",
-    "ReportDocument",
-    "Request",
-    "Resampling",
-    "ResearchScore",
-    "ResolveResult",
-    "Result",
-    "RoundResult",
-    "RowStyle",
-    "Rule",
-    "RunAnswer",
-    "RunLabels",
-    "RunParameters",
-    "RunPart",
-    "RunPlan",
-    "RunProgress",
-    "RunResult",
-    "RunRow",
-    "RunScores",
-    "RunState",
-    "RunsResult",
-    "Scenario",
-    "ScenarioComparison",
-    "Score",
-    "ScoreDetails",
-    "ScorePoint",
-    "ScoreResult",
-    "Scoreboard",
-    "ScoredAnswer",
-    "ScoredArena",
-    "ScoredQuestion",
-    "ScoringOptions",
-    "SearchEngine",
-    "SearchFunction",
-    "SearchHit",
-    "Sensitivity",
-    "SeriesAnswer",
-    "SeriesReading",
-    "SeriesRef",
-    "SeriesSource",
-    "ServiceTier",
-    "SetClaim",
-    "SetContexts",
-    "SetFilter",
-    "SetGrounding",
-    "SetLink",
-    "SetP",
-    "SetReport",
-    "SetStatus",
-    "Settings",
-    "ShareNode",
-    "SharpenedQuestion",
-    "Sharpening",
-    "ShowResult",
-    "ShownTree",
-    "Snapshot",
-    "SourceItem",
-    "SpecPrompt",
-    "Spent",
-    "SplitLink",
-    "StandingBelief",
-    "StandingQuestion",
-    "StandingState",
-    "StatedCases",
-    "StoppedRun",
-    "StoredGrid",
-    "StudyChart",
-    "StudyColumn",
-    "StudyData",
-    "StudyFile",
-    "StudyProgress",
-    "StudyResult",
-    "StudyRow",
-    "StudyTable",
-    "SubmissionFile",
-    "SubmissionItem",
-    "SubmissionPlan",
-    "SubmissionPreview",
-    "SubmitParameters",
-    "SubmitResult",
-    "SystemMessage",
-    "TableOptions",
-    "TableSource",
-    "TargetAnswer",
-    "Targets",
-    "TokenCount",
-    "TokenPrice",
-    "Tool",
-    "ToolCall",
-    "ToolFailed",
-    "ToolMaterial",
-    "ToolResult",
-    "ToolSpec",
-    "ToolUsed",
-    "TornadoBar",
-    "TournamentParameters",
-    "TournamentResult",
-    "TournamentResults",
-    "TournamentRow",
-    "TraceEvent",
-    "Tree",
-    "TreeDiff",
-    "TreeEditResult",
-    "TreeFacts",
-    "TreeGrown",
-    "TreeLog",
-    "TreeOrigin",
-    "TreeParameters",
-    "TreePlan",
-    "TreeProblem",
-    "TreeResult",
-    "TreeSpread",
-    "TreeVersion",
-    "TreesResult",
-    "TrialRows",
-    "Trials",
-    "Trigger",
-    "Unpin",
-    "Update",
-    "UpdateWorth",
-    "UserMessage",
-    "ValueAge",
-    "Verdict",
-    "WatchResult",
-    "WatchedQuestion",
-    "WeighLink",
-    "Weighing",
-    "Weights",
-    "WhatIfResult",
-    "Where",
-]
 __getattr__, __dir__ = lazy_imports(__name__)

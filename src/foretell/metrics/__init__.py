@@ -5,208 +5,104 @@ from typing import TYPE_CHECKING
 from foretell.interface import lazy_imports
 
 if TYPE_CHECKING:
-    from foretell.metrics.agreement import (
-        chain_gap,
-        divergence_matrix,
-        exclusivity_score,
-        jensen_shannon,
-        kappa_from_sums,
-        logical_chain_score,
-        rater_agreement,
-    )
-    from foretell.metrics.arrays import Bools, Floats, Ints, as_probabilities, as_vector, as_weights, group_sums
-    from foretell.metrics.bootstrap import (
-        DEFAULT_RESAMPLING,
-        Interval,
-        Resampling,
-        bootstrap_score,
-        bootstrap_sums,
-        brier_index_from_sums,
-        expanded_level,
-        mean_from_sums,
-        mean_interval,
-        rate_interval,
-        share_interval,
-    )
-    from foretell.metrics.calibration import (
-        bin_codes,
-        calibration_line,
-        ece,
-        murphy_decomposition,
-        reliability_bins,
-        width_edges,
-        wilson_interval,
-    )
-    from foretell.metrics.clusters import ResamplingDesign, factorise, resample_counts
-    from foretell.metrics.comparison import (
-        Comparison,
-        benjamini_hochberg,
-        compare_paired,
-        compare_pairs,
-        holm,
-        mcnemar_matrix,
-        one_sided_p,
-        stars,
-        two_sided_p,
-    )
-    from foretell.metrics.decisions import (
-        best_threshold,
-        consensus_matrix,
-        cross_fit_threshold,
-        hard_score_variance,
-        score_threshold,
-    )
-    from foretell.metrics.difficulty import (
-        adjusted_brier,
-        adjusted_brier_index,
-        difficulty_anchor,
-        market_difficulty,
-        question_difficulty,
-    )
-    from foretell.metrics.effects import alternating_effects, mixed_effects_check, two_way_anova, two_way_effects
-    from foretell.metrics.metric import (
-        LOG_FLOOR,
-        METRICS,
-        STANDARD_METRICS,
-        DecisionRows,
-        MetricRows,
-        payoffs,
-        return_metric,
-        sharpe_metric,
-    )
-    from foretell.metrics.power import PowerTarget, design_effect, paired_power, plan_from_pilot, questions_needed
-    from foretell.metrics.returns import (
-        RISK_NEUTRAL_BETTOR,
-        Bettor,
-        crra_stakes,
-        kalshi_fee,
-        no_fee,
-        normalised_price,
-        payoff,
-        proportional_fee,
-        sharpe_from_sums,
-    )
-    from foretell.metrics.scores import (
-        brier,
-        brier_index,
-        cdf_bucket_of,
-        cdf_buckets,
-        crps_cdf,
-        crps_quantiles,
-        crps_samples,
-        interval_covers,
-        interval_score,
-        log_score,
-        mean_brier,
-        metaculus_baseline,
-        metaculus_baseline_continuous,
-        metaculus_baseline_options,
-        metaculus_peer,
-        metaculus_peer_continuous,
-        pinball,
-        right_side,
-        rps,
-    )
+    from foretell.metrics.agreement import chain_gap as chain_gap
+    from foretell.metrics.agreement import divergence_matrix as divergence_matrix
+    from foretell.metrics.agreement import exclusivity_score as exclusivity_score
+    from foretell.metrics.agreement import jensen_shannon as jensen_shannon
+    from foretell.metrics.agreement import kappa_from_sums as kappa_from_sums
+    from foretell.metrics.agreement import logical_chain_score as logical_chain_score
+    from foretell.metrics.agreement import rater_agreement as rater_agreement
+    from foretell.metrics.arrays import Bools as Bools
+    from foretell.metrics.arrays import Floats as Floats
+    from foretell.metrics.arrays import Ints as Ints
+    from foretell.metrics.arrays import as_probabilities as as_probabilities
+    from foretell.metrics.arrays import as_vector as as_vector
+    from foretell.metrics.arrays import as_weights as as_weights
+    from foretell.metrics.arrays import group_sums as group_sums
+    from foretell.metrics.bootstrap import DEFAULT_RESAMPLING as DEFAULT_RESAMPLING
+    from foretell.metrics.bootstrap import Interval as Interval
+    from foretell.metrics.bootstrap import Resampling as Resampling
+    from foretell.metrics.bootstrap import bootstrap_score as bootstrap_score
+    from foretell.metrics.bootstrap import bootstrap_sums as bootstrap_sums
+    from foretell.metrics.bootstrap import brier_index_from_sums as brier_index_from_sums
+    from foretell.metrics.bootstrap import expanded_level as expanded_level
+    from foretell.metrics.bootstrap import mean_from_sums as mean_from_sums
+    from foretell.metrics.bootstrap import mean_interval as mean_interval
+    from foretell.metrics.bootstrap import rate_interval as rate_interval
+    from foretell.metrics.bootstrap import share_interval as share_interval
+    from foretell.metrics.calibration import bin_codes as bin_codes
+    from foretell.metrics.calibration import calibration_line as calibration_line
+    from foretell.metrics.calibration import ece as ece
+    from foretell.metrics.calibration import murphy_decomposition as murphy_decomposition
+    from foretell.metrics.calibration import reliability_bins as reliability_bins
+    from foretell.metrics.calibration import width_edges as width_edges
+    from foretell.metrics.calibration import wilson_interval as wilson_interval
+    from foretell.metrics.clusters import ResamplingDesign as ResamplingDesign
+    from foretell.metrics.clusters import factorise as factorise
+    from foretell.metrics.clusters import resample_counts as resample_counts
+    from foretell.metrics.comparison import Comparison as Comparison
+    from foretell.metrics.comparison import benjamini_hochberg as benjamini_hochberg
+    from foretell.metrics.comparison import compare_paired as compare_paired
+    from foretell.metrics.comparison import compare_pairs as compare_pairs
+    from foretell.metrics.comparison import holm as holm
+    from foretell.metrics.comparison import mcnemar_matrix as mcnemar_matrix
+    from foretell.metrics.comparison import one_sided_p as one_sided_p
+    from foretell.metrics.comparison import stars as stars
+    from foretell.metrics.comparison import two_sided_p as two_sided_p
+    from foretell.metrics.decisions import best_threshold as best_threshold
+    from foretell.metrics.decisions import consensus_matrix as consensus_matrix
+    from foretell.metrics.decisions import cross_fit_threshold as cross_fit_threshold
+    from foretell.metrics.decisions import hard_score_variance as hard_score_variance
+    from foretell.metrics.decisions import score_threshold as score_threshold
+    from foretell.metrics.difficulty import adjusted_brier as adjusted_brier
+    from foretell.metrics.difficulty import adjusted_brier_index as adjusted_brier_index
+    from foretell.metrics.difficulty import difficulty_anchor as difficulty_anchor
+    from foretell.metrics.difficulty import market_difficulty as market_difficulty
+    from foretell.metrics.difficulty import question_difficulty as question_difficulty
+    from foretell.metrics.effects import alternating_effects as alternating_effects
+    from foretell.metrics.effects import mixed_effects_check as mixed_effects_check
+    from foretell.metrics.effects import two_way_anova as two_way_anova
+    from foretell.metrics.effects import two_way_effects as two_way_effects
+    from foretell.metrics.metric import LOG_FLOOR as LOG_FLOOR
+    from foretell.metrics.metric import METRICS as METRICS
+    from foretell.metrics.metric import STANDARD_METRICS as STANDARD_METRICS
+    from foretell.metrics.metric import DecisionRows as DecisionRows
+    from foretell.metrics.metric import MetricRows as MetricRows
+    from foretell.metrics.metric import payoffs as payoffs
+    from foretell.metrics.metric import return_metric as return_metric
+    from foretell.metrics.metric import sharpe_metric as sharpe_metric
+    from foretell.metrics.power import PowerTarget as PowerTarget
+    from foretell.metrics.power import design_effect as design_effect
+    from foretell.metrics.power import paired_power as paired_power
+    from foretell.metrics.power import plan_from_pilot as plan_from_pilot
+    from foretell.metrics.power import questions_needed as questions_needed
+    from foretell.metrics.returns import RISK_NEUTRAL_BETTOR as RISK_NEUTRAL_BETTOR
+    from foretell.metrics.returns import Bettor as Bettor
+    from foretell.metrics.returns import crra_stakes as crra_stakes
+    from foretell.metrics.returns import kalshi_fee as kalshi_fee
+    from foretell.metrics.returns import no_fee as no_fee
+    from foretell.metrics.returns import normalised_price as normalised_price
+    from foretell.metrics.returns import payoff as payoff
+    from foretell.metrics.returns import proportional_fee as proportional_fee
+    from foretell.metrics.returns import sharpe_from_sums as sharpe_from_sums
+    from foretell.metrics.scores import brier as brier
+    from foretell.metrics.scores import brier_index as brier_index
+    from foretell.metrics.scores import cdf_bucket_of as cdf_bucket_of
+    from foretell.metrics.scores import cdf_buckets as cdf_buckets
+    from foretell.metrics.scores import crps_cdf as crps_cdf
+    from foretell.metrics.scores import crps_quantiles as crps_quantiles
+    from foretell.metrics.scores import crps_samples as crps_samples
+    from foretell.metrics.scores import interval_covers as interval_covers
+    from foretell.metrics.scores import interval_score as interval_score
+    from foretell.metrics.scores import log_score as log_score
+    from foretell.metrics.scores import mean_brier as mean_brier
+    from foretell.metrics.scores import metaculus_baseline as metaculus_baseline
+    from foretell.metrics.scores import metaculus_baseline_continuous as metaculus_baseline_continuous
+    from foretell.metrics.scores import metaculus_baseline_options as metaculus_baseline_options
+    from foretell.metrics.scores import metaculus_peer as metaculus_peer
+    from foretell.metrics.scores import metaculus_peer_continuous as metaculus_peer_continuous
+    from foretell.metrics.scores import pinball as pinball
+    from foretell.metrics.scores import right_side as right_side
+    from foretell.metrics.scores import rps as rps
 
-__all__ = [
-    "DEFAULT_RESAMPLING",
-    "LOG_FLOOR",
-    "METRICS",
-    "RISK_NEUTRAL_BETTOR",
-    "STANDARD_METRICS",
-    "Bettor",
-    "Bools",
-    "Comparison",
-    "DecisionRows",
-    "Floats",
-    "Interval",
-    "Ints",
-    "MetricRows",
-    "PowerTarget",
-    "Resampling",
-    "ResamplingDesign",
-    "adjusted_brier",
-    "adjusted_brier_index",
-    "alternating_effects",
-    "as_probabilities",
-    "as_vector",
-    "as_weights",
-    "benjamini_hochberg",
-    "best_threshold",
-    "bin_codes",
-    "bootstrap_score",
-    "bootstrap_sums",
-    "brier",
-    "brier_index",
-    "brier_index_from_sums",
-    "calibration_line",
-    "cdf_bucket_of",
-    "cdf_buckets",
-    "chain_gap",
-    "compare_paired",
-    "compare_pairs",
-    "consensus_matrix",
-    "cross_fit_threshold",
-    "crps_cdf",
-    "crps_quantiles",
-    "crps_samples",
-    "crra_stakes",
-    "design_effect",
-    "difficulty_anchor",
-    "divergence_matrix",
-    "ece",
-    "exclusivity_score",
-    "expanded_level",
-    "factorise",
-    "group_sums",
-    "hard_score_variance",
-    "holm",
-    "interval_covers",
-    "interval_score",
-    "jensen_shannon",
-    "kalshi_fee",
-    "kappa_from_sums",
-    "log_score",
-    "logical_chain_score",
-    "market_difficulty",
-    "mcnemar_matrix",
-    "mean_brier",
-    "mean_from_sums",
-    "mean_interval",
-    "metaculus_baseline",
-    "metaculus_baseline_continuous",
-    "metaculus_baseline_options",
-    "metaculus_peer",
-    "metaculus_peer_continuous",
-    "mixed_effects_check",
-    "murphy_decomposition",
-    "no_fee",
-    "normalised_price",
-    "one_sided_p",
-    "paired_power",
-    "payoff",
-    "payoffs",
-    "pinball",
-    "plan_from_pilot",
-    "proportional_fee",
-    "question_difficulty",
-    "questions_needed",
-    "rate_interval",
-    "rater_agreement",
-    "reliability_bins",
-    "resample_counts",
-    "return_metric",
-    "right_side",
-    "rps",
-    "score_threshold",
-    "share_interval",
-    "sharpe_from_sums",
-    "sharpe_metric",
-    "stars",
-    "two_sided_p",
-    "two_way_anova",
-    "two_way_effects",
-    "width_edges",
-    "wilson_interval",
-]
 __getattr__, __dir__ = lazy_imports(__name__)
