@@ -156,6 +156,7 @@ if TYPE_CHECKING:
     from foretell.questions.backtest import BacktestAnswer as BacktestAnswer
     from foretell.questions.errors import InputProblem as InputProblem
     from foretell.questions.errors import NoAnswer as NoAnswer
+    from foretell.questions.errors import WrongValue as WrongValue
     from foretell.questions.forecast import Categorical as Categorical
     from foretell.questions.forecast import Cost as Cost
     from foretell.questions.forecast import Ending as Ending

@@ -69,11 +69,14 @@ def test_json_round_trips(value):
     [
         ({"due": "2025-10-26T12:00:00"}, "time zone"),
         ({"due": "yesterday"}, "due"),
-        ({"targets": []}, "no target"),
+        ({"targets": []}, "field targets: is empty"),
         ({"kind": "lottery"}, "kind"),
         ({"answer": 1}, "answer"),
         ({"targets": [{"id": "a"}, {"id": "a"}]}, "twice"),
-        ({"targets": [{"id": "a", "snapshot": {"at": "2025-01-01", "yes_ask": 60}}]}, "outside [0, 1]"),
+        (
+            {"targets": [{"id": "a", "snapshot": {"at": "2025-01-01", "yes_ask": 60}}]},
+            "targets.0.snapshot.yes_ask: is 60.0",
+        ),
         ({"schema": "foretell/99"}, "schema"),
         ({"type": "Forecast"}, "Forecast"),
     ],
@@ -95,7 +98,7 @@ def test_forecast_rejects_invalid_probabilities(p: float):
 def test_an_outcome_is_no_yes_or_unknown(outcome: int | None):
     resolution = Resolution(question_id="q", target_id="yes", outcome=outcome)
     assert from_json(to_json(resolution), Resolution).outcome is outcome
-    with pytest.raises(ValueError, match="q/yes is 2, not 0, 1 or None"):
+    with pytest.raises(ValueError, match="q/yes is 2; expected 0, 1 or None"):
         replace(resolution, outcome=2)
 
 
@@ -123,7 +126,7 @@ def test_exclusivity_round_trips_and_is_read_from_the_flag_of_older_files():
 
 def test_single_target_is_independent():
     assert replace(RACE, exclusivity="exactly one", targets=TWO[:1]).exclusivity == "independent"
-    with pytest.raises(ValueError, match="is not one of exactly one, at most one, independent"):
+    with pytest.raises(ValueError, match="is 'some'; expected 'exactly one', 'at most one' or 'independent'"):
         replace(RACE, exclusivity="some")
     with pytest.raises(ValueError, match="'two' is not one of"):
         read_exclusivity("two")

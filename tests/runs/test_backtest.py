@@ -238,5 +238,5 @@ def test_wrong_arguments_are_refused_before_anything_is_asked():
         backtest([], [PRICED])
     with pytest.raises(InputError, match=r"the class ConstantForecaster is not a forecaster"):
         backtest(ConstantForecaster, [PRICED])
-    with pytest.raises(ValueError, match="has the target 'yes', which is not a Target"):
+    with pytest.raises(ValueError, match=r"Question, field targets: is .*; expected a list, each entry a Target"):
         Question(id="a", source="own", text="?", due="2026-01-10", targets=("yes",))

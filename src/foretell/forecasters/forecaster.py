@@ -29,7 +29,7 @@ from foretell.models.waiting import PendingWork
 from foretell.plugins import current_name, load, takes_arguments
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_options
-from foretell.questions.errors import InputError, known_names
+from foretell.questions.errors import InputError, known_names, said
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent, ignore_event
@@ -594,7 +594,7 @@ def forecast_of(
             **more,
         )
     except (TypeError, ValueError) as error:
-        raise CannotForecast(f"{name} gave no probabilities: {error}") from error
+        raise CannotForecast(f"{name} gave no probabilities: {said(error)}") from error
 
 
 def as_forecaster(value: Any) -> Forecaster:

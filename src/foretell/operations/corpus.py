@@ -11,7 +11,7 @@ from foretell.operations.requests.data import (
     CorpusSearchRequest,
 )
 from foretell.questions.as_of import NO_CUTOFF, AsOf
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, said
 from foretell.report.result import Result
 from foretell.runs.settings import load_settings
 
@@ -80,6 +80,6 @@ def search_corpus(request: CorpusSearchRequest) -> CorpusSearchResult:
     try:
         as_of = AsOf.day(request.as_of) if request.as_of else NO_CUTOFF
     except ValueError as error:
-        raise InputError(str(error), column="--as-of") from None
+        raise InputError(said(error), column="--as-of") from None
     with closing(Corpus(request.corpus or load_settings().corpus, must_exist=True)) as store:
         return CorpusSearchResult(hits=tuple(store.search(request.query, as_of, request.limit)))

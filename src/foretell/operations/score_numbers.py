@@ -23,7 +23,7 @@ from foretell.metrics.scores import (
 )
 from foretell.number_text import percent, plural
 from foretell.operations.requests.scoring import ScoreRequest
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, said
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import NumericRange
 from foretell.report.numbers import estimate
@@ -206,7 +206,9 @@ def _with_metaculus(
             try:
                 cdf = continuous_cdf(Numeric.from_quantiles(dict(pairs)), scale)
             except ValueError as error:
-                raise InputError(f"quantiles of {score.forecaster} for {question}: {error}", column="value") from None
+                raise InputError(
+                    f"quantiles of {score.forecaster} for {question}: {said(error)}", column="value"
+                ) from None
             width = scale.maximum - scale.minimum
             bucket = cdf_bucket_of([(value - scale.minimum) / width], scale.outcomes)
             at = row, place[question]

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from foretell.questions.errors import WrongValue
+from foretell.questions.field_checks import check_fields
+
 AsOfMode = Literal["live", "backtest"]
 Clock = Callable[[], datetime]
 """Returns the current time. A simulation has its own clock."""
@@ -37,8 +40,20 @@ def instant(value: str | date | datetime) -> datetime:
         return datetime.combine(value, time.min, UTC)
     if value.tzinfo is None:
         text = value.isoformat()
+        if value != value:  # pandas writes a missing time so.
+            raise ValueError("NaT is not a date; leave it out")
         raise ValueError(f"{text!r} has no time zone; write e.g. {text}Z")
     return value.astimezone(UTC)
+
+
+def read_moments(value: Any, *names: str) -> None:
+    """Store dates of a frozen dataclass in UTC; None stays. Raises `WrongValue`."""
+    for name in names:
+        if (given := value.__dict__[name]) is not None:
+            try:
+                value.__dict__[name] = instant(given)
+            except ValueError as error:
+                raise WrongValue(type(value).__name__, name, str(error)) from None
 
 
 class _ParsedByInstant:
@@ -85,12 +100,13 @@ class AsOf:
         def __init__(self, *, at: Moment, mode: AsOfMode = "backtest") -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "at", instant(self.at))
+        read_moments(self, "at")
+        check_fields(self)
 
     @classmethod
     def day(cls, day: str | date, mode: AsOfMode = "backtest") -> "AsOf":
         """The cutoff at the end of a calendar day, so that the day's own data is known."""
-        return cls(at=end_of_day(instant(day).date()), mode=mode)
+        return cls(at=end_of_day(cls(at=day).at.date()), mode=mode)
 
     def admits(self, published: datetime | None) -> bool:
         """Return whether something published at that time may be seen."""

@@ -89,6 +89,10 @@ class InputError(ValueError):
         error.table_problems = tuple(problems)
         return error
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let the error pass between processes, whatever the parameters of its class are."""
+        return _made_again, (type(self), self.args), self.__dict__
+
     def lines(self) -> list[str]:
         """Return a line for each of several problems of a table; empty if there is only one."""
         return (
@@ -135,10 +139,63 @@ class InputError(ValueError):
         return error
 
 
+def _made_again(kind: type[InputError], arguments: tuple[Any, ...]) -> InputError:
+    return kind.__new__(kind, *arguments)
+
+
+class WrongValue(InputError):
+    """A value of a `Question`, `Forecast` or other class that its field does not take.
+
+    Args:
+        kind: The class.
+        field: The field.
+        problem: What is wrong, with the value.
+        expected: What the field takes, if the problem does not say it.
+
+    >>> wrong = WrongValue("Forecast", "p", "probability of 'yes' is 20", "a number from 0 to 1")
+    >>> print(wrong)
+    Forecast, field p: probability of 'yes' is 20; expected a number from 0 to 1
+    >>> print(wrong.at(path="f.csv", row=3))
+    f.csv, row 3, column p: probability of 'yes' is 20; expected a number from 0 to 1
+    """
+
+    def __init__(self, kind: str, field: str, problem: str, expected: str = "") -> None:
+        super().__init__(f"{problem}; expected {expected}" if expected else problem, column=field)
+        self.kind = kind
+        self.field = field
+
+    def __str__(self) -> str:
+        """One line: class, field, problem."""
+        return f"{self.kind}, {super().__str__()}"
+
+
+def said(error: Exception, column: str | None = None) -> str:
+    """Return what an error says, for an error that names its place: without the class of a `WrongValue`.
+
+    Its field is left out too, if it is the column that the new error names.
+
+    >>> wrong = WrongValue("Snapshot", "last_price", "is 20")
+    >>> said(wrong, "last_price"), said(wrong, "price"), said(ValueError("not a number"))
+    ('is 20', 'last_price is 20', 'not a number')
+    """
+    if not isinstance(error, WrongValue):
+        return str(error)
+    without_subject = error.field != column and error.problem.startswith("is ")
+    return f"{error.field} {error.problem}" if without_subject else error.problem
+
+
 def validator_error(errors: Sequence[Mapping[str, Any]]) -> InputError | None:
-    """Return the first `InputError` among the errors that pydantic collected; it says more than pydantic's summary."""
-    raised = (error.get("ctx", {}).get("error") for error in errors)
-    return next((error for error in raised if isinstance(error, InputError)), None)
+    """Return the first `InputError` among the errors that pydantic collected; it says more than pydantic's summary.
+
+    A `WrongValue` inside other values names the path to its field instead of its class.
+    """
+    for error in errors:
+        raised = error.get("ctx", {}).get("error")
+        if isinstance(raised, WrongValue):
+            return InputError(raised.problem, column=".".join([*map(str, error["loc"]), raised.field]))
+        if isinstance(raised, InputError):
+            return raised
+    return None
 
 
 def plain_problem(error: Mapping[str, Any]) -> str:

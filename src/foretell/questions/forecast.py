@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from foretell.number_text import brief_percent, dollars
 from foretell.questions.as_of import AsOf
+from foretell.questions.errors import WrongValue
+from foretell.questions.field_checks import check_fields, probability
 from foretell.questions.quick_init import quick_init
 from foretell.questions.value_age import ValueAge
 
@@ -28,12 +30,13 @@ class Categorical:
     """Scale to sum one on creation, instead of rejecting another sum."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         p = {option: float(value) for option, value in self.p.items()}
         total = sum(p.values())
         if not p or not all(isfinite(v) and v >= 0 for v in p.values()) or total <= 0:
-            raise ValueError("option probabilities must be finite, not negative, and not all zero")
+            raise WrongValue("Categorical", "p", "option probabilities must be finite, not negative, and not all zero")
         if not self.normalise and abs(total - 1) > 1e-6:
-            raise ValueError(f"option probabilities sum to {total:.6g}, not 1")
+            raise WrongValue("Categorical", "p", f"option probabilities sum to {total:.6g}, not 1")
         object.__setattr__(self, "p", {option: value / total for option, value in p.items()})
         object.__setattr__(self, "normalise", False)
 
@@ -61,18 +64,22 @@ class Numeric:
     """Where the tails end; None if they do not."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         object.__setattr__(self, "x", tuple(float(v) for v in self.x))
         object.__setattr__(self, "cdf", tuple(float(v) for v in self.cdf))
         if len(self.x) != len(self.cdf) or len(self.x) < 2:
-            raise ValueError("a numeric distribution needs two or more points, as many x as cdf values")
+            self._refuse("x", "a numeric distribution needs two or more points, as many x as cdf values")
         if not all(isfinite(v) for v in self.x + self.cdf):
-            raise ValueError("points of a numeric distribution must be finite")
+            self._refuse("x", "points of a numeric distribution must be finite")
         if any(b <= a for a, b in pairwise(self.x)):
-            raise ValueError("x of a numeric distribution must increase")
+            self._refuse("x", "x of a numeric distribution must increase")
         if not 0 <= self.never < 1:
-            raise ValueError("the probability of never must be at least 0 and below 1")
+            self._refuse("never", "the probability of never must be at least 0 and below 1")
         if any(b < a for a, b in pairwise(self.cdf)) or self.cdf[0] < 0 or self.cdf[-1] > 1 - self.never + 1e-12:
-            raise ValueError("cdf of a numeric distribution must rise from at least 0 to at most 1")
+            self._refuse("cdf", "cdf of a numeric distribution must rise from at least 0 to at most 1")
+
+    def _refuse(self, field: str, problem: str) -> None:
+        raise WrongValue("Numeric", field, problem)
 
     @classmethod
     def from_quantiles(cls, quantiles: Mapping[float, float], *, never: float = 0.0) -> "Numeric":
@@ -456,7 +463,8 @@ class Forecast:
         value: The value of the question's series that it stands on, with its age; None if it stands on no series.
 
     Raises:
-        ValueError: If a probability is not in [0, 1], or `stated` has other targets than `p`.
+        WrongValue: If a probability is not in [0, 1], `stated` has other targets than `p`, or a field has a value of
+            another type.
 
     >>> from foretell.questions.as_of import AsOf
     >>> Forecast(question_id="snow", forecaster="me", as_of=AsOf.day("2026-01-10"), p={"yes": 0.4}).p["yes"]
@@ -484,15 +492,16 @@ class Forecast:
         return self.ending == "fallback"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("p", "stated"):
-            probabilities: Mapping[str, float] | None = getattr(self, name)
-            if probabilities is not None:
-                object.__setattr__(self, name, {target: float(p) for target, p in probabilities.items()})
-                for target, p in probabilities.items():
-                    if not (isfinite(p) and 0 <= p <= 1):
-                        raise ValueError(f"probability of target {target!r} is {p}, not a number in [0, 1]")
+            if (stated := getattr(self, name)) is not None:
+                p = {
+                    target: probability(p, self, name, f"probability of target {target!r}")
+                    for target, p in stated.items()
+                }
+                object.__setattr__(self, name, p)
         if self.stated is not None and self.stated.keys() != self.p.keys():
-            raise ValueError("stated has other targets than the forecast")
+            raise WrongValue("Forecast", "stated", "stated has other targets than the forecast")
 
 
 @dataclass(frozen=True, kw_only=True)

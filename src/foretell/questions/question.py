@@ -12,7 +12,9 @@ from itertools import pairwise
 from math import expm1, inf, isfinite, log
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from foretell.questions.as_of import AsOf, AsOfMode, Moment, UtcDatetime, end_of_day, instant
+from foretell.questions.as_of import AsOf, AsOfMode, Moment, UtcDatetime, end_of_day, read_moments
+from foretell.questions.errors import WrongValue
+from foretell.questions.field_checks import check_fields, probability
 
 # How many targets of a question can come true together, and what that means for their probabilities.
 
@@ -115,12 +117,18 @@ class NumericRange:
     """Whether the quantity is discrete, with one value in the middle of each bin."""
 
     def __post_init__(self) -> None:
-        if not self.minimum < self.maximum or not isfinite(self.maximum - self.minimum) or self.outcomes < 1:
-            raise ValueError(f"a range from {self.minimum} to {self.maximum} in {self.outcomes} steps is not valid")
+        check_fields(self)
+        if not self.minimum < self.maximum or not isfinite(self.maximum - self.minimum):
+            self._refuse("maximum", f"is {self.maximum}", f"a finite number above the minimum, {self.minimum}")
+        if self.outcomes < 1:
+            self._refuse("outcomes", f"is {self.outcomes}", "at least 1")
         if self.zero_point is not None and self.minimum <= self.zero_point <= self.maximum:
-            raise ValueError(f"the zero point {self.zero_point} lies within the range")
+            self._refuse("zero_point", f"is {self.zero_point}", "a number outside the range")
         if self.dates and not FIRST_SECOND <= self.minimum < self.maximum <= LAST_SECOND:
-            raise ValueError(f"a range from {self.minimum} to {self.maximum} seconds is outside the calendar")
+            self._refuse("minimum", f"a range from {self.minimum} to {self.maximum} seconds is outside the calendar")
+
+    def _refuse(self, field: str, problem: str, expected: str = "") -> None:
+        raise WrongValue("NumericRange", field, problem, expected)
 
     def edges(self) -> Edges:
         """Return the values at which a forecast has cumulative probabilities, lowest first."""
@@ -180,7 +188,7 @@ class NumericRange:
 class Snapshot:
     """Quotes of one binary market at one time, in dollars per one-dollar contract.
 
-    >>> Snapshot(at=instant("2025-06-26"), yes_ask=0.62, no_ask=0.42).price
+    >>> Snapshot(at="2025-06-26", yes_ask=0.62, no_ask=0.42).price
     0.596...
     """
 
@@ -205,11 +213,11 @@ class Snapshot:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "at", instant(self.at))
+        read_moments(self, "at")
+        check_fields(self)
         for name in ("last_price", "yes_bid", "yes_ask", "no_ask"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                raise ValueError(f"{name} = {value} is outside [0, 1]")
+            if (value := getattr(self, name)) is not None:
+                probability(value, self, name)
 
     @property
     def price(self) -> float | None:
@@ -233,7 +241,7 @@ class Target:
         snapshot: The market's quotes when the question was asked.
 
     Raises:
-        ValueError: If it has no id, or a date cannot be read.
+        WrongValue: If a field has a value of another type, it has no id, or a date cannot be read.
 
     >>> Target(id="red", label="The Reds win", resolves_at="2026-11-03").resolves_at.date().isoformat()
     '2026-11-03'
@@ -261,10 +269,10 @@ class Target:
         ) -> None: ...
 
     def __post_init__(self) -> None:
+        read_moments(self, "resolves_at")
+        check_fields(self)
         if not self.id:
-            raise ValueError("a target needs an id")
-        if self.resolves_at is not None:
-            object.__setattr__(self, "resolves_at", instant(self.resolves_at))
+            raise WrongValue("Target", "id", "is empty")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,6 +284,9 @@ class SeriesRef:
     comparison: Literal["above", "below"] = "above"
     threshold: float | None = None
     """None for the last value on or before the question's due date."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,9 +302,10 @@ class LastValue:
         def __init__(self, *, value: float, at: Moment, meaning: str = "") -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "at", instant(self.at))
+        read_moments(self, "at")
+        check_fields(self)
         if not isfinite(self.value):
-            raise ValueError(f"the last value is {self.value}")
+            raise WrongValue("LastValue", "value", f"is {self.value}", "a finite number")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +336,8 @@ class Question:
         range: The range of the number or date. Targets are then thresholds such as `>3.5`.
 
     Raises:
-        ValueError: If it has no id, a target occurs twice, or a date cannot be read.
+        WrongValue: If a field has a value of another type, it has no id, a target occurs twice, or a date cannot be
+            read.
 
     >>> q = Question(id="fred/DAAA", source="fred", text="Will the yield rise?", due="2025-10-26",
     ...              targets=(Target(id="2025-11-02", resolves_at="2025-11-02"),))
@@ -377,31 +390,22 @@ class Question:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        for name in ("due", "opens_at", "closes_at"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, instant(value))
-        object.__setattr__(self, "targets", tuple(self.targets))
+        read_moments(self, "due", "opens_at", "closes_at")
+        check_fields(self)
         if not self.id:
-            raise ValueError("a question needs an id")
-        self._check_targets()
+            raise WrongValue("Question", "id", "is empty")
+        if not self.targets:
+            raise WrongValue("Question", "targets", "is empty", "at least one Target")
+        if len({target.id for target in self.targets}) < len(self.targets):
+            repeated = [target for target, n in Counter(t.id for t in self.targets).items() if n > 1]
+            raise WrongValue("Question", "targets", f"question {self.id} names target {repeated[0]!r} twice")
         if self.last_value is not None and self.last_value.at.date() > self.due.date():
-            raise ValueError(f"question {self.id} has a value of {self.last_value.at.date()}, after it was asked")
-        if self.exclusivity not in EXCLUSIVITIES:
-            raise ValueError(f"exclusivity {self.exclusivity!r} is not one of {', '.join(EXCLUSIVITIES)}")
+            day = self.last_value.at.date()
+            raise WrongValue("Question", "last_value", f"question {self.id} has a value of {day}, after it was asked")
         if len(self.targets) == 1:
             object.__setattr__(self, "exclusivity", "independent")
         if not self.cluster:
             object.__setattr__(self, "cluster", self.id)
-
-    def _check_targets(self) -> None:
-        if not self.targets:
-            raise ValueError(f"question {self.id} has no target")
-        if wrong := [target for target in self.targets if not isinstance(target, Target)]:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ValueError(f"question {self.id} has the target {wrong[0]!r}, which is not a Target")
-        repeated = [target for target, n in Counter(t.id for t in self.targets).items() if n > 1]
-        if repeated:
-            raise ValueError(f"question {self.id} names target {repeated[0]!r} twice")
 
     @cached_property
     def as_of(self) -> AsOf:

@@ -1,9 +1,12 @@
 """Outcomes. They are joined to forecasts only for scoring; no forecaster or tool may import this module."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
-from foretell.questions.as_of import Moment, UtcDatetime, instant
+from foretell.questions.as_of import Moment, UtcDatetime, read_moments
+from foretell.questions.errors import WrongValue
+from foretell.questions.field_checks import check_fields, shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +23,7 @@ class Resolution:
         provenance: Where it comes from.
 
     Raises:
-        ValueError: If the outcome is another number.
+        WrongValue: If the outcome is another number, or a field has a value of another type.
 
     >>> Resolution(question_id="snow", target_id="yes", outcome=1).outcome
     1
@@ -49,12 +52,11 @@ class Resolution:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        if self.outcome not in (0, 1, None):
-            raise ValueError(f"outcome of {self.question_id}/{self.target_id} is {self.outcome!r}, not 0, 1 or None")
-        for name in ("due", "resolved_at"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, instant(value))
+        if self.outcome is not None and not (isinstance(self.outcome, Integral) and self.outcome in (0, 1)):
+            of = f"outcome of {self.question_id}/{self.target_id}"
+            raise WrongValue("Resolution", "outcome", f"{of} is {shown(self.outcome)}", "0, 1 or None")
+        read_moments(self, "due", "resolved_at")
+        check_fields(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from foretell.forecasters.forecaster import Context, Forecaster, NoSeries, as_fo
 from foretell.forecasters.prompt.prediction_context import PredictionContexts
 from foretell.interface import suggesting
 from foretell.questions.backtest import Backtest, BacktestAnswer
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, WrongValue
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
@@ -252,9 +252,9 @@ async def _answer(forecaster: Forecaster, question: Question, context: Context) 
     """Return the answer to a question; an exception of the forecaster is its failure to answer."""
     try:
         return await attempt(forecaster, question, context)
-    except InputError:
-        raise  # Wrong settings fail every question.
     except Exception as error:
+        if isinstance(error, InputError) and not isinstance(error, WrongValue):
+            raise  # Wrong settings fail every question.
         reason = f"{type(error).__name__}: {error}".removesuffix(": ")
         return Failure(
             question_id=question.id, forecaster=forecaster.name, as_of=context.as_of, error=reason, trial=context.trial

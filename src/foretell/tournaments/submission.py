@@ -13,7 +13,7 @@ from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, Server
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.codec import from_dict
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, said
 from foretell.questions.file_lock import LockHeld
 from foretell.questions.forecast import Forecast, Numeric
 from foretell.questions.question import Question
@@ -344,7 +344,8 @@ def _plain(row: Mapping[str, Any], now: datetime) -> Forecast:
             else None,
         )
     except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(str(error), column="p" if "p" in row else "quantiles") from None
+        column = "p" if "p" in row else "quantiles"
+        raise InputError(said(error, column), column=column) from None
 
 
 # Sending. The intention is on disk before anything is sent, and the receipt is written after it.

@@ -162,7 +162,7 @@ def test_combinations_and_repetitions_are_dropped_and_counted(write) -> None:
     [
         (
             market(freeze_datetime_value="1.8"),
-            "column freeze_datetime_value: question metaculus/7994: last_price = 1.8",
+            "column freeze_datetime_value: question metaculus/7994: last_price is 1.8",
         ),
         (market(freeze_datetime_value="high"), "column freeze_datetime_value: question metaculus/7994: 'high' is not"),
         (market(market_info_close_datetime="soon"), "column market_info_close_datetime: question metaculus/7994"),
@@ -171,7 +171,7 @@ def test_combinations_and_repetitions_are_dropped_and_counted(write) -> None:
         (market(source=None), "column source: is missing"),
         (market(id=None), "column id: is missing"),
         (dataset(resolution_dates=["2025-13-02"]), "column resolution_dates: question fred/DAAA: '2025-13-02'"),
-        (dataset(resolution_dates=[]), "question fred/DAAA: question fred/DAAA has no target"),
+        (dataset(resolution_dates=[]), "question fred/DAAA: targets is empty; expected at least one Target"),
         (dataset(resolution_dates=["2025-11-02", "2025-11-02"]), "names target '2025-11-02' twice"),
         ("text", "expected an object"),
     ],

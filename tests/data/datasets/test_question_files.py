@@ -152,7 +152,7 @@ def test_unparsable_date_raises_at_load(write) -> None:
         ({"options": ["a", "a"]}, "names target 'a' twice"),
         ({"options": ["a", "b"], "price": 0.5}, "column price: one price does not say which option"),
         ({"options": ["a", "b"], "price": {"c": 0.5}}, "column price: 'c' is not an option (known: a, b)"),
-        ({"price": 30}, "column price: last_price = 30.0 is outside [0, 1]"),
+        ({"price": 30}, "column price: last_price is 30.0; expected a number from 0 to 1"),
         ({"price": "30 %"}, "column price: '30 %' is not a number"),
         ({"price": 0.3, "price_at": "2026-01-19"}, "column price_at: the price is from after the due time"),
         ({"kind": "bet"}, "column kind: 'bet' is not a kind (known: market, dataset)"),

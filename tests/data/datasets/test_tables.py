@@ -149,7 +149,9 @@ def test_a_bad_cell_is_named_by_file_row_and_column(tmp_path: Path, change: dict
 
 
 def test_a_price_outside_the_unit_interval_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"column price_on_due_date: last_price = 40\.0 is outside"):
+    with pytest.raises(
+        InputError, match=r"column price_on_due_date: last_price is 40\.0; expected a number from 0 to 1"
+    ):
         read_question_tables(folder(tmp_path, [{**MARKET, "price_on_due_date": "40"}]))
 
 

@@ -141,7 +141,7 @@ def test_one_unreadable_event_does_not_affect_the_others() -> None:
         ("gone2", "unknown"),
     ]
     assert "memory event nofate: field rows[0].fate is missing" in ledger.skipped[0].reason
-    assert "a question needs an id" in ledger.skipped[1].reason
+    assert "Question, field id: is empty" in ledger.skipped[1].reason
     assert dict(ledger.left_out) == {"closed, not open": 1}
     assert (ledger.complete, ledger.pages) == (True, 2)
     assert "1 × skipped: it is odd" in ledger.notes()

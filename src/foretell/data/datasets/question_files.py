@@ -12,7 +12,7 @@ from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, asked_key
 from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows, read_json, read_text, record, text_lines
 from foretell.questions.codec import from_dict, parse_yaml
-from foretell.questions.errors import InputError, known_names
+from foretell.questions.errors import InputError, WrongValue, known_names
 from foretell.questions.question import (
     Exclusivity,
     Question,
@@ -285,10 +285,8 @@ def _resolution(row: Row) -> Resolution:
             outcome=None if outcome is None else int(outcome),
             due=row.text("due") or None,
         )
-    except InputError:
-        raise
-    except ValueError as error:
-        raise row.problem("due", str(error)) from None
+    except WrongValue as error:
+        raise row.problem(error.field, error.problem) from None
 
 
 # A folder that `foretell data build` wrote: questions.jsonl, outcomes.csv and, if there are contexts, contexts.jsonl.

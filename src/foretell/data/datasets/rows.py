@@ -19,7 +19,7 @@ from foretell.data.files import open_duckdb
 from foretell.data.untrusted import from_csv
 from foretell.questions.as_of import instant
 from foretell.questions.codec import parse_json
-from foretell.questions.errors import InputError, known_names
+from foretell.questions.errors import InputError, WrongValue, known_names, said
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -141,10 +141,10 @@ class Row:
         """Call `make` and convert its `ValueError` into an error about this field."""
         try:
             return make()
-        except InputError:
-            raise
         except ValueError as error:
-            raise self.problem(field, str(error)) from None
+            if isinstance(error, InputError) and not isinstance(error, WrongValue):
+                raise
+            raise self.problem(field, said(error, field)) from None
 
     def known_fields(self, known: tuple[str, ...]) -> None:
         """Raise on an unknown field, suggesting the one that was probably meant."""

@@ -15,7 +15,7 @@ from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.untrusted import for_log
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, WrongValue
 from foretell.questions.question import Exclusivity, Question, Target, with_some_left_out
 
 T = TypeVar("T")
@@ -327,9 +327,9 @@ def error_context(what: str, url: str = "") -> Generator[None]:
         yield
     except MalformedPayload as error:
         raise MalformedPayload(f"{what}: {error.problem}", url=error.url) from None
-    except InputError:
-        raise
     except ValueError as error:
+        if isinstance(error, InputError) and not isinstance(error, WrongValue):
+            raise
         raise MalformedPayload(f"{what}: {error}", url=url) from None
     except NotFound as error:
         raise NotFound(f"{what} does not exist", url=error.url, status=error.status) from None

@@ -27,7 +27,7 @@ from foretell.data.payload import Payload
 from foretell.data.service import ServiceConfig
 from foretell.plugins import exists, load, names
 from foretell.questions.as_of import AsOf
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, WrongValue
 from foretell.questions.question import Question, Target
 
 # Prices of prediction markets at a point in time, without anything that became known later.
@@ -203,9 +203,11 @@ async def read_open(source: Any, rows: Sequence[Payload], as_of: AsOf) -> list[L
     for row in rows:
         try:
             event: ListedEvent = await source.read(row, as_of, ListingReport())
+        except (SourceError, UnsupportedEvent, WrongValue):
+            continue
         except InputError:
             raise
-        except (SourceError, UnsupportedEvent, ValueError):
+        except ValueError:
             continue
         if event.status == "open":
             listed_events.append(event)

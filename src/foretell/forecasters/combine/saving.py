@@ -11,7 +11,7 @@ from typing import Any, cast, get_type_hints
 from foretell.forecasters.combine.default import LearningGain
 from foretell.forecasters.combine.rules import FittedRule, Training
 from foretell.questions.codec import parse_json
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, said
 
 SCHEMA = "foretell/fitted/1"
 _PACKAGE = "foretell.forecasters.combine"
@@ -120,7 +120,7 @@ def _read_rule(document: dict[str, Any], place: str) -> FittedRule:
     try:
         return form(**values)
     except (TypeError, ValueError) as error:
-        raise InputError(str(error), column=place.rstrip(".") or None) from None
+        raise InputError(said(error), column=place.rstrip(".") or None) from None
 
 
 def _read_value(hint: Any, value: Any, place: str) -> Any:

@@ -13,7 +13,7 @@ from foretell.data.untrusted import INVISIBLE, UNSAFE, for_terminal
 from foretell.models.canonical import canonical_json
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.codec import from_dict, parse_json, to_json
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, WrongValue
 from foretell.questions.question import Question
 from foretell.tools.leakage_rules import LeakageRules
 from foretell.tools.post_cutoff_text import tells_later_events
@@ -165,9 +165,9 @@ class PredictionContext:
                 searcher=body["searcher"],
                 closing_time=bool(body["closing_time"]),
             )
-        except InputError:
-            raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, InputError) and not isinstance(error, WrongValue):
+                raise
             raise InputError(f"this context cannot be read: {error}") from None
         if digest is not None and context.digest != digest:
             raise InputError(f"this context has the digest {context.digest[:12]}…, expected {digest[:12]}…")

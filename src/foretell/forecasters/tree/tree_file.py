@@ -21,7 +21,7 @@ from foretell.forecasters.tree.text import InvalidTree, TreeProblem, raise_error
 from foretell.forecasters.tree.validation import tree_problems
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import parse_json
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, said
 
 T = TypeVar("T")
 
@@ -439,7 +439,7 @@ def _as_of(reader: JsonObject) -> AsOf | None:
             return None
         return AsOf(at=instant(at), mode=mode) if at else None
     except ValueError as error:
-        reader.wrong("as_of", str(error))
+        reader.wrong("as_of", said(error))
         return None
 
 

@@ -25,7 +25,7 @@ from foretell.models.token_price import TokenPrice
 from foretell.own_objects import find_own, name_object, own_object
 from foretell.plugins import takes_arguments
 from foretell.questions.codec import plain_data
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, WrongValue
 
 ModelFunction = Callable[[Any], Any]
 TOOL = "tool"
@@ -71,9 +71,9 @@ class FunctionModel:
             result = self._function(argument) if self._is_async else await asyncio.to_thread(self._function, argument)
             if inspect.isawaitable(result):
                 result = await result
-        except (ModelError, InputError):
-            raise
         except Exception as error:
+            if isinstance(error, ModelError | InputError) and not isinstance(error, WrongValue):
+                raise
             raise ModelError(f"{request.model}: {type(error).__name__}: {error}") from error
         return _reply(result, request)
 

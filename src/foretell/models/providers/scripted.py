@@ -9,7 +9,7 @@ from typing import Any
 from foretell.models.model import ModelBusy, ModelError, ModelRefused, Reply, Request, TokenCount, ToolCall
 from foretell.models.provider import Provider
 from foretell.questions.codec import parse_json
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, said
 
 ScriptLine = Reply | Exception | str
 _ERRORS: dict[str, Callable[[str], ModelError]] = {"busy": ModelBusy, "refused": ModelRefused, "error": ModelError}
@@ -77,7 +77,7 @@ def _line(text: str, path: str | Path, row: int) -> ScriptLine | ScriptCue:
         when = fields.pop("when", None)
         say = _script_line(fields)
     except (InputError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"not a line of a script: {error}", path=path, row=row) from None
+        raise InputError(f"not a line of a script: {said(error)}", path=path, row=row) from None
     return say if when is None else ScriptCue(when=str(when), say=say)
 
 
