@@ -28,6 +28,20 @@ def test_no_two_classes_share_a_name() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def test_frozen_values_are_made_by_frozen() -> None:
+    """The standard decorator compiles six methods for each class, whether they are used or not."""
+    assert [
+        f"{module}.{node.name}"
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and any(
+            isinstance(made, ast.Call) and any(option.arg == "frozen" for option in made.keywords)
+            for made in node.decorator_list
+        )
+    ] == []
+
+
 def _imported(tree: ast.Module) -> Iterator[str]:
     """Return the modules that a module imports anywhere, also inside functions and for type checkers."""
     for node in ast.walk(tree):

@@ -1,9 +1,9 @@
-"""Shows the examples of docstrings as code on the page of the Python reference; mkdocs.yml names this file."""
+"""Shows docstrings and classes on the page of the Python reference as readers know them; mkdocs.yml names this file."""
 
 import re
 from typing import Any
 
-from griffe import Extension, Module, Object
+from griffe import Class, Decorator, ExprCall, ExprKeyword, ExprName, Extension, Module, Object
 
 EXAMPLE = re.compile(r"(?m)^>>> (?:.*\n?)*?(?=^\s*$|\Z)")
 """From a prompt to the next empty line."""
@@ -17,6 +17,15 @@ class Examples(Extension):
         if obj.docstring is not None:
             text = obj.docstring.value
             obj.docstring.value = EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
+
+    def on_class_instance(self, *, cls: Class, **_: Any) -> None:
+        """Show a class made by `frozen` as the dataclass that it is, with the parameters of its fields."""
+        for place, made in enumerate(cls.decorators):
+            if made.callable_path == "foretell.frozen.frozen":
+                options = [ExprKeyword("kw_only", "False" if "kw_only=False" in str(made.value) else "True")]
+                value = ExprCall(ExprName("dataclasses.dataclass"), options)
+                cls.labels.add("dataclass")
+                cls.decorators[place] = Decorator(value, lineno=made.lineno, endlineno=made.endlineno)
 
     def on_module_members(self, *, mod: Module, **_: Any) -> None:
         """Show a function of a stub that has only overloads by the last one, which has the docstring."""

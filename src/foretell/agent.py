@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, is_dataclass
+from dataclasses import KW_ONLY, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from foretell.frozen import frozen
 from foretell.models.model import Model, ReasoningEffort, Reply
 from foretell.models.names import ModelRole
 from foretell.questions.errors import InputError
@@ -22,7 +23,7 @@ AnyModel = str | ModelFunction | Model
 """A model as "provider:name", a function, or an object with `async complete(request) -> Reply`."""
 
 
-@dataclass(frozen=True, repr=False)
+@frozen(kw_only=False)
 class Agent:
     """A model with tools, search engines and settings that answers questions.
 

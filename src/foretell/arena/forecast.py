@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import datetime, timedelta
 
 from foretell.arena.live import LiveArena
@@ -12,6 +12,7 @@ from foretell.arena.store import ArenaEntryRow, ArenaStore, ForecastTime
 from foretell.forecasters.forecaster import CannotForecast
 from foretell.forecasters.prompt.forecaster import fit
 from foretell.forecasters.prompt.prediction_context import PredictionContext
+from foretell.frozen import frozen
 from foretell.models.ledger import Money
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, Clock
@@ -125,7 +126,7 @@ GRACE = timedelta(minutes=10)
 """How long after a deadline the store still accepts a forecast that a worker made in time."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastReport:
     """Counts of what happened to the forecasts of ready forecast times."""
 

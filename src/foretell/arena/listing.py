@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from foretell.arena.store import ArenaStore
+from foretell.frozen import frozen
 from foretell.models.database.interface import Database
 from foretell.questions.errors import InputError
 
@@ -28,7 +28,7 @@ class EventCounts(NamedTuple):
     settled: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaRow:
     """An arena in a list."""
 

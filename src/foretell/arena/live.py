@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from foretell.data.markets.listing import EventSource
 from foretell.data.markets.market import PriceSource
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.forecasters.prompt.builder import ContextBuild
+from foretell.frozen import frozen
 from foretell.models.ledger import Money
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.question import Question
@@ -76,7 +77,7 @@ class _NotOpened:
         raise AssertionError("the arena was not opened for forecasts")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LiveArena:
     """Everything that the stages need. Call `open` once before use."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from foretell.data.search.engine import SearchEngine
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.prompt.builder import ContextBuild, ContextBuilder, ContextBuildSettings, ContextUnavailable
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.database.interface import SqlRow
 from foretell.models.journal import Journal
@@ -71,7 +72,7 @@ class QuestionOnlyContexts:
         return ContextBuild(context=context, found=0, dropped={})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SearchedContexts:
     """Builds each context within its own budget, and all within the budget for contexts."""
 
@@ -121,7 +122,7 @@ async def open_context_builder(spec: ArenaSpec, settings: Settings, journal: Jou
             yield SearchedContexts(engine=runtime.services.engine, spec=how, journal=journal, runtime=runtime)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaParts:
     """The parts of an arena to open."""
 

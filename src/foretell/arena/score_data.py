@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from foretell.arena.spec import ArenaSpec, arena_from_json
 from foretell.arena.store import ArenaStore, ForecastNumbers
 from foretell.data.files import write_atomically
 from foretell.forecasters.combine.rows import Examples, TrialRows
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints, group_sums
 from foretell.models.database.interface import Database
 from foretell.questions.errors import InputError
@@ -211,7 +212,7 @@ CACHE_SCHEMA = 1
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArrayCache:
     """Arrays of an arena cached in one file. Without a folder nothing is cached.
 
@@ -313,7 +314,7 @@ _COST = "cast(round(dollars * 1000000) as bigint) * 1000000000 + cast(round(seco
 _COLUMNS = ("ids", "costs", "sizes", "p")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastColumns:
     """Forecasts as columns, in the order in which they were recorded."""
 
@@ -335,7 +336,7 @@ _NONE = np.empty(0, np.int64)
 NO_FORECASTS = ForecastColumns(ids=_NONE, costs=_NONE, sizes=_NONE, p=np.empty(0), trials=1, last=0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastReader:
     """Reads the forecasts of one arena."""
 

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from statistics import stdev
@@ -13,6 +13,7 @@ from statistics import stdev
 from foretell.data.http import SourceError
 from foretell.data.markets.listing import ListedEvent
 from foretell.data.markets.market import PricePoint, PriceSource, PricesUnavailable, market_ref
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Target
 
@@ -21,7 +22,7 @@ OTHER_CATEGORY = "other"
 """Name for all categories that are not listed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SelectionRules:
     """Rules for the events worth asking about (Prophet Arena 2025, appendix B.1). They are deterministic."""
 
@@ -58,7 +59,7 @@ class SelectionRules:
             raise ValueError(f"categories.{wrong[0]}: a number of events cannot be below 0")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PastSelection:
     """An event that was selected before."""
 
@@ -68,7 +69,7 @@ class PastSelection:
     at: datetime
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Selection:
     """The result of a selection: every new event is either chosen or rejected."""
 
@@ -261,7 +262,7 @@ NEXT_FIRST, CLOSED_FIRST, WAITED = "the next forecast was due first", "the event
 """Reasons why a forecast is too late."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Schedule:
     """How often the arena asks about an event."""
 

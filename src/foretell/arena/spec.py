@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 
 from foretell.arena.select import Schedule, SelectionRules
 from foretell.data.datasets.rows import read_text
+from foretell.frozen import frozen
 from foretell.plugins import current_name, exists, former_name, names
 from foretell.questions.codec import checked_fields, parse_yaml
 from foretell.questions.errors import InputError
@@ -21,7 +22,7 @@ ARENA_PREFIX = "arena:"
 FILE_NAME = "arena.yaml"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CollectSpec:
     """How new events are collected."""
 
@@ -36,7 +37,7 @@ class CollectSpec:
             raise ValueError("every_hours must be above 0, limit and pages at least 1")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ResolveSpec:
     """How results are looked up."""
 
@@ -47,7 +48,7 @@ class ResolveSpec:
             raise ValueError("every_hours must be above 0")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ContextSpec:
     """How the shared material is gathered. Without search engines it is only the question and its quotes."""
 
@@ -64,7 +65,7 @@ class ContextSpec:
     """Prices of models whose price is not known: dollars per million tokens, input/output."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EntrySpec:
     """An entry of the arena: a forecaster and its settings."""
 
@@ -112,7 +113,7 @@ class EntrySpec:
         return replace(run, combine=DEFAULT if self.combine == DEFAULT else "logit-mean")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaSpec:
     """A live benchmark: platforms, rules, schedule and entries."""
 

@@ -18,6 +18,7 @@ from foretell.data.http import SourceError
 from foretell.data.markets.listing import ACTIVE_STATUSES, ListedEvent, ListingFilter
 from foretell.data.payload import MalformedPayload
 from foretell.forecasters.forecaster import CannotForecast
+from foretell.frozen import frozen
 from foretell.models.ledger import Money
 from foretell.questions.as_of import AsOf
 from foretell.questions.clock_jump import TOLERANCE
@@ -480,7 +481,7 @@ WORKERS_SECONDS = 1.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaService:
     """A process that runs every stage, or some of them, when it is due."""
 

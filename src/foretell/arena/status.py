@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from foretell.arena.listing import event_counts, rejections
 from foretell.arena.live import LiveArena
 from foretell.arena.select import slot
 from foretell.arena.store import ArenaStore, ForecastTime
+from foretell.frozen import frozen
 from foretell.models.ledger import Money
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
@@ -21,7 +22,7 @@ from foretell.questions.question import Question, Snapshot
 # One event of an arena: prices, forecast times, forecasts and results.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastTimeHistory:
     """One forecast time and its forecasts."""
 
@@ -42,7 +43,7 @@ class ForecastTimeHistory:
     """The question's text at that time; empty if it was not asked."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaEventHistory:
     """An event from its first price to its result."""
 
@@ -139,7 +140,7 @@ def _forecast_time_history(records: ArenaStore, forecast_time: ForecastTime, clo
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EntryStatus:
     """The state of one entry."""
 
@@ -158,7 +159,7 @@ class EntryStatus:
     """Seconds spent on forecasts, summed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaStatus:
     """The state of an arena at one time."""
 

@@ -10,7 +10,6 @@ import threading
 import weakref
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +21,7 @@ from foretell.data.pages import PageUnavailable, read_html, read_page
 from foretell.data.search.engine import SearchHit, clean_query
 from foretell.data.service import ServiceConfig
 from foretell.data.usual_names import DOCUMENT_NAMES, columns_named
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_yaml
@@ -72,7 +72,7 @@ _COMMON = frozenset(
 BATCH = 500
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CorpusDocument:
     """A text with its dates: `published` as stated by itself, `captured` when this version was stored."""
 
@@ -89,7 +89,7 @@ class CorpusDocument:
         return hashlib.sha256("\0".join((self.url, self.title, self.text)).encode("utf-8", "replace")).hexdigest()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CorpusHit:
     """A document with the matching passage."""
 
@@ -97,7 +97,7 @@ class CorpusHit:
     snippet: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CorpusCounts:
     """Result of an import."""
 

@@ -6,13 +6,14 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Any, cast
 
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _duckdb(process: int) -> "DuckDBPyConnection":
 MANIFEST = "manifest.json"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CachedFile:
     """Manifest entry of one file."""
 

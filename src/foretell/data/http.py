@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Container, Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
@@ -27,6 +27,7 @@ from foretell.data.service_limits import (
     ServiceStore,
     ServiceTurns,
 )
+from foretell.frozen import frozen
 from foretell.models.rate_limits import RateLimit
 from foretell.outgoing.client import (
     ConnectionBroke,
@@ -75,7 +76,7 @@ class ServerBusy(SourceError):
         self.wait = wait
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HttpLimits:
     """Limits on time and size."""
 
@@ -109,7 +110,7 @@ class HttpLimits:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HttpResponse:
     """A complete response."""
 

@@ -11,10 +11,12 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+
+from foretell.frozen import frozen
 
 FOLDER = "http_cache"
 MAX_BYTES = 200_000_000
@@ -25,7 +27,7 @@ PLAIN_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "conn
 _FRESHNESS = ("age", "cache-control", "date", "etag", "expires", "last-modified")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CachedAnswer:
     """A stored response."""
 

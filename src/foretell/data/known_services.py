@@ -6,12 +6,12 @@ limit of a service.
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from importlib.resources import files
 from math import ceil
 from typing import Literal
 
+from foretell.frozen import frozen
 from foretell.models.rate_limits import PERIODS, RateLimit
 from foretell.patterns import pattern
 from foretell.questions.errors import InputError
@@ -19,7 +19,7 @@ from foretell.questions.errors import InputError
 RefusedUntil = Literal["the next hour", "midnight UTC"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServiceFacts:
     """What is known about a service. A service may have several hosts and several limits."""
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from foretell.data.dates import latest_page_date, parse_stated_date
 from foretell.data.http import AsyncHttpClient, HttpResponse, SourceError
+from foretell.frozen import frozen
 from foretell.outgoing.public_address import Resolve, is_public, look_up
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
@@ -19,7 +19,7 @@ from foretell.questions.errors import MissingExtra
 # A page of the web, as text.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Page:
     """The readable text of an address, with every address in its chain of redirects."""
 
@@ -109,7 +109,7 @@ _TEXT_TYPES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PageText:
     """A page as text."""
 
@@ -184,7 +184,7 @@ TRIES = 3
 """How many captures are tried, from the newest back, if one cannot be replayed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Capture:
     """One line of the archive's index."""
 

@@ -3,11 +3,11 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, NoReturn, TypeVar, cast
 
 from foretell.data.http import HttpResponse, SourceError
+from foretell.frozen import frozen
 from foretell.questions.as_of import instant
 
 Row = TypeVar("Row")
@@ -20,7 +20,7 @@ class MalformedPayload(SourceError):
     """The response does not have the expected structure. The message names the field but never quotes its content."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Payload:
     """One value inside a JSON response, with its path.
 

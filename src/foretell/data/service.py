@@ -4,7 +4,7 @@ import asyncio
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.payload import Payload
+from foretell.frozen import frozen
 from foretell.plugins import describe, load, variables_in_words
 from foretell.questions.errors import InputError
 
@@ -20,7 +21,7 @@ Params = Mapping[str, str] | Iterable[tuple[str, str]]
 """Query parameters of a request; pairs if a name is repeated."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServiceConfig:
     """HTTP client, key and address of one service, and local paths."""
 

@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from foretell.data.known_services import KNOWN_SERVICES, ServiceFacts
 from foretell.data.untrusted import for_log
+from foretell.frozen import frozen
 from foretell.models.database import open_database
 from foretell.models.rate_limits import (
     PERIODS,
@@ -201,7 +202,7 @@ class ServiceStore:
 # Which service is at an address, and which limits apply to a request.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServiceAccess:
     """How this machine accesses external services: the user agent, the rate limits, and where the state is stored."""
 
@@ -230,7 +231,7 @@ class ServiceAccess:
         return self.database or (None if self.home is None else self.home / STATE_FILE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class KnownService:
     """A service at one of its addresses."""
 

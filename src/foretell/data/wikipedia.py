@@ -2,7 +2,6 @@
 
 import html
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote, unquote, urlsplit
 
@@ -11,6 +10,7 @@ from foretell.data.pages import Page, PageUnavailable
 from foretell.data.payload import Payload, readable
 from foretell.data.search.engine import SearchHit, SearchHits
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 
@@ -172,7 +172,7 @@ _SPAN = pattern(r"\b(row|col)span\s*=\s*[\"']?\s*(\d{1,3})", re.IGNORECASE)
 MAX_SPAN = 200
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArticleTable:
     """One table of an article. Every row is as long as the columns; a cell that spans several is repeated in each."""
 
@@ -286,7 +286,7 @@ MAX_REDIRECTS = 3
 _REDIRECT = pattern(r"\s*#redirect\s*:?\s*\[\[([^\]|#]+)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArticleRevision:
     """One revision of a page, as wikitext."""
 
@@ -296,7 +296,7 @@ class ArticleRevision:
     wikitext: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArticleHeading:
     """An entry of the table of contents."""
 

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from itertools import count
@@ -19,6 +19,7 @@ from foretell.data.http import SourceError
 from foretell.data.series.series import Series, SeriesSource, SeriesUnavailable
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts, known_at
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.canonical import request_key
 from foretell.models.model import Message, Model, ModelSettings, Reply, Request, UserMessage
@@ -57,7 +58,7 @@ class NoSeries:
         raise SeriesUnavailable(f"there is no source for the series {ref.provider}/{ref.id}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Models:
     """The models that a forecaster may call: the model of each role, and a single interface to all of them."""
 
@@ -113,7 +114,7 @@ async def no_evidence(question: Question) -> Sequence[Mapping[str, str]]:
     return ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MatchingSource:
     """A market or a series that asks the same as a claim."""
 
@@ -127,7 +128,7 @@ async def no_sources(question: Question, context: "Context") -> Sequence[Matchin
     return ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Context:
     """Everything a forecaster may use besides the question.
 
@@ -539,7 +540,7 @@ def _is_forecasting_function(factory: Any) -> bool:
     return inspect.isroutine(factory) and next(iter(inspect.signature(factory).parameters), "") == "question"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FunctionForecaster:
     """Wraps a function of a question, or of a question and a context, as a forecaster.
 

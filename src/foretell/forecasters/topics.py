@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
+from foretell.frozen import frozen
 from foretell.models.model import Model, ModelError, SystemMessage, UserMessage
 from foretell.models.names import ModelRoles
 from foretell.models.structured_output import ask_typed
@@ -81,7 +81,7 @@ INSTRUCTION = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TopicLabel:
     """A topic and how it was decided."""
 
@@ -89,14 +89,14 @@ class TopicLabel:
     by: Literal["model", "words", "source", "nobody"]
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class TopicReply:
     """The model's answer, as parsed."""
 
     topic: Topic
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TopicClassifier:
     """Asks the filter's model, which is fast. Without a model, or if it fails, the words of the question decide."""
 

@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from foretell.forecasters.prompt.elicitation import NO, YES, OutcomeNames, read_probabilities
+from foretell.frozen import frozen
 from foretell.models.structured_output import NoJsonFound, UnusableReply, read_json
 from foretell.patterns import pattern
 from foretell.questions.codec import from_json
@@ -131,7 +131,7 @@ UNNEEDED = {"messages", "events", "store", "attachments"}
 """Large fields of a sample that are not loaded because they are not needed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LoggedForecasts(Result):
     """Forecasts and outcomes from logs, in the format of `foretell score`."""
 

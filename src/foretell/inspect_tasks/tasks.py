@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from math import ceil
 from pathlib import Path
@@ -24,6 +24,7 @@ from foretell.data.untrusted import for_terminal
 from foretell.forecasters.prompt.elicitation import ElicitationCall, call_of
 from foretell.forecasters.prompt.prediction_context import PredictionContext, known_at
 from foretell.forecasters.prompt.rendering import SOURCES, missing_part, read_view, readable
+from foretell.frozen import frozen
 from foretell.inspect_tasks.logs import CLUSTER_KEY, QUESTION_KEY, complete, outcomes_of, probabilities_in
 from foretell.metrics import scores
 from foretell.metrics.arrays import Floats
@@ -111,7 +112,7 @@ def clustered(values: Sequence[float] | Any, groups: Sequence[str]) -> float:
     return float(math.sqrt(count / (count - 1) * float(np.sum(sums**2))) / len(x))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class KindScores:
     """The targets of one kind of question: the score and the cluster of each."""
 

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from foretell.forecasters.forecaster import current_options
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.names import ModelName
 from foretell.number_text import dollars
@@ -76,7 +77,7 @@ MAX_CLAIMS, MAX_ROWS = 20_000, 20_000
 ALLOW_SPENDING = "start foretell mcp with --allow-spending DOLLARS and --model NAME"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReadableFiles:
     """Folders whose files may be read; if there are none, no file may be read."""
 
@@ -106,7 +107,7 @@ class ReadableFiles:
         raise InputError(f"{name[:200]!r} is not a file under the directories that may be read")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServerPermissions:
     """What a server may do: its settings, models, search engines and files."""
 

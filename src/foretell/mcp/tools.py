@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from foretell.arena.listing import arena_rows
 from foretell.forecasters.tree.text import InvalidTree
+from foretell.frozen import frozen
 from foretell.mcp.permissions import ALLOW_SPENDING, GROUNDERS, MOST, ServerPermissions
 from foretell.mcp.requests import ListRequest, RunToolRequest, ShowToolRequest, TournamentToolRequest
 from foretell.models.journal import Journal
@@ -69,7 +69,7 @@ class SearchRequest(OperationRequest):
     characters: int = setting(1_000, "Of each text.", ge=100, le=6_000)
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class TrustedCorpusFilter:
     """The content filter for the user's own corpus if no model may be called; it trusts the corpus's dates."""
 
@@ -189,7 +189,7 @@ NOT_IN_SCHEMA = ("default", "format", "maxItems", "maxLength", "minItems", "minL
 Use = Callable[[ServerPermissions, Any], Awaitable[dict[str, Any]]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class McpTool:
     """An MCP tool."""
 

@@ -5,13 +5,13 @@ number of raters.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import (
     Floats,
     Ints,
@@ -36,7 +36,7 @@ from foretell.metrics.numerics import largest_decrease
 Penalty = Literal["linear", "quadratic"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RaterAgreement:
     """How far one rater's marks agree with another's."""
 
@@ -198,7 +198,7 @@ CHUNK_CELLS = 4_000_000
 """Number of cells held in memory at once while pairs are compared."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DivergenceMatrix:
     """Divergence of every pair of forecasters, on the targets both answered."""
 

@@ -6,7 +6,7 @@ from cluster sums, so thousands of draws cost one matrix product.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import isnan
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, as_floats
 from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.clusters import (
@@ -28,7 +29,7 @@ from foretell.metrics.probability_functions import normal_below, normal_quantile
 IntervalKind = Literal["percentile", "symmetric"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Interval:
     """A number with its uncertainty; `warning` is set if the uncertainty itself is doubtful."""
 
@@ -148,7 +149,7 @@ Statistic = Callable[[Floats], Floats]
 """Takes an array (..., K) of sums and returns (...); for K = 2 they are (Σ weight·score, Σ weight)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Resampling:
     """Bootstrap settings. Intervals and p-values are always corrected for few clusters (see `expanded_level`)."""
 
@@ -244,7 +245,7 @@ def finite_variance(replicates: Floats) -> Floats:
     return (np.where(known, replicates - mean, 0.0) ** 2).sum(axis=0) / n
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StratumStatistics:
     """J statistics of one stratum: on the data (J), and on every draw (draws × J) of each way of resampling it."""
 
@@ -282,7 +283,7 @@ class StratumStatistics:
         return self.ways[0] if len(self.ways) == 1 else two_way_replicates(self.estimate, *self.ways)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ClusterSupport:
     """The clusters behind a number."""
 
@@ -293,7 +294,7 @@ class ClusterSupport:
     warning: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Replicates:
     """J statistics, averaged over strata, with their replicates and the clusters behind them."""
 

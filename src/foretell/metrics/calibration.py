@@ -1,10 +1,9 @@
 """Calibration: reliability bins, calibration error, calibration line and Murphy's decomposition."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints, as_pairs, as_weights, group_sums
 from foretell.metrics.probability_functions import normal_quantile
 from foretell.metrics.transforms import sigmoid
@@ -16,7 +15,7 @@ LEAST_SPREAD = 0.1
 """Standard deviation of log-odds below which forecasts count as one value, so that the line is not determined."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CalibrationLine:
     """A line on the log-odds scale; (intercept 0, slope 1) is perfect, and a slope below 1 means overconfidence.
 
@@ -86,7 +85,7 @@ def _penalised_logistic(design: Floats, outcome: Floats, penalty: float = 1e-6) 
     return beta, np.asarray(np.linalg.inv(hessian), dtype=np.float64)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReliabilityBins:
     """One entry per bin with at least one forecast, in ascending order; all entries are finite."""
 
@@ -155,7 +154,7 @@ def ece(
     return reliability_bins(p, outcome, weight, bins=bins).ece
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MurphyDecomposition:
     """Components of a mean Brier score; `brier` adds them up again."""
 

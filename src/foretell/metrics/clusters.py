@@ -5,12 +5,13 @@ treats them as independent rows is too short, so every interval and test of the 
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints, as_weights
 
 FEW_CLUSTERS = 30
@@ -20,7 +21,7 @@ DOMINANT_SHARE = 0.2
 """A cluster with more than this share of the rows dominates the result."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Clusters:
     """A partition of rows: `codes[i]` in 0..n-1 is the cluster of row i, `labels[code]` its name."""
 
@@ -204,7 +205,7 @@ def number_of_shared_days(cluster: Ints, day: Ints) -> int:
 # How the rows of a score table depend on each other: clusters, strata and weights.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ResamplingDesign:
     """Labels and weights of the rows, one entry per row; fields left out are not used."""
 
@@ -296,7 +297,7 @@ class ResamplingDesign:
         return {name: number_of_shared_days(cluster, codes) for name, codes in known.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ResamplingStratum:
     """Rows that are resampled separately."""
 

@@ -11,11 +11,12 @@ ratio).
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints, reject, same_shape
 from foretell.metrics.bootstrap import (
     DEFAULT_RESAMPLING,
@@ -38,7 +39,7 @@ from foretell.metrics.probability_functions import binomial_below, student_below
 # From bootstrap replicates of a difference to p-values, stars and a `Comparison`.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Comparison:
     """A difference first − second with its interval and p-values, and the scores of both on the same rows."""
 
@@ -335,7 +336,7 @@ def _adjusted(p: npt.ArrayLike, adjust: Callable[[Floats], Floats]) -> Floats:
 # McNemar's test of whether two methods differ in accuracy.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class McNemarTest:
     """A 2 × 2 table of paired successes, its tests, and the difference of the success rates."""
 
@@ -358,7 +359,7 @@ class McNemarTest:
     wrong."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class McNemarMatrix:
     """McNemar's test of every pair of methods: row − column."""
 

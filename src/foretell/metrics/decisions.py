@@ -6,12 +6,12 @@ A claim is called True if p > threshold. In every score, a p exactly at the thre
 other groups.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import (
     Bools,
     Floats,
@@ -75,7 +75,7 @@ def soft_score(p: npt.ArrayLike, value: npt.ArrayLike, task: npt.ArrayLike) -> F
     return _normalised(group_sums(code, p * value, tasks) / mass, value, code, tasks)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TaskDecisions:
     """The four scores of every task, in the sorted order of task labels."""
 
@@ -180,7 +180,7 @@ SCORE_TIE = 1e-12
 """Scores closer than this count as equal."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ThresholdCuts:
     """Every way to split the forecasts into True and False, from all True to all False."""
 
@@ -191,7 +191,7 @@ class ThresholdCuts:
     """Cuts × (true positives, false positives, false negatives, true negatives), weighted."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DecisionThreshold:
     """A threshold and the rows it was chosen on. `score` is its score there, and so no estimate for other rows."""
 
@@ -204,7 +204,7 @@ class DecisionThreshold:
     n: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ThresholdReport:
     """A threshold evaluated on rows it was not chosen on."""
 
@@ -216,7 +216,7 @@ class ThresholdReport:
     n: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CrossFittedThreshold:
     """Decisions for each group by a threshold chosen on the other groups."""
 

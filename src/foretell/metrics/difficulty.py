@@ -6,12 +6,12 @@ al. 2026; BLF 2026, A.2).
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints, as_vector, as_weights, same_shape
 from foretell.metrics.effects import two_way_effects
 from foretell.metrics.scores import brier, brier_index
@@ -20,7 +20,7 @@ ALWAYS_HALF_BRIER = 0.25
 """Brier score of the forecaster who always says 0.5."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionDifficulty:
     """Difficulty γ of each question, by sorted label; known up to one constant, which `difficulty_anchor` fixes."""
 

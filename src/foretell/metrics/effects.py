@@ -4,12 +4,12 @@ Questions are eliminated exactly, which leaves one small linear system in the me
 passes. `alternating_effects` is the same fit by the papers' iteration.
 """
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints, as_vector, as_weights
 from foretell.metrics.clusters import Clusters, factorise
 from foretell.metrics.numerics import minimum
@@ -19,7 +19,7 @@ DENSE_CELLS = 20_000_000
 """Up to this many method × question cells the table is held dense (160 MB); above it, sparse."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TwoWayEffects:
     """The fitted effects; labels are sorted, effects are in the order of the labels."""
 
@@ -55,7 +55,7 @@ class TwoWayEffects:
         return f"{self.n_components} groups of methods share no question: compare methods only within a group"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TwoWayTable:
     """Rows of a method × question table, ready to fit."""
 
@@ -239,7 +239,7 @@ def _identified(
 SumsOfSquares = Literal["marginal", "method_first", "question_first", "adjusted"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AnovaRow:
     """One line of an analysis-of-variance table; F and p are NaN for residual and total."""
 
@@ -322,7 +322,7 @@ def _factor(source: str, ss: float, df: int, *, total: float, mean_square: float
 # y = β(method) + u(question) + ε with u ~ N(0, σ_q²) and ε ~ N(0, σ²), fitted by restricted maximum likelihood.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MethodContrast:
     """Difference of two method means, first − second, with a Wald interval and two-sided p-value."""
 
@@ -333,7 +333,7 @@ class MethodContrast:
     p: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MixedEffects:
     """A REML fit; means and covariance are in the order of the sorted method labels."""
 

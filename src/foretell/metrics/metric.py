@@ -16,12 +16,13 @@ column. To add a metric, write the score of a row and one line in `METRICS`:
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints, as_pairs, as_vector, as_weights, same_shape
 from foretell.metrics.bootstrap import UNBOUNDED, Bounds, brier_index_from_sums, mean_from_sums
 from foretell.metrics.calibration import bin_codes, width_edges
@@ -40,7 +41,7 @@ GAMMAS = (0.0, 0.5, 1.0)
 """Risk aversions of the bettors whose returns an arena shows."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DecisionRows:
     """A forecaster's choices in tasks whose options have values; every option carries the scores of its task."""
 
@@ -69,7 +70,7 @@ class DecisionRows:
         return DecisionRows(share=share, **columns)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MetricRows:
     """The input of scoring: one row per (question, target) of one forecaster. Build it with `MetricRows.of`."""
 
@@ -113,7 +114,7 @@ RowScore = Callable[[MetricRows], Floats]
 """Computes the score of each row; NaN if a row has none."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SumColumns:
     """Weighted columns that are summed together; two `SumColumns` with the same names have the same values."""
 
@@ -122,7 +123,7 @@ class SumColumns:
     """Rows → (n,) for one name, (n, k) for k names, already multiplied by the weight of the row."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Metric:
     """A number that describes a population of rows, with the sums it is computed from and how reports show it."""
 

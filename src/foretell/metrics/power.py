@@ -5,18 +5,18 @@ effect, questions in one cluster (a series, a day) count for less than one each.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, same_shape
 from foretell.metrics.clusters import cross_clusters, factorise
 from foretell.metrics.numerics import root
 from foretell.metrics.probability_functions import noncentral_student_below, normal_quantile, student_quantile
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PowerTarget:
     """The goal of a study: detect a true gain with probability `power` at level `alpha`."""
 
@@ -93,7 +93,7 @@ def questions_about(gain: float, sd: float, aim: PowerTarget = DEFAULT_POWER_TAR
     return math.ceil(round(((tail + power) * sd / gain) ** 2 + tail**2 / 2, 6))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PilotStudy:
     """Statistics of a pilot run of two methods, for planning the next one."""
 

@@ -5,11 +5,11 @@ NaN payoffs, and every summary leaves them out.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, as_outcomes, as_probabilities, reject, same_shape
 from foretell.metrics.transforms import sigmoid
 
@@ -46,7 +46,7 @@ def proportional_fee(rate: float) -> Fee:
     return lambda price, contracts: rate * price * contracts
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Bettor:
     """A strategy that turns forecasts into bets."""
 

@@ -3,19 +3,20 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from foretell.frozen import frozen
 from foretell.models.model import EFFORTS, ReasoningEffort
 from foretell.questions.errors import InputError
 
 FILE = Path(__file__).with_name("known_models.toml")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelFacts:
     """Capabilities, prices and knowledge cutoff of one model. The defaults suit an unknown model."""
 
@@ -85,7 +86,7 @@ class ModelFacts:
 UNKNOWN = ModelFacts()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FactTable:
     """All entries of a file, and their date."""
 

@@ -18,6 +18,7 @@ from secrets import randbits
 from typing import NamedTuple
 from weakref import WeakValueDictionary, finalize
 
+from foretell.frozen import frozen
 from foretell.models.canonical import content_key
 from foretell.models.database.interface import Database, SqlRow, Statements
 from foretell.models.database.sqlite import MEMORY, SqliteDatabase
@@ -91,7 +92,7 @@ MOST_NAMED = 500
 """Maximum number of ids in one query; with more, all accounts are read."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Money:
     """Dollars in four figures. Only what is billed, unknown or reserved counts against a limit.
 

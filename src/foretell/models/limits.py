@@ -1,8 +1,9 @@
 """The limits of a provider: concurrency, rate, retries and time."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.models.rate_limits import PERIODS, RateLimit, Wants
 from foretell.questions.errors import InputError
 
@@ -12,7 +13,7 @@ MINUTE, BURST = PERIODS["min"], 5.0
 """Seconds of a provider's limit, and of the shorter span for bursts."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelLimits:
     """Rate limits of a provider, timeouts and retries."""
 

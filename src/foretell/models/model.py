@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
+from foretell.frozen import frozen
 from foretell.models.reservation import LosableReservation
 from foretell.questions.errors import InputError
-from foretell.questions.quick_init import quick_init
 
 # Messages, requests and replies: a closed set of types, the same for every provider.
 
@@ -20,16 +20,14 @@ ServiceTier = Literal["standard", "flex", "batch", "priority", "ultrafast"]
 """`flex` costs half and may take minutes, `batch` half and up to a day, `priority` double, `ultrafast` six times."""
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SystemMessage:
     """The system prompt; first in every conversation."""
 
     text: str
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class UserMessage:
     """A message to the model."""
 
@@ -38,8 +36,7 @@ class UserMessage:
     """Whether a prefix shared by many requests ends here. Providers that need a cache mark get one."""
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ToolCall:
     """A tool call by the model. The arguments are its own text and may not be valid JSON."""
 
@@ -48,8 +45,7 @@ class ToolCall:
     arguments: str
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AssistantMessage:
     """An earlier turn of the model."""
 
@@ -59,8 +55,7 @@ class AssistantMessage:
     """The turn in the provider's own form, with reasoning and signatures; sent back unchanged."""
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ToolResult:
     """The result of a tool call, or why it failed."""
 
@@ -72,7 +67,7 @@ class ToolResult:
 Message = SystemMessage | UserMessage | AssistantMessage | ToolResult
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ToolSpec:
     """A tool offered to the model."""
 
@@ -87,8 +82,7 @@ class ToolSpec:
         return json.dumps(self.parameters, separators=(",", ":"))
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelSettings:
     """Sampling settings. None leaves the provider's default."""
 
@@ -100,8 +94,7 @@ class ModelSettings:
     tier: ServiceTier | None = None
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Request:
     """One request to one model."""
 
@@ -142,8 +135,7 @@ class Request:
         return min(limits) if limits else None
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TokenCount:
     """Tokens read and written."""
 
@@ -159,8 +151,7 @@ class TokenCount:
     """Whether some counts are estimated because those of the provider are missing or cannot be right."""
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Reply:
     """A model's reply."""
 

@@ -1,7 +1,7 @@
 """Model names (`provider:name`), the roles of models, and their default efforts and knowledge cutoffs."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime
 from difflib import get_close_matches
 from functools import cache
@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import Literal, get_args
 from urllib.parse import urlsplit
 
+from foretell.frozen import frozen
 from foretell.models.facts import facts_of
 from foretell.models.model import EFFORTS, Message, ModelSettings, ReasoningEffort, Request
 from foretell.models.provider import Provider
@@ -18,7 +19,7 @@ from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelName:
     """A model and its provider.
 
@@ -90,7 +91,7 @@ ModelRole = Literal["agent", "filter", "summariser", "auditor", "analyzer", "gro
 MODEL_ROLES: tuple[ModelRole, ...] = get_args(ModelRole)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelRoles:
     """The model of each role in a run."""
 
@@ -180,7 +181,7 @@ def default_efforts(models: ModelRoles) -> dict[ModelRole, ReasoningEffort]:
 # A question that opened before a model's knowledge cutoff is not a fair test of the model.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class KnowledgeCutoffWarning:
     """Explains why a backtest with this model may be contaminated by what the model remembers."""
 

@@ -1,9 +1,10 @@
 """The registry entry of a provider: how models are named, which key it needs, how to open a client."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
+from foretell.frozen import frozen
 from foretell.models.model import Model
 from foretell.models.token_price import TokenPrice
 
@@ -35,7 +36,7 @@ class ProviderClient(Model, Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProviderConfig:
     """The arguments for opening a client."""
 
@@ -48,7 +49,7 @@ class ProviderConfig:
     """The `Journal` in which a client records its batches; None if it has none."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Provider:
     """A way to reach language models. Everything except `open` has a default that suits a service without a key."""
 

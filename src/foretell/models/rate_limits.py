@@ -16,12 +16,13 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from math import inf
 from typing import Any, NamedTuple, Protocol, TypeVar
 from zlib import crc32
 
+from foretell.frozen import frozen
 from foretell.models.database.interface import Database, Statements
 from foretell.questions.clock_jump import ClockReading, jump_text, steady_seconds
 from foretell.questions.errors import InputError
@@ -37,7 +38,7 @@ PERIODS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "day": 86_400.0}
 """Seconds by the name of a time span."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RateLimit:
     """A maximum number of units in any span of seconds or, without a span, in progress at the same time.
 
@@ -82,7 +83,7 @@ Wants = Sequence[tuple[RateLimit, float]]
 """The limits of a request, and how many units of each it takes."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlaceState:
     """The state of a service or provider. Times are seconds since 1970; 0 means never."""
 

@@ -1,12 +1,12 @@
 """What a model charges for tokens."""
 
-from dataclasses import dataclass
 from math import inf
 
+from foretell.frozen import frozen
 from foretell.models.model import TokenCount
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TokenPrice:
     """Dollars per million tokens, and per request."""
 

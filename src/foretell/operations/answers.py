@@ -2,7 +2,6 @@
 
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from foretell.data.datasets.free_form import FREE_FORM, RIGHT, stated_answer
 from foretell.data.files import write_atomically
 from foretell.data.untrusted import rows_as_csv
+from foretell.frozen import frozen
 from foretell.models.model import ModelError
 from foretell.number_text import plural
 from foretell.operations.studies import MachineServices
@@ -29,7 +29,7 @@ from foretell.studies.stored_runs import find_stored_run, forecasts_of_run
 COLUMNS = ("forecaster", "question", "target", "due", "trial", "p", "outcome", "score", "level", "rule", "answer")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunAnswer:
     """One answer of a run with its score, and the forecast that states it."""
 
@@ -38,7 +38,7 @@ class RunAnswer:
     scored: ScoredAnswer
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AnswerScores(Result):
     """The answers of a run with their scores."""
 

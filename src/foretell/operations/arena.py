@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from foretell.arena.live import LiveArena
 from foretell.arena.opening import ALL_PARTS, ArenaParts, open_arena_file
 from foretell.arena.spec import read_arena
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.operations.requests.tournaments import ArenaRunRequest, ArenaScoreRequest, ArenaShowRequest
 from foretell.questions.codec import plain_data
@@ -25,7 +25,7 @@ SIMULATED_LOOK = 0.1
 PRICES_SHOWN = 12
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaScores(ReportResult):
     """The leaderboard of an arena."""
 
@@ -58,7 +58,7 @@ async def score_arena(request: ArenaScoreRequest) -> ArenaScores:
     return ArenaScores(report=report, by=by)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaEventResult(ReportResult):
     """One event of an arena, from its first price to its outcome."""
 
@@ -110,7 +110,7 @@ async def show_arena(request: ArenaShowRequest) -> ReportResult:
         return ArenaEventResult(report=await arena.store.aside(event_history, arena.records, request.event))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaRunResult(Result):
     """What the stages of an arena did: the last report of each."""
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from foretell.forecasters.combine.aggregate import PANEL
 from foretell.forecasters.tree.exports import tree_caveats, tree_failures
 from foretell.forecasters.tree.parts import reasoning_lines
 from foretell.forecasters.tree.proposition import Tree
+from foretell.frozen import frozen
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.number_text import percent
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 UNPAID_NOTE = "No model was called because the budget is too small: this is only the initial estimate."
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AskResult(PublicAnswer, Result):
     """A probability with its reasons and its sources."""
 

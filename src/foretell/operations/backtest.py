@@ -1,12 +1,12 @@
 """Test forecasters without models on past questions, each as of its own date."""
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from foretell.data.datasets.question_set import excluded_note
 from foretell.data.series.local import CsvSeries
+from foretell.frozen import frozen
 from foretell.number_text import plural
 from foretell.operations.requests.data import BacktestRequest
 from foretell.questions.backtest import Backtest
@@ -19,7 +19,7 @@ from foretell.runs.settings import load_settings
 from foretell.scoring.long_tables import forecast_rows, write_backtest
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BacktestResult(Result):
     """The answers of a backtest."""
 

@@ -1,7 +1,7 @@
 """Learn from resolved forecasts how to combine and correct the next ones."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from rich.console import Console
@@ -19,6 +19,7 @@ from foretell.forecasters.combine.rules import FittedRule, TrainingOverlap, one_
 from foretell.forecasters.combine.rules import apply as apply_rule
 from foretell.forecasters.combine.saving import load as load_rule
 from foretell.forecasters.combine.saving import to_json
+from foretell.frozen import frozen
 from foretell.operations.requests.scoring import (
     ENSEMBLE_METHODS,
     FIT_METHODS,
@@ -43,7 +44,7 @@ from foretell.request import OperationRequest
 from foretell.scoring.join import answered_rows, choose_forecaster, read_examples, read_rows
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FitResult(Result):
     """A fitted rule."""
 
@@ -110,7 +111,7 @@ def _settings(request: CalibrateFitRequest, kind: type[MethodSettings]) -> Metho
         raise error.at(column=f"--set {error.column}") from None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CalibratedForecasts(Result):
     """Forecasts corrected by a fitted rule."""
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from foretell.frozen import frozen
 from foretell.metrics.power import PowerTarget, questions_needed
 from foretell.number_text import percent
 from foretell.operations.requests.scoring import CompareRequest, Detect
@@ -39,7 +40,7 @@ MOST_IN_MATRIX = 24
 """Most forecasters of which all pairs are compared: the best by the metric."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CompareResult(DocumentResult):
     """Forecasters against one of them, or all pairs, with p-values corrected for the number of comparisons."""
 
@@ -186,7 +187,7 @@ def correct_together(pairs: Sequence[PairComparison], correction: Correction) ->
 # How many questions the next comparison needs.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PowerAnalysis(Result):
     """The number of targets needed to detect a gain, and its basis."""
 

@@ -1,11 +1,12 @@
 """The corpus, a user's own dated documents: add to it and search it."""
 
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from foretell.data.corpus import Corpus, CorpusCounts, CorpusHit, read_documents
+from foretell.frozen import frozen
 from foretell.operations.requests.data import (
     CorpusAddRequest,
     CorpusSearchRequest,
@@ -16,7 +17,7 @@ from foretell.report.result import Result
 from foretell.runs.settings import load_settings
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CorpusAddition(Result):
     """What was added to the corpus."""
 
@@ -47,7 +48,7 @@ def add_documents(request: CorpusAddRequest) -> CorpusAddition:
         return CorpusAddition(**asdict(counts), total=len(store), corpus=path)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CorpusSearchResult(Result):
     """Documents of the corpus, best matches first."""
 

@@ -1,7 +1,6 @@
 """Public question sets on this machine: download and list them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from foretell.data.datasets.prophet_arena import dataset_folder, download_events
 from foretell.data.http import AsyncHttpClient, HttpLimits, Progress, SourceError
 from foretell.data.markets.prophet_arena import MARKET
 from foretell.data.service import ServiceConfig
+from foretell.frozen import frozen
 from foretell.operations.requests.data import (
     DataListRequest,
     DataPullRequest,
@@ -32,7 +32,7 @@ WatchDownload = Callable[[str], Progress]
 """File name → a function that is called with the progress of its download."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PullResult(Result):
     """Files that were downloaded or already there."""
 
@@ -82,7 +82,7 @@ async def _pull_arena(request: DataPullRequest) -> PullResult:
     return PullResult(files=(PulledFile(name=path.name, state="downloaded", bytes=path.stat().st_size),), folder=folder)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RoundsResult(Result):
     """Rounds on this machine."""
 

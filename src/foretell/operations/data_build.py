@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from foretell.data.datasets.question_set import (
 from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.series.series import Series, SeriesUnavailable
+from foretell.frozen import frozen
 from foretell.operations.requests.data import (
     ClaimsSettings,
     DataBuildRequest,
@@ -43,7 +44,7 @@ BACKTEST = "backtest"
 """Folder within a question set for the answers of its first backtest."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BuiltSet(Result):
     """A question set with outcomes, to be written into a folder."""
 

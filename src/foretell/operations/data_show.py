@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Container, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from foretell.data.datasets.question_set import (
 )
 from foretell.forecasters.prompt.prediction_context import RefusedArticle, refusal_notes, refused_articles
 from foretell.forecasters.topics import TopicClassifier, TopicLabel
+from foretell.frozen import frozen
 from foretell.models.journal import Journal
 from foretell.models.names import ModelRoles
 from foretell.models.router import ModelRouter
@@ -45,7 +46,7 @@ SHOWN = 20
 """How many questions are shown in a terminal."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionsResult(Result):
     """Valid questions, with their topics if requested."""
 

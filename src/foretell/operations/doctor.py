@@ -11,7 +11,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, distribution, requires, version
 from pathlib import Path
@@ -21,6 +21,7 @@ from uuid import uuid4
 from foretell.data.files import write_atomically
 from foretell.data.known_services import KNOWN_SERVICES
 from foretell.data.service_limits import ServiceStore
+from foretell.frozen import frozen
 from foretell.models.database.integrity import CheckedTable, StoredCheck, newest_value
 from foretell.models.database.sqlite import RESERVED_BYTES
 from foretell.models.journal import Journal
@@ -85,7 +86,7 @@ AHEAD = timedelta(minutes=10)
 REPAIR = "foretell doctor --repair"
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class Finding:
     """The state of one part of the set-up."""
 
@@ -98,7 +99,7 @@ class Finding:
     """What a repair did, and what was lost."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DoctorResult(Result):
     """All findings, the most important first."""
 

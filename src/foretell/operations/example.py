@@ -7,7 +7,7 @@ import shutil
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import fill
@@ -25,6 +25,7 @@ from foretell.forecasters.tree.exports import one_line
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval
 from foretell.number_text import bracket, percent
 from foretell.operations.ask import AskResult, stored_answer
@@ -101,7 +102,7 @@ def is_complete(home: Path) -> bool:
     return Settings(home=home).is_example
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ExampleSize:
     """The size of an example."""
 
@@ -113,7 +114,7 @@ class ExampleSize:
     """Events per day in the arena."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ExampleAnswer:
     """One answer of the scripted agent, and its steps."""
 
@@ -124,7 +125,7 @@ class ExampleAnswer:
     outcome: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Example:
     """Everything that was created."""
 
@@ -348,7 +349,7 @@ async def _arena(home: Path, size: ExampleSize) -> ArenaReport:
 # The command `foretell demo`.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DemoResult(ScoreResult):
     """The leaderboard of the backtest, and the rest of the example."""
 
@@ -471,7 +472,7 @@ WIDTH, INDENT = 80, "   "
 OPEN_WITH = "foretell demo --open"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DemoPart:
     """One of the four parts of the demo."""
 

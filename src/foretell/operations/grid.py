@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -13,6 +13,7 @@ from urllib.parse import quote
 from rich.console import Console
 
 from foretell.data.files import write_atomically
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
@@ -42,7 +43,7 @@ STUDY = "ablation"
 """The study that shows the effect of each factor."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlannedRun:
     """The state of a run in a grid: what is done, what is open, and what the rest will cost."""
 
@@ -65,7 +66,7 @@ class PlannedRun:
         return 0.0 if not open_trials else None if self.per_trial is None else open_trials * self.per_trial
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GridResult(Result):
     """A grid: its plan and, after it was carried out, its results."""
 
@@ -215,7 +216,7 @@ def plan_grid(
 # Grids on this machine, with the scores of their runs.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GridRow:
     """One combination of settings: its run with progress, score and cost."""
 
@@ -231,7 +232,7 @@ class GridRow:
     money: Money
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoredGrid:
     """A grid that was run on this machine."""
 
@@ -261,7 +262,7 @@ def _index(row: GridRow) -> float:
     return row.brier_index["estimate"] if row.brier_index else -inf
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GridList(Result):
     """The grids that were run on this machine, with their runs."""
 

@@ -7,7 +7,6 @@ import re
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.metadata import distribution
 from importlib.resources import files
 from importlib.util import find_spec
@@ -16,6 +15,7 @@ from string import Template
 from typing import Any, Literal
 
 from foretell.data.files import write_atomically
+from foretell.frozen import frozen
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
 from foretell.number_text import plural
@@ -101,7 +101,7 @@ def template_text(name: str) -> str:
     return (files("foretell.operations") / "templates" / name).read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class InitResult(Result):
     """The files that were written, and what to do next."""
 
@@ -283,7 +283,7 @@ def cron(minutes: int) -> str:
 # Where the bot installs foretell from.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BotInstallation:
     """A requirement for pip, and the wheel that it names, if any."""
 

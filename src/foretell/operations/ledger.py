@@ -1,10 +1,11 @@
 """What was submitted: list it, and verify the record."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from shlex import quote
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.operations.requests.tournaments import LedgerRequest
 from foretell.questions.errors import InputError
 from foretell.report.result import ReportResult, Result
@@ -25,7 +26,7 @@ class LedgerVerdict(ReportResult):
         return {"whole": self.report.whole, **asdict(self.report)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LedgerEntries(Result):
     """Entries of a ledger, and its last hash."""
 

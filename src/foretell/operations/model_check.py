@@ -1,10 +1,10 @@
 """Test a model and store its capabilities."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.models.check import CapabilityCheck
 from foretell.models.names import ModelName
 from foretell.models.prices import PriceList
@@ -17,7 +17,7 @@ from foretell.runs.runtime import keep_capabilities
 from foretell.runs.settings import CHECKED_MODELS, Settings, load_settings
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelCheck(Result):
     """The result of testing a model."""
 

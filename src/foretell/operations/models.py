@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foretell.frozen import frozen
 from foretell.models.facts import FactTable, ModelFacts, facts_of, forget_facts, known_facts, parse_facts
 from foretell.models.journal import Journal
 from foretell.models.model import ModelSettings
@@ -32,7 +33,7 @@ NO_MODEL_LISTED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelsResult(Result):
     """Known models and models used here, the usable ones first."""
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import datetime
 from typing import Any
 
 from rich.console import Console
 
+from foretell.frozen import frozen
 from foretell.number_text import dollars, number, percent, plural, signed
 from foretell.operations.requests.record import RecordRequest
 from foretell.operations.table import operation
@@ -33,7 +34,7 @@ MOST_SHOWN = 5
 """Maximum number of rows of each part in a terminal."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RecordResult(DocumentResult):
     """The record of one's own questions."""
 
@@ -194,7 +195,7 @@ def _now(record: QuestionRecord) -> str:
     return percent(max(record.beliefs[-1].answer.values())) if record.beliefs else "–"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HistoryResult(DocumentResult):
     """The history of one standing question."""
 

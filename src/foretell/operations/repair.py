@@ -4,7 +4,6 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from foretell.arena.store import MIGRATIONS as ARENA_TABLES
 from foretell.arena.store import SCHEMA_NAME
 from foretell.data.service_limits import PRACTICE_TABLES, STATE_FILE
+from foretell.frozen import frozen
 from foretell.models.database.integrity import (
     CheckedTable,
     file_problems,
@@ -52,7 +52,7 @@ CHECKSUMMED = ("cell", "kept")
 """Tables of which every row has a checksum."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HomeFile:
     """A database in the home."""
 

@@ -3,10 +3,10 @@
 import json
 import tempfile
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.operations.requests.runs import ReplayRequest
 from foretell.operations.requests.trees import tree_reference
 from foretell.operations.table import operation
@@ -24,7 +24,7 @@ from foretell.runs.tree_files import find_tree
 from foretell.runs.tree_notebooks import NotebookState
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReplayResult(Result):
     """How many answers of a run are the same when recomputed from the journal."""
 
@@ -90,7 +90,7 @@ def _without_seconds(answer: str) -> str:
     return json.dumps(data, sort_keys=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class VerifiedNotebooks(ReplayResult):
     """The notebooks of a tree after every cell was run again; those with other results, or none, are not the same."""
 

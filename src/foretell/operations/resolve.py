@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.number_text import bracket
 from foretell.operations.requests.runs import RunsResolveRequest
 from foretell.operations.table import operation
@@ -16,7 +16,7 @@ from foretell.runs.store import RunStore, find_run
 from foretell.scoring.stored_scores import StoredScores
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ResolveResult(Result):
     """What is known about the outcomes of a run's questions."""
 

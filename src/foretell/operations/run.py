@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from foretell.frozen import frozen
 from foretell.models.journal import Journal
 from foretell.number_text import plural
 from foretell.operations.requests.runs import STARTS, RunRequest
@@ -36,7 +37,7 @@ PILOT = "pilot"
 """Tag of the run that a pilot makes."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunResult(Result):
     """What a run did this time."""
 

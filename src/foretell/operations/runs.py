@@ -4,7 +4,6 @@ import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -12,6 +11,7 @@ from typing import Any, Literal, cast, get_args
 from rich.console import Console
 
 from foretell.data.untrusted import UNSAFE
+from foretell.frozen import frozen
 from foretell.models.ledger import Money
 from foretell.number_text import bracket, dollars, plural
 from foretell.operations.requests.runs import RunsDeleteRequest, RunsEditRequest, RunsRequest, RunsStopRequest
@@ -26,7 +26,7 @@ from foretell.runs.store import DAYS_IN_BIN, RunRow, RunStore, find_run_row, tri
 from foretell.scoring.stored_scores import StoredScores
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ListedRun:
     """One run in the list."""
 
@@ -108,7 +108,7 @@ MOST_STEPS = 5
 NO_RUNS = "no runs yet; try: foretell ask, or foretell run SPEC.yaml"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunsResult(Result):
     """Runs on this machine."""
 
@@ -261,7 +261,7 @@ def chosen_runs(
     return matching, sum(row.archived for row in fitting) if query.archived == "no" else 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunQuery:
     """Which runs to list, as parsed from `find`."""
 
@@ -333,7 +333,7 @@ def question_set(spec: Mapping[str, Any]) -> str:
 # Names, notes and tags.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunLabels(Result):
     """Name, note and tags of a run."""
 
@@ -383,7 +383,7 @@ def edit_run(request: RunsEditRequest, settings: Settings | None = None) -> RunL
         return _labels(store, run)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DeletedRuns(Result):
     """Runs that were deleted, or would be."""
 
@@ -423,7 +423,7 @@ def delete_runs(request: RunsDeleteRequest, settings: Settings | None = None) ->
 # Stopping a run.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoppedRun(Result):
     """A run that was asked to stop."""
 

@@ -1,7 +1,7 @@
 """Score forecasts against outcomes, and analyse the errors of a forecaster."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.calibration import calibration_line
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 # Scores.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScoreDetails:
     """Further scores of one forecaster."""
 
@@ -56,7 +57,7 @@ class ScoreDetails:
     intercept: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OptionScore:
     """One forecaster on the questions with options that it answered completely."""
 
@@ -68,7 +69,7 @@ class OptionScore:
     """100·(ln p − mean ln p of the others)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScoreResult(Result):
     """A leaderboard, and the table it was computed from."""
 
@@ -199,7 +200,7 @@ def _answers_of_run(request: ScoreRequest, settings: "Settings | None") -> "Answ
 # The tables and runs of a request.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Tables:
     """Forecasts and outcomes from files, rows and stored runs, as one pair of tables."""
 
@@ -393,7 +394,7 @@ def _distributions(p: Floats, whole: Bools) -> Floats:
 # Errors of one forecaster.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ErrorsResult(Result):
     """Where a forecaster does well and badly."""
 

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
 from foretell.data.files import open_duckdb
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.scores import (
@@ -43,7 +44,7 @@ NUMBER_NOTE = (
 METACULUS_NOTE = "Baseline and Peer: Metaculus scores of the questions with a range; above 0 is better."
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NumberScore:
     """One forecaster on the questions it answered."""
 
@@ -61,7 +62,7 @@ class NumberScore:
     """Metaculus peer score on the same questions."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NumberScores(Result):
     """Forecasters of numbers, best first."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.known_services import KNOWN_SERVICES, ServiceFacts
 from foretell.data.service_limits import ServiceAddresses, ServiceStore
+from foretell.frozen import frozen
 from foretell.models.rate_limits import PlaceState
 from foretell.plugins import exists, load, names, variables_in_words
 from foretell.questions.as_of import AsOf, instant
@@ -45,7 +46,7 @@ def service_names() -> list[str]:
 # The list.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServiceRow:
     """How a service is used from this machine."""
 
@@ -66,7 +67,7 @@ class ServiceRow:
     facts_source: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServicesResult(Result):
     """The services, with what is missing."""
 
@@ -188,7 +189,7 @@ STORED_BY = "2026-07-01"
 Verdict = Literal["ok", "failed", "left out"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServiceCheck:
     """One check of a service."""
 
@@ -200,7 +201,7 @@ class ServiceCheck:
     """Duration, including waiting for the rate limit."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServiceChecks(Result):
     """The results of checking services."""
 
@@ -286,7 +287,7 @@ Step = tuple[str, Callable[[], Awaitable[str]]]
 """The name of a check, and the function that runs it: it returns a description of the result, or raises."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _Checker:
     settings: Settings
     client: AsyncHttpClient

@@ -1,9 +1,10 @@
 """Let a model make a typed question resolvable, and show or ask the wording that it proposes."""
 
 import shlex
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
@@ -29,7 +30,7 @@ PARTS = {
 """What a wording states besides the question, and how it is headed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SharpenedQuestion(Result):
     """A question as typed, and the wording that a model proposes. Nothing was forecast."""
 

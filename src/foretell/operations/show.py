@@ -4,12 +4,12 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from foretell.frozen import frozen
 from foretell.models.ledger import Money
 from foretell.number_text import percent, plural
 from foretell.operations.requests.runs import ShowRequest
@@ -37,7 +37,7 @@ MOST_REASONS = 5
 """Maximum number of kinds of failures that are listed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ShowResult(DocumentResult):
     """The answers of a run, or one question with every step to its answer."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from foretell.data.datasets.forecastbench_download import read_pulled
 from foretell.data.files import DownloadCache, write_atomically
 from foretell.data.http import SourceError
 from foretell.data.markets.market import market_ref
+from foretell.frozen import frozen
 from foretell.operations.requests.tournaments import SubmitRequest
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
@@ -39,7 +40,7 @@ FAILED = ("refused", "failed", "unknown")
 """Results of items that should have been sent but were not."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SubmissionPreview:
     """What is about to be sent, and what is not."""
 
@@ -65,7 +66,7 @@ class SubmissionPreview:
         return [*lines, f"to {self.plan.platform} as {self.plan.account}: {parts or 'nothing'}"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SubmitResult(Result):
     """The result of a submission."""
 
@@ -123,7 +124,7 @@ class SubmitResult(Result):
         return "\n".join(lines) or "nothing to send"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SubmissionFile(Result):
     """A file for ForecastBench that was written and not sent, and how much of the round it answers."""
 
@@ -186,7 +187,7 @@ async def submit(
         raise InputError(problem, hint="nothing more was sent") from None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SubmissionForecasts:
     """One forecast per question, and the known questions."""
 

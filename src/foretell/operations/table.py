@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from inspect import iscoroutine
 from typing import Any, TypeVar
 
+from foretell.frozen import frozen
 from foretell.plugins import load_object
 from foretell.report.provenance import command_text, current_command, running_command
 from foretell.report.result import Result
@@ -20,7 +20,7 @@ STUDY = (".html", ".md", *ROWS, ".svg", ".png", "")
 TREES = (*PAGES, ".svg", ".png", ".dot", ".bif", ".pl", "")
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class Operation:
     """One operation. The docstring of its request is the help of its command."""
 

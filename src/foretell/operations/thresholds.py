@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 from rich.console import Console
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.comparison import McNemarTest, mcnemar
@@ -47,7 +47,7 @@ Asking = tuple[str, str]
 """A question and the day it was asked, empty if unknown."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecasterThreshold:
     """The threshold of one forecaster, and its value on rows where it was not chosen."""
 
@@ -61,7 +61,7 @@ class ForecasterThreshold:
     """Share of false claims that were called False."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ThresholdResult(Result):
     """The threshold of each forecaster."""
 
@@ -256,7 +256,7 @@ def read_thresholds(path: Path) -> SavedThresholds | None:
         raise InputError(first["msg"], path=path, column=".".join(map(str, first["loc"]))) from None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DecisionSummary:
     """How one forecaster's claims were called, and how well; the scores are NaN without outcomes."""
 
@@ -273,7 +273,7 @@ class DecisionSummary:
     f1: float = nan
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DecidedForecasts(Result):
     """Forecasts called True or False."""
 

@@ -1,11 +1,11 @@
 """Results of your own rounds and tournaments: what was sent, what has resolved, and scores next to public methods."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from rich.console import Console
 
+from foretell.frozen import frozen
 from foretell.number_text import dollars
 from foretell.operations.requests.tournaments import TournamentResultsRequest
 from foretell.operations.score import ScoreResult
@@ -35,7 +35,7 @@ NONE_ENTERED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TournamentResults(Result):
     """Your rounds and tournaments, and a leaderboard for each platform with resolved questions."""
 

@@ -1,7 +1,7 @@
 """Show trees of claims with their inputs."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from foretell.forecasters.tree.proposition import ROOT, Proposition, Tree
 from foretell.forecasters.tree.text import TreeProblem, raise_errors
 from foretell.forecasters.tree.tree_file import check_file, read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import compare_scenarios
+from foretell.frozen import frozen
 from foretell.number_text import percent, plural
 from foretell.operations.requests.trees import TreeShowRequest
 from foretell.operations.table import operation
@@ -91,7 +92,7 @@ def print_tree(tree: Tree, console: "Console", systematic_error: float = 0.0) ->
 # Finding a tree, and writing it in other formats.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeDocument(DocumentResult):
     """A tree that can be written as a report, a picture, or a file for other programs."""
 
@@ -171,7 +172,7 @@ class TreeDocument(DocumentResult):
         return [file for state in states if state.ok for file in copy_notebook(self.path.parent / state.file, path)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ShownTree(TreeDocument):
     """A tree that was read and checked, with everything computed from its leaves."""
 

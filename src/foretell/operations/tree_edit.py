@@ -4,7 +4,7 @@ import getpass
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -29,6 +29,7 @@ from foretell.forecasters.tree.links import AverageLink, FormulaLink, JudgedLink
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_file import edits_from_json, read_tree_file
 from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, next_ids, resynthesize
+from foretell.frozen import frozen
 from foretell.operations.requests.trees import TreeEditRequest
 from foretell.operations.table import operation
 from foretell.operations.tree_log import change_lines, change_rows
@@ -45,7 +46,7 @@ _TERM = pattern(rf"\s*([+-]?)\s*(?:(\d*\.?\d+)\s*(?:[*×·]\s*({ID}))?|({ID}))")
 LONGEST_SUM = 5_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeEditResult(Result):
     """An edited tree, and how its claims changed."""
 

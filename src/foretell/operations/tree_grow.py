@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from foretell.forecasters.tree.forecaster import CLAIM
 from foretell.forecasters.tree.parts import reconciliation_parts
 from foretell.forecasters.tree.proposition import ROOT, Proposition, Tree
 from foretell.forecasters.tree.tree_file import tree_to_dict, write_tree
+from foretell.frozen import frozen
 from foretell.models.ledger import Money
 from foretell.operations.ask import UNPAID_NOTE, answer_money, cost_in_errors, cost_text
 from foretell.operations.requests.trees import TreeRequest, TreeUpdateRequest
@@ -37,7 +38,7 @@ from foretell.runs.tree_files import tree_folder
 from foretell.runs.tree_runtime import ReasonOptions, TreeOptions
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeResult(TreeDocument):
     """A grown tree, with its cost and its file."""
 
@@ -95,7 +96,7 @@ class TreeResult(TreeDocument):
         show_text(console, f"{cost_text(self.usage, self.money)}. {steps}\n")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlannedTree(TreeResult):
     """What growing a tree would take. It has no forecast, and its tree is the claim alone."""
 

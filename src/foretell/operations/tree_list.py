@@ -1,13 +1,14 @@
 """List the trees of claims."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from foretell.forecasters.tree.text import one_line
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.operations.requests.trees import TreeListRequest
 from foretell.operations.table import operation
@@ -17,7 +18,7 @@ from foretell.runs.settings import Settings, load_settings
 from foretell.runs.tree_files import ListedTree, listed_trees, tree_folder
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreesResult(Result):
     """The trees in a folder."""
 

@@ -1,7 +1,6 @@
 """The versions of a tree: list them, and compare two of them or two trees claim by claim."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from foretell.forecasters.tree.history import TreeVersion, read_history, tree_at
 from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, field_of
+from foretell.frozen import frozen
 from foretell.number_text import percent, plural
 from foretell.operations.requests.trees import TreeLogRequest
 from foretell.operations.table import operation
@@ -23,7 +23,7 @@ from foretell.runs.settings import Settings
 from foretell.runs.tree_files import find_tree
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeDiff:
     """Two versions of a tree, or two trees, compared claim by claim."""
 
@@ -74,7 +74,7 @@ def _shown(node: Proposition | None, name: str) -> str:
     return "" if value is None else one_line(str(value))[:300]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeLog(Result):
     """The versions of a tree, and a comparison of two of them or of two trees if requested."""
 

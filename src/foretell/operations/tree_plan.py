@@ -1,12 +1,12 @@
 """Plans for the work of models on a tree: which steps it takes, and about what they cost."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from foretell.forecasters.tree.grow.ground import USUAL_TOKENS
 from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rule_named
 from foretell.forecasters.tree.proposition import Tree, parents_of
+from foretell.frozen import frozen
 from foretell.models.model import TokenCount
 from foretell.number_text import dollars, plural
 from foretell.questions.codec import plain_data
@@ -22,7 +22,7 @@ CALLS_OF_ANALYSIS, RULES_OF_ANALYSIS = 2, 2
 """Usual number of replies when a claim is broken down, and of the claims with children that result."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlannedStep:
     """One step of a plan."""
 
@@ -35,7 +35,7 @@ class PlannedStep:
     """Approximate cost; None if the price is not known."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreePlan:
     """The steps that work on a tree would take. Nothing is requested, paid or written."""
 
@@ -69,7 +69,7 @@ class TreePlan:
         return "\n".join([*lines, f"{plural(self.calls, 'call')}, {total}{follow}"])
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Planner:
     """Estimates calls and cost by the prices of a run's models."""
 

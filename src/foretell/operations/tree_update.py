@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from foretell.forecasters.tree.proposition import (
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import claim_changes, resynthesize
+from foretell.frozen import frozen
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.number_text import dollars
@@ -76,7 +77,7 @@ async def update(
     return await (work.judge_and_research() if request.expand is None else work.expand(request.expand))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeUpdate:
     """One update of a tree."""
 
@@ -330,7 +331,7 @@ def _judged_again(tree: Tree, named: Sequence[str]) -> list[str]:
     return [id for id, node in tree.nodes.items() if node.failed and node.children and node.pinned is None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _TreeWork:
     """Everything needed to work on one version of a tree."""
 

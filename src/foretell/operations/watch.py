@@ -4,12 +4,13 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from foretell.forecasters.forecaster import CannotForecast
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
@@ -50,7 +51,7 @@ SIMULATED_POLL = 0.2
 """Seconds between checks of a clock that may jump."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WatchedQuestion:
     """The state of a watched question."""
 
@@ -65,7 +66,7 @@ class WatchedQuestion:
     billed: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WatchResult(Result):
     """What a watch did, and the state of the questions."""
 
@@ -123,7 +124,7 @@ class WatchResult(Result):
 # The first look asks the question.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AskByRun:
     """Asks a watched question for the first time, as `foretell ask` does."""
 
@@ -233,7 +234,7 @@ async def _sharpened(
     return accepted(request, proposal.sharpening), proposal.sharpening
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WatchOperation:
     """One call of `ask --watch`."""
 

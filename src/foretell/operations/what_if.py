@@ -1,7 +1,7 @@
 """What if some claims of a tree had other probabilities? The answer is computed exactly, without a model."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -22,6 +22,7 @@ from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import TreeFile, to_dict, write_tree
 from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare_scenarios
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.operations.requests.trees import WhatIfRequest
 from foretell.operations.table import operation
@@ -40,7 +41,7 @@ INPUTS_SHOWN = 20
 """How many of the most important inputs are shown."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScenarioComparison(Result):
     """A tree under one or more scenarios, each compared with the tree as it is."""
 

@@ -1,8 +1,9 @@
 """When a failed request is retried. Readers of data and models share this rule."""
 
 import random
-from dataclasses import dataclass
 from math import inf
+
+from foretell.frozen import frozen
 
 _TOO_EARLY = frozenset({408, 425, 429})
 """The server timed out, is not ready yet, or got too many requests."""
@@ -17,7 +18,7 @@ def may_pass(status: int) -> bool:
     return status in _TOO_EARLY or status >= 500
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RetryRule:
     """How often a request is sent, and how long to wait between two attempts.
 

@@ -25,6 +25,7 @@ from foretell.data.markets.kalshi import KalshiClient, KalshiEvents
 from foretell.data.service_limits import ServiceAccess
 from foretell.data.settlements.kalshi import KalshiSettlements
 from foretell.forecasters.forecaster import Context
+from foretell.frozen import frozen
 from foretell.practice.exchange.events import SimulationSettings
 from foretell.practice.exchange.forecasters import OracleForecaster, news_reader
 from foretell.practice.exchange.server import KALSHI, FileClock, SimulatedExchange
@@ -61,7 +62,7 @@ CLOCK = "clock.txt"
 WIDE = 110
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaSeason:
     """The size of a simulated season."""
 
@@ -124,7 +125,7 @@ class SimulatedDay:
         return "; ".join([line, *([f"{self.failed} failed"] if self.failed else []), *self.problems[:2]])
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SimulatedArena:
     """An open arena with the clock that drives it."""
 
@@ -239,7 +240,7 @@ async def open_simulation(
             yield SimulatedArena(arena=arena, clock=clock, until=world.settings.ends)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaDemoResult(ReportResult):
     """The leaderboard of a simulated season."""
 

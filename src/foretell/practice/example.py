@@ -2,13 +2,13 @@
 
 import json
 import math
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from foretell.frozen import frozen
 from foretell.practice.models.formats import ModelQuery, ScriptedCall, ScriptedReply
 from foretell.practice.models.scripts import (
     BELIEF,
@@ -28,7 +28,7 @@ SPREAD = 0.35
 """Largest difference of a trial's answer from the story's, in log odds."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ExampleStory:
     """Questions as plain fields, their outcomes, the pages about them, and the research steps by question."""
 

@@ -1,15 +1,15 @@
 """Time series for practice: DBnomics, FRED with its vintages, Yahoo's charts, Open-Meteo and ACLED."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl
 
+from foretell.frozen import frozen
 from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleDbnomicsSeries:
     """A series with the first day of each period; None is a missing value."""
 
@@ -53,7 +53,7 @@ NOT_ARCHIVED = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleFredValue:
     """The value of a day, and the dates between which it was the known value."""
 
@@ -63,7 +63,7 @@ class SampleFredValue:
     until: date = FOREVER
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleFredSeries:
     """All values of a series that were ever known."""
 
@@ -160,7 +160,7 @@ NEVER = -1.0e9
 """Placeholder for dividend-adjusted closes, which no client should read."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleShareSplit:
     """A split into `numerator` new shares for `denominator` old ones, from a session's opening on."""
 
@@ -169,7 +169,7 @@ class SampleShareSplit:
     denominator: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleShare:
     """A share's sessions with the prices actually paid."""
 
@@ -309,7 +309,7 @@ class PracticeOpenMeteo(PracticeService):
         }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleConflictEvent:
     """A row of ACLED: an event, and when the row was last changed."""
 

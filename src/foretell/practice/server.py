@@ -5,7 +5,7 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.utils import formatdate
 from html import escape
 from http import HTTPStatus
@@ -13,12 +13,13 @@ from typing import Any, Self, cast
 from urllib.parse import parse_qsl, unquote
 
 from foretell.data.service_limits import PRACTICE_HEADER
+from foretell.frozen import frozen
 
 REMEMBERED = 1000
 """Minimum number of recent requests kept for inspection."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServerRequest:
     """A request that a client sent."""
 
@@ -37,7 +38,7 @@ class ServerRequest:
         return json.loads(self.body)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServerResponse:
     """A response to send."""
 

@@ -10,6 +10,7 @@ from itertools import count, repeat
 from math import sin
 from typing import Any, cast
 
+from foretell.frozen import frozen
 from foretell.practice.forecastbench import PracticeBucket, serve_rounds
 from foretell.practice.markets.kalshi import KalshiCatalogue, PracticeKalshi, SampleKalshiBook
 from foretell.practice.markets.manifold import ManifoldCatalogue, PracticeManifold, SampleManifoldBet
@@ -239,7 +240,7 @@ class PracticeInboxes:
         return rows
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ServiceOptions:
     """How the services are started."""
 

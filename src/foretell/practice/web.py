@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import TypeAdapter
 
 from foretell.data.dates import Dating
+from foretell.frozen import frozen
 from foretell.practice.server import (
     Handler,
     PracticeServer,
@@ -26,7 +27,7 @@ from foretell.practice.server import (
 from foretell.questions.as_of import instant
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PageVersion:
     """The text of a page or article from a given time on."""
 
@@ -34,7 +35,7 @@ class PageVersion:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleWebPage:
     """A page of the practice web."""
 

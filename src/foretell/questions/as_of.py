@@ -1,10 +1,10 @@
 """Times and cutoffs. All datetimes are aware and in UTC, and only `AsOf` compares dates."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from foretell.frozen import frozen
 from foretell.questions.errors import WrongValue
 from foretell.questions.field_checks import check_fields
 
@@ -77,7 +77,7 @@ def end_of_day(day: date) -> datetime:
     return datetime.combine(day, time.max, UTC)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AsOf:
     """The cutoff of a forecast, which may use only what was known at `at`.
 

@@ -1,10 +1,11 @@
 """The result of a backtest: every answer and every failure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.questions.codec import plain_data
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
@@ -14,7 +15,7 @@ from foretell.questions.tabular import Tabular, rows_as_html
 BacktestAnswer = Forecast | Failure
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Backtest(Tabular):
     """The result of a backtest: every forecast and failure, in the order of questions, then forecasters.
 

@@ -4,8 +4,9 @@ Waiting uses a steady clock that cannot be set. The wall clock is only used for 
 """
 
 import time
-from dataclasses import dataclass
 from datetime import timedelta
+
+from foretell.frozen import frozen
 
 TOLERANCE = 5.0
 """Seconds by which two clocks may differ."""
@@ -19,7 +20,7 @@ def steady_seconds() -> float:
     return time.monotonic() if _COUNTS_SLEEP is None else time.clock_gettime(_COUNTS_SLEEP)
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class ClockReading:
     """Both clocks at one time."""
 

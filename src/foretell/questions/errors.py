@@ -3,15 +3,17 @@
 import errno
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from foretell.frozen import frozen
+
 SETTINGS_FILES = (".yaml", ".yml", ".json", ".toml")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class InputProblem:
     """One problem of a table and the rows that have it."""
 

@@ -2,22 +2,22 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate, pairwise
 from math import exp, inf, isfinite, log, log1p
 from typing import Any, Literal
 
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent, dollars
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import WrongValue
 from foretell.questions.field_checks import check_fields, probability
-from foretell.questions.quick_init import quick_init
 from foretell.questions.value_age import ValueAge
 
 # Forecasts over options and over a numeric range.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Categorical:
     """Probabilities of options of which exactly one comes true.
 
@@ -41,7 +41,7 @@ class Categorical:
         object.__setattr__(self, "normalise", False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Numeric:
     """A piecewise-linear cumulative distribution function through (x[i], cdf[i]), with tails beyond the outer points.
 
@@ -238,8 +238,7 @@ def _distance(share: float, rate: float, room: float) -> float:
     return min(room, -log(left) / rate) if left > 0 else room
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Cost:
     """The cost of a call, a forecast or a run.
 
@@ -323,7 +322,7 @@ NOT_TAKEN_APART = "Not taken apart: "
 """Begins the reasons of a trial that could have grown a tree; why it did not follows."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Reconciliation:
     """The value of a tree and the direct estimate of the same question, and what was done about their difference."""
 
@@ -441,7 +440,7 @@ def _sigmoid(x: float) -> float:
     return 1 / (1 + exp(-x))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Forecast:
     """One probability per target of a question, as of a cutoff.
 
@@ -504,7 +503,7 @@ class Forecast:
             raise WrongValue("Forecast", "stated", "stated has other targets than the forecast")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Failure:
     """A trial that failed. It lowers the completion rate and is never scored like a forecast."""
 

@@ -5,13 +5,13 @@ Outcomes are in `resolution`, which no forecaster may import.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import cached_property
 from itertools import pairwise
 from math import expm1, inf, isfinite, log
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf, AsOfMode, Moment, UtcDatetime, end_of_day, read_moments
 from foretell.questions.errors import WrongValue
 from foretell.questions.field_checks import check_fields, probability
@@ -91,7 +91,7 @@ FIRST_SECOND, LAST_SECOND = -6.2e10, 2.5e11
 Edges = tuple[float, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NumericRange:
     """A range in equal or logarithmic steps, with open or closed ends.
 
@@ -184,7 +184,7 @@ class NumericRange:
 # Prices of markets.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Snapshot:
     """Quotes of one binary market at one time, in dollars per one-dollar contract.
 
@@ -230,7 +230,7 @@ class Snapshot:
 QuestionKind = Literal["market", "dataset"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Target:
     """One binary outcome, at a date.
 
@@ -275,7 +275,7 @@ class Target:
             raise WrongValue("Target", "id", "is empty")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeriesRef:
     """The time series that decides a question, and the comparison that makes it binary."""
 
@@ -289,7 +289,7 @@ class SeriesRef:
         check_fields(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LastValue:
     """The number a data-set question starts from, as it was published before the question was asked."""
 
@@ -308,7 +308,7 @@ class LastValue:
             raise WrongValue("LastValue", "value", f"is {self.value}", "a finite number")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Question:
     """A question about one or more binary targets.
 

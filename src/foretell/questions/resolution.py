@@ -1,15 +1,15 @@
 """Outcomes. They are joined to forecasts only for scoring; no forecaster or tool may import this module."""
 
-from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
 
+from foretell.frozen import frozen
 from foretell.questions.as_of import Moment, UtcDatetime, read_moments
 from foretell.questions.errors import WrongValue
 from foretell.questions.field_checks import check_fields, shown
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Resolution:
     """The outcome of one target.
 
@@ -59,7 +59,7 @@ class Resolution:
         check_fields(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Reference:
     """What answers in words or numbers to a question are judged against."""
 

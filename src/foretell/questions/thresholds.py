@@ -1,10 +1,10 @@
 """Questions about a number or a date, whose targets are thresholds of one quantity."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import Question
@@ -21,7 +21,7 @@ LEVELS: Mapping[str, float] = {
 _THRESHOLD = pattern(r"\s*(<|>)=?\s*([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\d{4}-\d\d-\d\d\S*)\s*")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NumericThreshold:
     """A target that comes true on one side of a value."""
 

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from foretell.frozen import frozen
 from foretell.number_text import percent
-from foretell.questions.quick_init import quick_init
 
 
 class TimedEvent:
@@ -52,8 +52,7 @@ class TimedEvent:
         return self.timed(now, max(0.0, now - start))
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelCalled(TimedEvent):
     """A model answered, or its answer was read from the journal."""
 
@@ -70,15 +69,14 @@ class ModelCalled(TimedEvent):
     """Whether its token counts were not credible, so that the maximum possible cost is charged."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionShown(TimedEvent):
     """A model was given the question; this is its first prompt, with everything that was known before research."""
 
     text: str
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ToolUsed(TimedEvent):
     """A tool was called; this is what the model saw of its result."""
 
@@ -91,7 +89,7 @@ class ToolUsed(TimedEvent):
     failed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeakBlocked(TimedEvent):
     """The leakage filter withheld something from the model."""
 
@@ -103,8 +101,7 @@ class LeakBlocked(TimedEvent):
     published: str = ""
 
 
-@quick_init
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BeliefRevised(TimedEvent):
     """The current estimate changed."""
 
@@ -114,7 +111,7 @@ class BeliefRevised(TimedEvent):
     belief: Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EvidenceFound(TimedEvent):
     """The research of a trial ended; this is the evidence it leaves to other trials."""
 
@@ -125,7 +122,7 @@ class EvidenceFound(TimedEvent):
     """The same for a question about a number or a date: the fields of a `Numeric`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastMade(TimedEvent):
     """A trial ended with a forecast."""
 
@@ -149,14 +146,14 @@ class ForecastMade(TimedEvent):
         return f"kept at a bound; {self.how} {numbers}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Failed(TimedEvent):
     """A trial failed."""
 
     error: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NodeAnalyzed(TimedEvent):
     """A claim of a tree was decomposed or found to be a leaf."""
 
@@ -170,7 +167,7 @@ class NodeAnalyzed(TimedEvent):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NodeGrounded(TimedEvent):
     """A leaf was grounded, or its grounding failed."""
 
@@ -183,7 +180,7 @@ class NodeGrounded(TimedEvent):
     error: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NodeSynthesized(TimedEvent):
     """The probability of a claim was synthesised from those of its children."""
 
@@ -195,7 +192,7 @@ class NodeSynthesized(TimedEvent):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeGrown(TimedEvent):
     """A finished tree in the form of its file."""
 

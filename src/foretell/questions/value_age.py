@@ -1,12 +1,12 @@
 """The value of a series that a forecast stands on, and how old it is on the due date."""
 
-from dataclasses import dataclass
 from datetime import date
 
+from foretell.frozen import frozen
 from foretell.number_text import plural
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ValueAge:
     """The newest value that a forecast could use, and whether its source could have given a newer one.
 

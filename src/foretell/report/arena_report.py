@@ -1,7 +1,7 @@
 """The leaderboard of an arena in the terminal, as JSON and as one web page."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.interface import suggesting
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 # The tables of an arena's leaderboard, ready to print and to put on a page.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaColumn:
     """A column of an arena's tables: its heading, meaning and format, and how its value is found."""
 
@@ -390,7 +391,7 @@ ARENA_ADVICE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaReport:
     """The scores of an arena, ready to print, to save as JSON and to show as a page."""
 

@@ -1,13 +1,14 @@
 """Write results to a terminal, Markdown, HTML and other files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from foretell.data.files import open_duckdb, write_atomically
 from foretell.data.untrusted import rows_as_csv
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.report.charts.svg import export_figure
 from foretell.report.html import (
@@ -314,7 +315,7 @@ _METHODS: Mapping[str, str] = {
 # A report as one document: the same sections as a web page in one file, as Markdown, and on paper.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReportDocument:
     """A report: title, summary and sections."""
 

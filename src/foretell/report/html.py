@@ -8,13 +8,13 @@ import base64
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.report.charts.svg import Chart
 from foretell.report.figure_page import figure_sheet, static_text
@@ -64,7 +64,7 @@ def html_cell(value: CellValue, column: StudyColumn) -> HtmlCell:
     return HtmlCell(text=text, style="n" if column.numeric else "", sort_key=key, mark=mark, detail=detail)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HtmlBlock:
     """A piece of a section; its kind is determined by the field that is set."""
 

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import calibration_line
 from foretell.metrics.clusters import FEW_CLUSTERS
@@ -251,7 +252,7 @@ def _board_blocks(board: Scoreboard, section: LeaderboardSection) -> list[HtmlBl
     return [HtmlBlock(table=shown) for shown in (first, *more)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _PageInput:
     """Input of all sections of the page."""
 

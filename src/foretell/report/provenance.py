@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cache
 from importlib.metadata import version
@@ -21,6 +20,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from foretell.data.clock import CLOCK_VARIABLE, open_clock
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.server_replies import HIDDEN, redacted
 from foretell.report.markup import clean, shorten
@@ -41,7 +41,7 @@ def program() -> str:
     return f"foretell {version('foretell')}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Provenance:
     """Provenance of a report or page."""
 

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from functools import wraps
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from foretell.data.untrusted import for_json, for_terminal
+from foretell.frozen import frozen
 from foretell.questions.codec import plain_data
 from foretell.questions.tabular import Tabular
 from foretell.report.provenance import running_command
@@ -109,7 +110,7 @@ def _naming_command(method: Callable[[Result], str]) -> Callable[[Result], str]:
     return wrapper
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReportResult(Result):
     """A report of a lower package as a result, with its own data and text."""
 

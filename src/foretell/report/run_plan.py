@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
+from foretell.frozen import frozen
 from foretell.models.ledger import Money
 from foretell.number_text import dollars, duration, plural
 from foretell.report.result import Result
@@ -17,7 +17,7 @@ from foretell.runs.store import RunStore
 from foretell.runs.trial_costs import SpecPrompt, TrialCost, measured_costs, prepared_trial_cost
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunPlan(Result):
     """What a run would do and cost. Nothing was started."""
 

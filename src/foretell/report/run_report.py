@@ -5,12 +5,12 @@ No model writes them: sentences are generated from the numbers, and models are q
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
 from foretell.forecasters.tree.parts import ClaimParts
 from foretell.forecasters.tree.tree_file import JsonObject, read_link
+from foretell.frozen import frozen
 from foretell.number_text import bracket, brief_percent, dollars, number, percent, percent_range, plural, signed
 from foretell.questions import trace as kinds
 from foretell.questions.forecast import Forecast, Numeric
@@ -42,7 +42,7 @@ MOST_QUESTIONS = 500
 # The charts of a question, and the sentence about its answer.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionCharts:
     """Charts of a question: the answer on a ruler, and the path of belief for the likeliest outcomes."""
 

@@ -6,11 +6,12 @@ Markdown and as a web page; `to_dict` returns the content of its JSON file.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling
 from foretell.questions.codec import plain_data
@@ -45,7 +46,7 @@ def cell_number(value: CellValue, *, gain: bool = False) -> float:
     return float(value) if isinstance(value, int | float) else nan
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StudyColumn:
     """A column of a table."""
 
@@ -61,7 +62,7 @@ class StudyColumn:
     unit: CellUnit = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StudyRow:
     """A row of a table: its name and a value for each column."""
 
@@ -70,7 +71,7 @@ class StudyRow:
     style: RowStyle = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StudyTable:
     """A table with its title and caption."""
 
@@ -97,7 +98,7 @@ class StudyTable:
         return {name: value for name, value in numbers.items() if isfinite(value)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StudyChart:
     """A chart with its title; its file is named after `name`."""
 
@@ -106,7 +107,7 @@ class StudyChart:
     chart: Chart
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StudyFile:
     """A file that a study writes next to its report, such as a sheet for raters."""
 
@@ -114,7 +115,7 @@ class StudyFile:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StudyContent(Tabular):
     """The result of a study: sentences, tables, charts and notes."""
 

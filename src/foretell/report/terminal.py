@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from foretell.data.untrusted import for_terminal
+from foretell.frozen import frozen
 from foretell.number_text import percent, percent_range
 from foretell.report.markup import clean, shorten
 
@@ -21,7 +21,7 @@ GAP = 2
 """Number of spaces between columns."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TextColumn:
     """A column of a table."""
 

@@ -1,16 +1,17 @@
 """A bot's day in a tournament, as a page and as Markdown: forecasts, comments, money and failures."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.number_text import dollars, plural
 from foretell.report.html import render_page
 from foretell.report.markup import markdown_text, shorten, web_address
 from foretell.report.provenance import Provenance
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TournamentRow:
     """One question in one tournament run: its forecast and whether it was sent, or why there is none."""
 
@@ -45,7 +46,7 @@ class TournamentRow:
         return asdict(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TournamentDay:
     """Everything that happened in a tournament on one day."""
 

@@ -4,7 +4,6 @@ No model writes it: sentences are generated from the numbers, and models and peo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from foretell.forecasters.tree.arithmetic.circuit import slopes
 from foretell.forecasters.tree.arithmetic.error_bar import ErrorBar, error_bar, leaf_trials
@@ -24,6 +23,7 @@ from foretell.forecasters.tree.parts import change_lines, claim_parts, reasoning
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin, leaves
 from foretell.forecasters.tree.text import enumeration
 from foretell.forecasters.tree.what_if import WhatIfResult
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent, percent, signed
 from foretell.patterns import pattern
 from foretell.report.charts.ranking import TornadoRow, tornado_plot
@@ -44,7 +44,7 @@ MOST_DRAWN = 60
 """Maximum number of claims in one picture; children that are not drawn are counted in the box of their parent."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PictureClaim:
     """A claim in the picture."""
 
@@ -163,7 +163,7 @@ PICTURE = (
 _PUBLISHED = pattern(r"\((\d{4}-\d\d-\d\d)\)")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReportFacts:
     """Facts of a report besides the tree: its file and its versions."""
 

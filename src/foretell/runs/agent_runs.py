@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
 from foretell.agent import Agent
 from foretell.data.files import write_atomically
+from foretell.frozen import frozen
 from foretell.questions.backtest import BacktestAnswer
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
@@ -24,7 +25,7 @@ from foretell.runs.store import RunStore
 from foretell.runs.stored_runs import check_start
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentRun:
     """A prepared run whose combined answers are those of an agent."""
 

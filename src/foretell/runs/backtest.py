@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +14,7 @@ from foretell.data.series.series import SeriesSource
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.forecaster import Context, Forecaster, NoSeries, as_forecaster, attempt
 from foretell.forecasters.prompt.prediction_context import PredictionContexts
+from foretell.frozen import frozen
 from foretell.interface import suggesting
 from foretell.questions.backtest import Backtest, BacktestAnswer
 from foretell.questions.errors import InputError, WrongValue
@@ -126,7 +126,7 @@ async def abacktest(  # noqa: PLR0913 - one parameter per setting
         return await _backtest(plan, progress)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _Plan:
     """What a backtest works on."""
 

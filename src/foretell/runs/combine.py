@@ -5,7 +5,7 @@ No forecaster and no tool may import this module.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime
 from functools import cached_property
 from hashlib import blake2b
@@ -31,6 +31,7 @@ from foretell.forecasters.combine.rules import (
     apply,
 )
 from foretell.forecasters.combine.tree_weight import TreeExample, TreeRecord
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.transforms import logit, sigmoid
 from foretell.number_text import brief_percent
@@ -57,7 +58,7 @@ from foretell.runs.spec import AUTO, COMBINE_HELP, DEFAULT, USUAL_FORECASTER, Ru
 from foretell.runs.store import RunRow, RunStore
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CombinationSettings:
     """How trials become one probability: a rule, optionally fitted to the past."""
 
@@ -77,7 +78,7 @@ class CombinationSettings:
     """Whether a panel's answer replaces the rule for questions where a panel has read the trials' reasons."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AnswerStep:
     """One step from the trials to the answer."""
 
@@ -89,7 +90,7 @@ class AnswerStep:
     p: Mapping[str, float]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionEstimates:
     """The estimates that trials and trees made for a question, before anything else counts."""
 
@@ -109,7 +110,7 @@ class QuestionEstimates:
     """The estimates as rows for a fitted rule; None if no rule applies."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CombinedAnswer:
     """One forecast from all trials of a question, and how it came about."""
 
@@ -673,7 +674,7 @@ def combining_by_name(name: str, rates: Rates | None = None) -> CombinationSetti
 # The default rule, fitted to the outcomes of the forecaster's earlier runs.
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class DefaultByDay:
     """The default rule as of each day, fitted to what was known before each question was asked."""
 

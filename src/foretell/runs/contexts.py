@@ -1,7 +1,7 @@
 """The contexts of a run: those of its question set, or those that its search engines gather."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, cast
@@ -11,6 +11,7 @@ from foretell.forecasters.forecaster import reads_context
 from foretell.forecasters.prompt.builder import ContextBuilder, ContextUnavailable
 from foretell.forecasters.prompt.prediction_context import PredictionContext, PredictionContexts
 from foretell.forecasters.prompt.rendering import ContextView, missing_part, read_view
+from foretell.frozen import frozen
 from foretell.number_text import plural
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -97,7 +98,7 @@ def contexts_of(spec: RunSpec, store: RunStore, runtime: PlainRuntime) -> Predic
     return RunContexts(store=store, runtime=runtime, gathers=gathers)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunContexts:
     """The contexts that a run has; missing ones are gathered if the run searches for them."""
 

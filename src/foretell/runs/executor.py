@@ -16,6 +16,7 @@ from typing import Any
 from foretell.data.untrusted import for_log
 from foretell.forecasters.early_stop import EarlyStop, stopping_by
 from foretell.forecasters.forecaster import EventOrdering
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.database.interface import Statements
 from foretell.models.ledger import Money
@@ -108,7 +109,7 @@ class TrialStopped(Exception):
     """The run was stopped before this trial had an answer. The trial stays open."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PendingNote:
     """What was stored as the pending work of a trial."""
 

@@ -3,12 +3,13 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, field, fields, is_dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any, cast
 
 from foretell.data.datasets.rows import read_text
+from foretell.frozen import frozen
 from foretell.questions.codec import parse_yaml
 from foretell.questions.errors import InputError, known_names
 from foretell.runs.spec import FORMER_NAMES, SAMPLING, RunSpec, read_changes, spec_from_mapping, with_settings
@@ -23,7 +24,7 @@ RunFactors = Mapping[str, str]
 """The level of each factor in a run; factors that do not apply are absent."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FactorLevel:
     """One value of a factor: its label and the run fields it sets."""
 
@@ -32,7 +33,7 @@ class FactorLevel:
     """New values by dotted field."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GridFactor:
     """A factor. Every level is combined with every level of the other factors."""
 
@@ -40,7 +41,7 @@ class GridFactor:
     levels: tuple[FactorLevel, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GridRun:
     """One run of a grid."""
 
@@ -49,7 +50,7 @@ class GridRun:
     spec: RunSpec
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Grid:
     """An experiment: the fields that all runs share, the factors, and extra runs."""
 

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from foretell.data.untrusted import for_file_name
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import tree_from_dict
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.questions.trace import TraceEvent, TreeGrown
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GrownTree:
     """A tree that a trial of a run has grown."""
 

@@ -1,7 +1,7 @@
 """Markets and series that ask the same as a claim, for the leaves of a tree."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from foretell.forecasters.base_rates.same_question import compare, sense
 from foretell.forecasters.combine.default import FRESH_PRICE_DAYS
 from foretell.forecasters.forecaster import Context, MatchingSource
+from foretell.frozen import frozen
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.number_text import percent
@@ -18,7 +19,7 @@ from foretell.runs.public_sources import look_around
 from foretell.runs.settings import Settings
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MatchingSources:
     """Finds prices of the same question and readings of the series that decides it.
 

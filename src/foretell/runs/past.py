@@ -4,10 +4,10 @@ No forecaster and no tool may import this module.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from foretell.forecasters.base_rates.past import Past, PastAnswer, PastQuestions
 from foretell.forecasters.base_rates.rates import Rates
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf, AsOfMode
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
@@ -62,7 +62,7 @@ def rates_of(
                 yield question, target.id, rate
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoredRates:
     """Base rates stored with a run, so that any machine can use them without the data set."""
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.base_rates.same_question import SAME, sense
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
 from foretell.forecasters.series.typed_question import asked_span, price_question, share_interval, weather_question
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
@@ -67,7 +68,7 @@ CHOOSE_MODEL = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PublicAnswer:
     """An answer, and what it is based on."""
 

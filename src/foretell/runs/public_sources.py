@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from math import exp, log, sqrt
 from typing import Any
@@ -32,6 +32,7 @@ from foretell.forecasters.series.typed_question import (
     weather_quantiles,
     weather_question,
 )
+from foretell.frozen import frozen
 from foretell.plugins import load, names
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Numeric
@@ -68,7 +69,7 @@ FEWEST_YEARS, WHOLE = 5, 0.9
 """Number of past years needed, and the share of its days that a year must have."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarketMatch:
     """A market on the same question or a similar one."""
 
@@ -111,7 +112,7 @@ class MarketMatch:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeriesReading:
     """The answer of a public series."""
 
@@ -148,7 +149,7 @@ class SeriesReading:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PublicFindings:
     """Results of public markets and series, and services that failed."""
 

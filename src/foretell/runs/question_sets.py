@@ -1,7 +1,7 @@
 """Question sets by name, as used by `foretell backtest`, `foretell run` and the demo."""
 
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from foretell.data.datasets.dataset import Dataset, DatasetRequest
 from foretell.data.datasets.question_set import AskedKey, LeakyQuestions, QuestionSet, SetFilter, asked_key
 from foretell.data.service import ServiceConfig
 from foretell.forecasters.prompt.prediction_context import PredictionContext, stored_context
+from foretell.frozen import frozen
 from foretell.plugins import load
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -47,7 +48,7 @@ class SetContexts:
         return self.get(question)
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@frozen
 class Benchmark(Dataset):
     """A data set with past questions that forecasters may learn from."""
 
@@ -70,7 +71,7 @@ class Benchmark(Dataset):
         return past_of(self.history.questions, self.history.resolutions)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AskedQuestions:
     """The questions of a backtest, and where they come from."""
 

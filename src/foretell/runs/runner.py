@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from foretell.forecasters.combine.panel import ReasonsPanel
 from foretell.forecasters.forecaster import CannotForecast, Forecaster, NoSeries, make_forecaster
 from foretell.forecasters.forecaster import asks_models as forecaster_asks_models
 from foretell.forecasters.prompt.prediction_context import PredictionContext
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.names import ModelName, check_knowledge_cutoff, default_efforts
@@ -64,7 +65,7 @@ from foretell.tools.own_tool import own_tools
 WatchProgress = Callable[[RunProgress], None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PreparedRun:
     """A run that is ready to start or continue."""
 
@@ -440,7 +441,7 @@ NAMED = 3
 """Maximum number of questions named in a message."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionMatch:
     """Compares current questions with those that a run asked."""
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -30,6 +30,7 @@ from foretell.forecasters.forecaster import (
 from foretell.forecasters.prompt.adapter import on_context
 from foretell.forecasters.prompt.prediction_context import PredictionContexts
 from foretell.forecasters.series.forecasters import Auto
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.canonical import content_key
 from foretell.models.check import CapabilityCheck, unknown_models, with_capabilities
@@ -67,7 +68,7 @@ from foretell.tools.tool import Tool
 from foretell.tools.web import FetchWikipedia, LookupUrl, SummarizeResults, WebSearch
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class JournaledSeries:
     """A series source for forecasters that read series without a tool. Each series is fetched only once."""
 
@@ -150,7 +151,7 @@ def live_questions(spec: RunSpec) -> LiveQuestions | None:
     return load("live_questions", prefix)() if live else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeOutput:
     """Where a run's only tree is stored, a callback for its events, and warnings about it."""
 
@@ -160,7 +161,7 @@ class TreeOutput:
     warnings: list[str] = field(default_factory=list[str])
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlainRuntime:
     """Creates the context of every trial of a run that asks no model."""
 
@@ -196,7 +197,7 @@ class PlainRuntime:
         return answer
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Runtime(PlainRuntime):
     """Creates the context of every trial of a run that asks models: models, tools and series behind the journal."""
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from foretell.data.day_cache import FOLDER, DayCache
@@ -26,6 +25,7 @@ from foretell.data.service import ServiceConfig, load_with_key, needs_key, open_
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.data.untrusted import for_log
 from foretell.data.wikipedia import Wikipedia
+from foretell.frozen import frozen
 from foretell.number_text import plural
 from foretell.own_objects import is_own
 from foretell.plugins import Names, exists, load, load_object, names, variables_in_words
@@ -39,7 +39,7 @@ SEARCH_ENGINES = Names("search_engines")
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Services:
     """The services that tools use. There is no search engine unless one was chosen."""
 
@@ -281,7 +281,7 @@ class SeriesOnDemand:
         return service_config(self._settings, self._http, name)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarketSources:
     """Listings, prices and outcomes by platform, for live use and for scoring."""
 

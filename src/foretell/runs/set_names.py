@@ -1,7 +1,6 @@
 """The names of question sets: files, data sets, and the events and tournaments of markets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
@@ -10,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_files import READERS
 from foretell.data.markets.market import Market
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.plugins import Names, exists, load, names
 from foretell.questions.errors import InputError
@@ -25,7 +25,7 @@ SLUG = pattern(r"[A-Za-z0-9_-]{1,80}")
 """The short name of a tournament or event."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SetName:
     """What the name of a question set refers to."""
 
@@ -125,7 +125,7 @@ def _format_of(path: Path) -> str:
     return FALLBACK_FORMAT
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Tournament:
     """A tournament by its slug or number.
 

@@ -5,7 +5,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from foretell.data.clock import CLOCK_VARIABLE, open_clock
 from foretell.data.files import home_folder
 from foretell.data.known_services import KNOWN_SERVICES, parse_rate_limits
 from foretell.data.service_limits import ServiceAccess
+from foretell.frozen import frozen
 from foretell.models.facts import use_facts_from
 from foretell.models.limits import ModelLimits, parse_model_limits
 from foretell.models.rate_limits import RateLimit
@@ -38,7 +39,7 @@ KEYS = KeyVariables()
 """Environment variables that may hold a service's key, by service. The first one that is set counts."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Settings:
     """The settings of this machine. Keys are hidden in every printed form."""
 

@@ -5,10 +5,11 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from foretell.forecasters.base_rates.past import Past
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.database.liveness import SessionLiveness
 from foretell.models.journal import Journal
@@ -43,7 +44,7 @@ ALONE_SECONDS = 5.0
 Notify = Callable[[str], None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ClusterStatus:
     """The workers at one time, and their trials."""
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from datetime import date
 from functools import cached_property
 from inspect import signature
@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 
 from foretell.data.datasets.question_set import SetFilter
 from foretell.data.datasets.rows import read_text
+from foretell.frozen import frozen
 from foretell.models.token_price import read_price
 from foretell.plugins import NO_CHOICE, current_name, former_name, load
 from foretell.questions.codec import DERIVED, checked_fields, parse_yaml
@@ -35,7 +36,7 @@ TYPED_PREFIX = "asked "
 """Prefix of the name of a typed question set, which exists only in the store."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionsSpec(SetFilter):
     """Which questions to ask."""
 
@@ -59,7 +60,7 @@ class QuestionsSpec(SetFilter):
         return self.dataset.startswith(TYPED_PREFIX)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BudgetSpec:
     """Hard limits in dollars. When a budget is spent, the current estimate is the answer."""
 
@@ -82,7 +83,7 @@ SAMPLING = ("temperature", "effort", "max_tokens", "tier", "reply_seconds")
 """Parts of `sampling`."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunSpec:
     """Everything that determines what a run computes. The same spec over the same questions is the same run."""
 

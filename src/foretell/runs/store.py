@@ -8,12 +8,12 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
+from foretell.frozen import frozen
 from foretell.models.canonical import quick_json
 from foretell.models.database import open_database
 from foretell.models.database.interface import Database, SqlRow, SqlValues, Statements, like_pattern
@@ -162,7 +162,7 @@ class ContextRow(NamedTuple):
     body: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunRow:
     """A run in a list."""
 
@@ -757,7 +757,7 @@ def _event_row(key: TrialKey, event: TraceEvent) -> SqlRow:
 # The units of work of a run: one trial on one question.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunTrial:
     """One trial on one question."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, cast
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import TreeFile, read_tree_file, tree_from_dict
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError, known_names
 from foretell.runs.settings import Settings, load_settings
 from foretell.tools.notebook.notebook_file import data_path
@@ -56,7 +57,7 @@ def open_tree(tree: Any, settings: Settings | None = None) -> tuple[TreeFile, Pa
     return read_tree_file(path), path
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ListedTree:
     """One line in the list of trees."""
 

@@ -1,16 +1,16 @@
 """The notebooks behind the leaves of a tree: describe them and copy them."""
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from foretell.forecasters.tree.proposition import Tree
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.questions.errors import InputError
 from foretell.tools.notebook.notebook_file import conclusion_of, data_path, read_notebook
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NotebookState:
     """One notebook of a tree."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -16,6 +16,7 @@ from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.settings import GroundSettings, ThoughtSettings, TreeSettings
 from foretell.forecasters.tree.thoughts import ThoughtsForecaster
 from foretell.forecasters.tree.tree_file import write_tree
+from foretell.frozen import frozen
 from foretell.models.limits import ModelLimits
 from foretell.plugins import load, names
 from foretell.questions.errors import InputError
@@ -35,7 +36,7 @@ RESEARCH_SECONDS = 3600.0
 """Maximum time for deep research."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GroundingOptions(GroundSettings):
     """Options for grounding leaves that need something opened by the run."""
 
@@ -67,17 +68,17 @@ class GroundingOptions(GroundSettings):
         return replace(limits, seconds=RESEARCH_SECONDS, total_seconds=2 * RESEARCH_SECONDS)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeOptions(GroundingOptions, TreeSettings):
     """Options of the forecaster `tree`, from a run or the command line."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ThoughtOptions(GroundingOptions, ThoughtSettings):
     """Options of the forecaster `thoughts`: chains, trees, graphs and forests of thoughts."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReasonOptions(ReasonSettings, GroundingOptions):
     """Options of the forecaster `reason`, from a run or the command line."""
 
@@ -86,7 +87,7 @@ SEARCH_SERVER_PORT = 8765
 """Port of the search server when a tunnel leads to it; otherwise any free port is used."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeFolder:
     """Where finished trees and their notebooks are stored."""
 

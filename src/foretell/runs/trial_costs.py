@@ -1,12 +1,12 @@
 """What trials cost and how long they take, measured on similar runs or roughly guessed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.models.prices import PriceList
 from foretell.models.token_price import FREE_OF_CHARGE, read_price
 from foretell.questions.forecast import Cost, Forecast
@@ -26,7 +26,7 @@ ENOUGH_ANSWERS, DRAWS = 20, 2000
 """Minimum number of answers to estimate the spread of the cost, and number of samples drawn from them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TrialCost:
     """The cost and duration of one trial of a question, and where they come from."""
 
@@ -131,7 +131,7 @@ def prepared_trial_cost(prepared: PreparedRun, measured: TrialCosts) -> TrialCos
     return trial_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SpecPrompt:
     """A request as it would be sent, with its approximate length."""
 

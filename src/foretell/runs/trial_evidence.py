@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.questions.question import Question
@@ -18,7 +18,7 @@ LONGEST_WAIT = 600.0
 """Seconds to wait for the research of other trials: as long as research usually may take."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EvidenceOfTrials:
     """Reads what the trials on a question found.
 

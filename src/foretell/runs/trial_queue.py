@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from foretell.forecasters.early_stop import PATIENCE
+from foretell.frozen import frozen
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.questions.errors import MissingExtra
@@ -48,7 +49,7 @@ TrialWork = Callable[[TrialKey], Awaitable[None]]
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QueuedTrial:
     """A trial in the queue."""
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from foretell.data.untrusted import for_log
+from foretell.frozen import frozen
 from foretell.models.database.interface import Statements
 from foretell.models.database.liveness import SessionLiveness
 from foretell.questions.errors import InputError
@@ -203,7 +204,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WorkerCapacity:
     """How many trials run at once."""
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.scoring.join import COST_COLUMNS, log_tables, table_rows
 from foretell.scoring.long_tables import Row, day_text
@@ -13,7 +14,7 @@ from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.table_input import TableSource
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunRows:
     """Stored runs, and tables of the user, over their questions as two long tables."""
 

@@ -10,12 +10,13 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from statistics import fmean
 from typing import Any, Literal
 
 from foretell.data.untrusted import for_prompt
+from foretell.frozen import frozen
 from foretell.models.model import Model, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object, schema_errors
 from foretell.patterns import pattern
@@ -36,7 +37,7 @@ Rule = Literal["missing", "option", "F1", "number", "text", "list", "judge"]
 _NUMBER = pattern(r"[-+−]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScoredAnswer:
     """An answer with its score from 0 to 1."""
 

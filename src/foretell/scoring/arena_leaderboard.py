@@ -4,12 +4,13 @@ The same engine (`scoring.engine`) resamples the sums by event (`scoring.event_s
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import combinations, count
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, brier_index_from_sums
 from foretell.metrics.clusters import ResamplingDesign
@@ -31,7 +32,7 @@ from foretell.scoring.score import PairComparison, with_correction
 from foretell.scoring.verdict import Verdict, corrected
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeadTime:
     """A range of time before the close, including its longer end."""
 
@@ -63,7 +64,7 @@ def lead_time_of(hours: Floats) -> Ints:
     return np.where(np.isnan(hours), -1, codes)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastTimeScores:
     """Brier scores of resolved events by forecast time, for pairs and lead times. Computed on first access."""
 
@@ -218,7 +219,7 @@ FEWEST_EVENTS = 5
 POOLED_CATEGORY = "other categories"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaLeaderboardRow:
     """One entry on one set of events."""
 
@@ -247,7 +248,7 @@ class ArenaLeaderboardRow:
         return self.scores.get(RANK_INDEX) or self.scores.get(INDEX)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaLeaderboardGroup:
     """The rows of one category, platform or lead time, best first."""
 
@@ -257,7 +258,7 @@ class ArenaLeaderboardGroup:
     lines: tuple[ArenaLeaderboardRow, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScoredArena:
     """The resolved part of an arena with its baselines and its sums by event; every table is computed from it."""
 
@@ -490,7 +491,7 @@ def _is_ranked(line: ArenaLeaderboardRow) -> bool:
     return not line.entry.baseline and line.completion >= LEAST_ANSWERED
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RebalancedScores:
     """Brier scores recomputed with other shares of the categories."""
 
@@ -673,7 +674,7 @@ def leading_verdicts(scored: ScoredArena, names: Sequence[str]) -> tuple[Verdict
 # How far entries are apart on the same events: the mean L2 distance of their forecasts (Prophet Arena D.5).
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EntryDistances:
     """Symmetric distances between all entries."""
 

@@ -1,7 +1,7 @@
 """An arena as arrays: events, the forecast times of each event, the markets of each forecast time, and forecasts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from foretell.data.datasets.prophet_arena import read_arena_file
 from foretell.data.datasets.question_set import QuestionSet
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.returns import normalised_price
 from foretell.questions.errors import InputError
@@ -24,7 +25,7 @@ Times = npt.NDArray[np.datetime64]
 NO_TIME = np.datetime64("NaT", "s")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaEntry:
     """A participant whose forecasts are scored, and what they cost."""
 
@@ -42,7 +43,7 @@ class ArenaEntry:
     """When the entry left or was replaced by another version; empty while it takes part."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaEventTable:
     """The events asked about, one element each."""
 
@@ -56,7 +57,7 @@ class ArenaEventTable:
         return len(self.ids)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaForecastTable:
     """Every time an event was asked about, ordered by event and then by time."""
 
@@ -70,7 +71,7 @@ class ArenaForecastTable:
         return len(self.event)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaMarketTable:
     """One row for each target at each forecast time, in the order of forecast times."""
 
@@ -95,7 +96,7 @@ class ArenaMarketTable:
         return np.where(np.isnan(normalised), self.last, normalised)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaTable:
     """All numbers of one arena."""
 
@@ -237,7 +238,7 @@ TargetKey = tuple[str, str]
 """The ids of an event and of one of its targets."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastTimeArrays:
     """Forecast times, ordered by event and then by time."""
 
@@ -258,7 +259,7 @@ class ForecastTimeArrays:
     """The index of the forecast time of each row of the input columns."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaOutcomes:
     """Outcomes of targets, as columns."""
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling
 from foretell.metrics.clusters import distinct, merged_note
@@ -43,7 +44,7 @@ LEAST_SHARED = 0.8
 them answered, so an entry that joined last week would leave almost nothing to score."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CurvePoint:
     """One range of lead times."""
 
@@ -57,7 +58,7 @@ class CurvePoint:
     """Every entry against the market, on the same markets."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeadTimeCurve:
     """Brier scores from the longest lead time to the shortest."""
 
@@ -141,7 +142,7 @@ MOST_PAIRED = 40
 WEIGHING_TEXT = "an event counts once: the mean over its forecast times"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaCounts:
     """The size of the arena."""
 
@@ -158,7 +159,7 @@ class ArenaCounts:
     """Number of forecasts by entries, scored or not; every trial counts."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaPairs:
     """The verdict on every pair of the leading entries, in the order of the board."""
 
@@ -166,7 +167,7 @@ class ArenaPairs:
     verdicts: tuple[Verdict, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaLeaderboard:
     """The leaderboard page as data."""
 
@@ -334,7 +335,7 @@ FEWEST = 5
 Course = list[tuple[datetime, float]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EventGap:
     """How much better than the market an entry was on one event, in Brier score; negative if it was worse."""
 

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import reliability_bins
@@ -28,7 +29,7 @@ QUANTILES = 5
 Key = Callable[[str], tuple[float | str, ...]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LabelGrouping:
     """Rows sorted into at most a dozen or so named groups."""
 
@@ -113,7 +114,7 @@ READABLE_GROUP = "readable group"
 BRIER_INDEX = ScoringOptions()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Breakdown:
     """One metric by the groups of one column, for one or more forecasters."""
 
@@ -230,7 +231,7 @@ NOTABLE_DIFFERENCE = 0.1
 """Standardised differences above this are commonly called an imbalance (Austin 2009)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GroupShare:
     """The share of one group of one column, in the sample and in the whole."""
 
@@ -281,7 +282,7 @@ TITLE_COLUMNS = ("title", "question_text", "text")
 WORST_SHOWN = 10
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WorstForecast:
     """One target with its forecast and its outcome."""
 
@@ -298,7 +299,7 @@ class WorstForecast:
     price: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CalibrationGap:
     """A range of forecasts and its calibration error."""
 
@@ -313,7 +314,7 @@ class CalibrationGap:
     """Share of the calibration error that comes from this bin."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ErrorAnalysis:
     """Everything that the error pages and tables of one forecaster show."""
 

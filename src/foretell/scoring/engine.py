@@ -8,11 +8,11 @@ in (`scoring.event_sums`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import (
     MARGIN_STREAM,
@@ -49,7 +49,7 @@ from foretell.scoring.table import ForecastTable, Labels, Targets, metric_rows
 # A number with its draws and the amount of data behind it.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Support(ClusterSupport):
     """The amount of data behind a number."""
 
@@ -70,7 +70,7 @@ class Support(ClusterSupport):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MetricDraws:
     """One statistic of several forecasters on one group: estimates, replicates, and the data behind them."""
 
@@ -149,7 +149,7 @@ def mean_of_draws(parts: Sequence[MetricDraws], shares: Sequence[float] | None =
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ResampledSums:
     """Column sums of several forecasters, over all units and over resampled units."""
 
@@ -185,7 +185,7 @@ def _places(columns: Sequence[str], names: Sequence[str]) -> slice | list[int]:
 # Sums by unit for units that exist already, such as the events of an arena.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ClusterBundles:
     """Units (events), ordered and bundled for resampling."""
 
@@ -269,7 +269,7 @@ def resample_sums(
 # Rows of a table: which targets are scored together, and which of them are resampled together.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TargetBlock:
     """A group of targets with its resampling design."""
 
@@ -298,7 +298,7 @@ class TargetBlock:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TargetLayer:
     """Blocks that together contain each of some targets exactly once, with one table of sums for all of them."""
 

@@ -6,12 +6,12 @@ with several forecast times still counts once: its numbers are the mean over the
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.metric import CALIBRATION_BINS, GAMMAS, LOG_FLOOR
 from foretell.metrics.returns import FEES, STAKE_TIE, Bettor, no_fee
@@ -31,7 +31,7 @@ from foretell.scoring.arena_table import ArenaTable
 RISK_NEUTRAL = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BetPrices:
     """Prices of both contracts of every market; markets without prices have price 1 on both sides."""
 
@@ -120,7 +120,7 @@ the dollar, its square, and the square of the weight."""
 COLUMN_INDEX = {name: place for place, name in enumerate(SUM_COLUMNS)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EventSums:
     """Weighted sums by entry and event."""
 
@@ -167,7 +167,7 @@ def event_sums(arena: ArenaTable) -> EventSums:
     return out
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _Weights:
     """Weights of markets and events for one set of answered markets."""
 

@@ -1,10 +1,11 @@
 """Facts about forecasters from a table of forecasts: their factors, and the cost of a forecast."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from foretell.data.datasets.question_set import EXCLUDED
 from foretell.data.files import open_duckdb
+from foretell.frozen import frozen
 from foretell.scoring.columns import ROLES, assign_roles
 from foretell.scoring.join import NEEDED_COLUMNS, log_tables
 from foretell.scoring.role_columns import ColumnNames
@@ -14,7 +15,7 @@ from foretell.scoring.table_input import ColumnRule, InputTable, TableSource, ch
 COST_COLUMNS = {"dollars": "an amount of money", "seconds": "a time"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecasterFacts:
     """Factors and costs, by forecaster."""
 

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from functools import partial
 from itertools import pairwise
@@ -17,6 +17,7 @@ import numpy as np
 from foretell.data.datasets.question_set import EXCLUDED, excluded_note
 from foretell.data.files import open_duckdb
 from foretell.forecasters.combine.rows import UNKNOWN_DAY, Days, Examples, Strings, TrialRows
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints
 from foretell.questions.errors import InputError, InputProblem
 from foretell.scoring.columns import assign_roles, refuse_unknown_names, what_was_understood
@@ -59,7 +60,7 @@ FLOOR = 1e-9
 """Lower bound on p and 1 − p that keeps the log-odds of a certain trial finite."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReadOptions:
     """Options for reading the two tables."""
 

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
 from foretell.metrics.clusters import ResamplingDesign
@@ -16,7 +17,7 @@ from foretell.scoring.table import ForecastTable, metric_rows
 from foretell.scoring.verdict import Verdict
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PairComparer:
     """Compares pairs of forecasters of a table by one metric.
 

@@ -3,10 +3,11 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 
 from foretell.forecasters.combine.aggregate import PANEL
+from foretell.frozen import frozen
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.runs.combine import (
@@ -64,7 +65,7 @@ def _combined(
 # Combining the trials of a long run and fitting its rule take long, so the results are stored.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoredAnswer:
     """What pages and scores need of the trials of one question."""
 
@@ -96,7 +97,7 @@ class StoredAnswer:
 FIELDS = tuple(field.name for field in fields(StoredAnswer))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoredAnswers:
     """What pages and scores need of the trials of a run."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from foretell.data.datasets.question_set import EXCLUDED, QuestionSet
 from foretell.forecasters.combine.aggregate import PANEL
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
@@ -130,7 +131,7 @@ MOST_PARTS = 12
 """Most categories or sources that are listed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TargetAnswer:
     """One target of a question: the run's forecast, the market's price and the outcome."""
 
@@ -152,7 +153,7 @@ class TargetAnswer:
         return None if self.price is None or self.outcome is None else (self.price - self.outcome) ** 2
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionAnswer:
     """One question of a run with its answers and outcomes."""
 
@@ -195,7 +196,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunPart:
     """One group of a run's questions, and how far the run is ahead of a reference on it."""
 
@@ -207,7 +208,7 @@ class RunPart:
     """The run against the reference, by Brier index."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunScores:
     """A run's answers compared with the outcomes."""
 

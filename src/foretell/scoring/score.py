@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from numbers import Real
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from foretell.data.untrusted import rows_as_text
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
 from foretell.metrics.comparison import McNemarTest, mcnemar
@@ -50,7 +51,7 @@ from foretell.scoring.table import ForecastTable, with_baselines, with_computed_
 from foretell.scoring.verdict import Finding, Verdict, corrected
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScoringOptions:
     """Which metrics to compute, and how."""
 
@@ -269,7 +270,7 @@ def _settings(scoring: ScoringOptions, layers: Sequence[TargetLayer]) -> dict[st
 # Comparison of two forecasters, with a plan for the next one.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PairComparison(Tabular):
     """The first forecaster against the second, overall and by group."""
 

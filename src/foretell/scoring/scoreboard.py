@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from typing import Any
 
 from foretell.data.untrusted import rows_as_text
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.metric import METRICS, metric_text
 from foretell.number_text import bracket, number, signed
@@ -20,7 +21,7 @@ Group = Mapping[str, str]
 """Selects targets, e.g. {"kind": "market", "source": "manifold"}; {"kind": "overall"} is the mean over kinds."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Score:
     """One forecaster on one group of targets."""
 
@@ -35,7 +36,7 @@ class Score:
     """Metrics by name, such as brier and brier_index; a metric that cannot be computed is absent."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeaderboardRow:
     """One forecaster in one group."""
 
@@ -57,7 +58,7 @@ class LeaderboardRow:
         return self.score.metrics.get(name)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeaderboardSection:
     """One group of the board, best first."""
 
@@ -70,7 +71,7 @@ class LeaderboardSection:
         return group_title(self.group)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Scoreboard(Tabular):
     """Everything that `foretell score` computes for a set of forecasts."""
 

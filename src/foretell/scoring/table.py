@@ -1,7 +1,7 @@
 """Forecasts joined with outcomes: the only place where forecasts and answers meet."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from math import nan
@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.decisions import decide_tasks
 from foretell.metrics.difficulty import difficulty_anchor, target_difficulty
@@ -25,7 +26,7 @@ Weighing = Literal["given", "question"]
 """How rows count: by the weight of their target, or every question once, however many targets were answered."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Labels:
     """A column of text, stored as codes into its distinct names in order of first appearance."""
 
@@ -64,7 +65,7 @@ def options_of_tasks(task: Ints, payoff: Floats) -> Ints:
     return np.where((n > 1) & (known == n) & (high > low), n, 0)[task]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Targets:
     """Every resolved target once: its outcome, its market prices, and the columns to group it by."""
 
@@ -127,7 +128,7 @@ class Targets:
         return yes, no
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastCost:
     """What one forecast cost; NaN where it is unknown."""
 
@@ -135,7 +136,7 @@ class ForecastCost:
     seconds: float = nan
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@frozen(eq=False)
 class ForecastTable:
     """Forecasts in long form over the targets of `targets`; a pair that is absent was not forecast."""
 

@@ -5,7 +5,7 @@ import re
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,7 @@ from foretell.data.datasets.rows import (
     unreadable_table,
 )
 from foretell.data.files import open_duckdb
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.errors import InputError, InputProblem
 
@@ -53,7 +54,7 @@ REPORT = pattern(r'[\[\s]*\{\s*("question":\s*\{|[^{]*"forecast_bot_class_name":
 JSON_LINES = pattern(r"\.(jsonl|ndjson)(\.gz)?$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class InputTable:
     """A table in DuckDB, with each row's number in the source and the name to use in errors."""
 
@@ -357,7 +358,7 @@ ZONED = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}(:?\d
 ZONE = r"(Z|[+-]\d{2}(:?\d{2})?)$"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ColumnRule:
     """A condition that no row may meet, and the message for a row that does."""
 

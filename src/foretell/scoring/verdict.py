@@ -5,9 +5,10 @@ Commands, pages, reports, studies and the Python API all compare two forecasters
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison, benjamini_hochberg, holm, stars
 from foretell.metrics.metric import Metric, metric_text
@@ -40,7 +41,7 @@ Correction = Literal["none", "holm", "bh"]
 """How p-values are corrected for the number of comparisons: not at all, Holm, or Benjamini–Hochberg."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Verdict:
     """The first forecaster against the second on the targets both answered.
 

@@ -5,8 +5,9 @@ unchanged, so that the check of the table reports them.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from foretell.frozen import frozen
 from foretell.questions.errors import InputProblem
 from foretell.scoring.table_input import BARE_DAY, ZONED, InputTable, column_types, quoted
 
@@ -43,7 +44,7 @@ TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", ", %H:%M")
 SECONDS, MILLISECONDS = r"^\d{10}(\.\d+)?$", r"^\d{13}(\.0+)?$"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ColumnReading:
     """How a column is read: SQL for its canonical text, and how it was read or why that is unclear."""
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import datetime
 
 from foretell.data.http import AsyncHttpClient
 from foretell.data.markets.market import market_ref
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.runs.runtime import open_runtime
@@ -43,7 +43,7 @@ def coherent_with_related(store: StandingStore) -> MakeCoherent:
     return coherent
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LookNotifier:
     """Sends the notices of a look."""
 

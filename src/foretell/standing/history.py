@@ -1,13 +1,14 @@
 """The history of one standing question: where it stands, what moved it, what was looked at, and what it cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
 
+from foretell.frozen import frozen
 from foretell.number_text import percent, percent_range, plural, signed
 from foretell.questions.errors import InputError
 from foretell.questions.resolution import Resolution
@@ -39,7 +40,7 @@ TRIGGERS: Mapping[str, str] = {
 WordChange = tuple[Literal["same", "removed", "added"], str]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Spent:
     """What a question was billed, in dollars."""
 
@@ -59,7 +60,7 @@ class Spent:
         return self.first + self.updates + self.judging + self.resolving
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RelatedQuestion:
     """A question that is declared to be related, with its probability before and after both were made to agree."""
 
@@ -73,7 +74,7 @@ class RelatedQuestion:
     """Whether it is the question whose history this is."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionHistory:
     """The history of one standing question."""
 

@@ -6,13 +6,14 @@ answers are fitted to it as to the outcome of any other run, out of time.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
 
 from foretell.forecasters.combine.default import DATASETS, FEWEST, MARKETS
 from foretell.forecasters.combine.default import UNFITTED as START
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Reconciliation
 from foretell.questions.resolution import Resolution
@@ -24,7 +25,7 @@ from foretell.standing.own_record import confirmed_outcome, known_since
 from foretell.standing.record import QuestionRecord
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LearntWeight:
     """A weight before any outcome and as it is used now."""
 

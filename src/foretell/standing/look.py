@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from foretell.data.search.engine import CannotSearch, SearchEngine, SearchHit
 from foretell.data.series.series import SeriesUnavailable
 from foretell.forecasters.base_rates.same_question import sense
 from foretell.forecasters.combine.default import FRESH_PRICE_DAYS
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.question import Question, SeriesRef, scaled
@@ -32,7 +33,7 @@ CORPUS = "local"
 """The search engine of the user's own documents."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PastPrice:
     """A price of a target in the past."""
 
@@ -41,7 +42,7 @@ class PastPrice:
     p: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Sighting:
     """What was seen at one look, before anything is compared with earlier looks."""
 
@@ -86,7 +87,7 @@ def saved_searches(standing: StandingQuestion) -> tuple[str, ...]:
     return stated or search_phrases(question.text, sense(question.text, question.due.date()))[:1]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PublicLook:
     """Reads public markets, series and search engines, within the rate limit of each."""
 

@@ -12,7 +12,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +22,7 @@ from xml.etree import ElementTree
 from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.pages import PageUnavailable, PublicAddressGuard
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.outgoing.public_address import leads_inside
 from foretell.patterns import pattern
@@ -70,7 +70,7 @@ class NoticeWatcher(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Notice:
     """What is told of a look that changed a forecast."""
 
@@ -280,7 +280,7 @@ def _tell(watcher: NoticeWatcher, notice: Notice, problem: str, channel: NoticeC
 # The webhook.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Webhook:
     """An address that receives notices, and the secret they are signed with. Neither is shown."""
 

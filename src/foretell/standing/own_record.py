@@ -6,7 +6,7 @@ market price is that of the last look before the same time, so that neither side
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score, brier_index_from_sums
 from foretell.questions.errors import InputError
 from foretell.scoring.baselines import BASE_RATE, MARKET_PRICE
@@ -43,7 +44,7 @@ MOST_POINTS = 60
 # One question with a confirmed outcome.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Update:
     """A change of a forecast, and what it was worth once the outcome was known."""
 
@@ -88,7 +89,7 @@ def brier(p: Mapping[str, float], outcome: Mapping[str, int]) -> float:
     return fmean((p[target] - came) ** 2 for target, came in outcome.items() if target in p)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScoredQuestion:
     """A question with a confirmed outcome and a forecast from before it was known."""
 
@@ -221,7 +222,7 @@ def scored_question(record: QuestionRecord) -> ScoredQuestion:
 # All questions together.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScorePoint:
     """The Brier index of all questions that were decided by a day."""
 
@@ -236,7 +237,7 @@ class ScorePoint:
     rate: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class UpdateWorth:
     """What updates were worth."""
 
@@ -254,7 +255,7 @@ class UpdateWorth:
         return self.billed / self.count if self.count else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HowResolved:
     """How the outcomes of ended questions were found."""
 
@@ -269,7 +270,7 @@ class HowResolved:
     """Cancelled or ambiguous, and not scored."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OwnRecord:
     """The record of one's own questions."""
 

@@ -6,7 +6,7 @@ the question found; no model is asked. How often research found it is a score of
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from statistics import fmean, median
@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from foretell.forecasters.tree.wording import stems
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent, plural, signed
 from foretell.standing.own_record import OwnRecord, ScoredQuestion, accepted_proposal
 from foretell.standing.record import Look, NewEvidence, NoOutcome, OutcomeReading
@@ -45,7 +46,7 @@ MOST_WORST = 12
 NO_OUTCOMES: tuple[NoOutcome, ...] = ("not yet", "cancelled", "ambiguous", "cannot tell")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FoundFact:
     """The evidence that reports the deciding fact, and the look that found it."""
 
@@ -53,7 +54,7 @@ class FoundFact:
     look: Look
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PostMortem:
     """What went wrong with one forecast, if anything."""
 
@@ -81,7 +82,7 @@ class PostMortem:
         return None if price is None else price - self.question.brier
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ResearchScore:
     """How often research found the deciding fact, where it could, and how good the forecasts were then."""
 
@@ -99,7 +100,7 @@ class ResearchScore:
         return self.found + self.not_found
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PostMortems:
     """Post-mortems of all scored questions, worst forecast first."""
 

@@ -6,7 +6,6 @@ questioned, and a question that a market or a series decides needs no more words
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import Literal
@@ -15,6 +14,7 @@ from foretell.data.markets.market import market_ref
 from foretell.forecasters.base_rates.same_question import LONGEST, sense
 from foretell.forecasters.base_rates.wording import DateMention, mentions
 from foretell.forecasters.series.typed_question import asked_span, price_question, weather_question
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.question import Question
 from foretell.runs.public_answer import OPEN_QUESTION
@@ -30,7 +30,7 @@ DEFINED = 60
 UNRESOLVABLE = "The question cannot be resolved as it stands: {}. The option sharpen proposes a wording."
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionProblem:
     """Why two careful readers could settle a question differently."""
 
@@ -73,7 +73,7 @@ _DEFINES = pattern(r"\b(?:resolves?|counts?|counted|defined|definition|considere
 _DEFINED_HERE = pattern(r"\bas defined\b|\bdefined as\b|\b(?:see|read) (?:the )?description\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class _Read:
     """A question, and the parts of it that the rules look at."""
 

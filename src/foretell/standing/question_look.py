@@ -6,7 +6,7 @@ the same requests and their stored replies.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ from foretell.forecasters.combine.clamp import Clamp
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.news.judge import NewsText, judge_news
 from foretell.forecasters.news.revise import PriorForecast, RevisedForecast, revise_forecast
+from foretell.frozen import frozen
 from foretell.metrics.transforms import logit, sigmoid
 from foretell.models.budget import Budget
 from foretell.models.canonical import content_key
@@ -78,7 +79,7 @@ async def look_at(watcher: Watcher, standing_id: str, now: datetime, *, if_due: 
                 return look
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _Outcome:
     """What a look concluded."""
 
@@ -90,7 +91,7 @@ class _Outcome:
     revised: RevisedForecast | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _QuestionLook:
     """One look at one question."""
 

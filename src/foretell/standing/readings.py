@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from foretell.data.untrusted import INVISIBLE, for_prompt, question_for_prompt
 from foretell.forecasters.base_rates.wording import mentions
+from foretell.frozen import frozen
 from foretell.models.model import Model, ModelError, ModelSettings, Reply, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object, schema_errors
 from foretell.questions.question import Question
@@ -28,7 +29,7 @@ ReadingStatus = Literal["decided"] | NoOutcome
 STATUSES: tuple[str, ...] = ("decided", *get_args(NoOutcome))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutcomeDocument:
     """A text that may decide a question."""
 
@@ -51,7 +52,7 @@ class OutcomeDocument:
             return ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionTimes:
     """Between which times something must happen to count."""
 
@@ -68,7 +69,7 @@ class QuestionTimes:
         return self.closes is not None and self.closes < self.now
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SourceReading:
     """What a reader says, before it is checked."""
 
@@ -93,7 +94,7 @@ class SourceReading:
 CAREFUL = ModelSettings(temperature=0.0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutcomeReader:
     """A model that reads texts for the outcome."""
 

@@ -5,9 +5,10 @@ from nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from foretell.frozen import frozen
 from foretell.questions.as_of import UtcDatetime
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import Question
@@ -23,7 +24,7 @@ NoOutcome = Literal["not yet", "cancelled", "ambiguous", "cannot tell"]
 """Answers of the resolver that give no outcome."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Sharpening:
     """What makes a question resolvable, and what was changed to get there."""
 
@@ -43,7 +44,7 @@ class Sharpening:
     """What is still missing, so that the question cannot be resolved as it stands."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NewEvidence:
     """A piece of evidence that a belief counts. Each is counted once for a question."""
 
@@ -58,7 +59,7 @@ class NewEvidence:
     """All of a page that was read whole, to compare its next version with. Not kept with a look."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Look:
     """One look at a question. It needs no model, unless something new has to be judged."""
 
@@ -82,7 +83,7 @@ class Look:
     billed: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StandingBelief:
     """A forecast for the question, made at a look."""
 
@@ -116,7 +117,7 @@ class StandingBelief:
         return {**self.p, **self.coherent}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutcomeReading:
     """How one reader understood a source."""
 
@@ -130,7 +131,7 @@ class OutcomeReading:
     why: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutcomeProposal:
     """What the resolver proposes. It is not scored before the user confirms it, unless the user said so."""
 
@@ -143,7 +144,7 @@ class OutcomeProposal:
     billed: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StandingQuestion:
     """A question that is watched, and the settings it is asked with."""
 
@@ -157,7 +158,7 @@ class StandingQuestion:
     state: StandingState = "open"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionRecord:
     """All that is stored of a standing question, oldest first."""
 

@@ -7,7 +7,7 @@ exclude each other only if they name two people for one office. Anything else is
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from itertools import combinations, pairwise
 from typing import Literal
@@ -34,6 +34,7 @@ from foretell.forecasters.combine.relations import (
     implication,
     reconciled,
 )
+from foretell.frozen import frozen
 from foretell.metrics.transforms import logit
 from foretell.patterns import pattern
 from foretell.questions.errors import InputError, known_names
@@ -50,7 +51,7 @@ ITSELF = "this"
 _ID = pattern(r"[\w.-]+")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RelatedGroup:
     """Questions related in one way. A claim is the id of a question or, if it has several targets, `id:target`."""
 

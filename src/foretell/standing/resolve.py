@@ -7,7 +7,7 @@ twice, and a proposal needs two readings that pass every check and agree. Otherw
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime, timedelta
 
 import numpy as np
@@ -19,6 +19,7 @@ from foretell.data.search.engine import CannotSearch, DocumentSource, SearchEngi
 from foretell.data.series.series import Series, SeriesSource, SeriesUnavailable
 from foretell.data.settlements.settlement import SettlementSource
 from foretell.forecasters.series.typed_question import PriceQuestion, asked_span, price_question
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, end_of_day
 from foretell.questions.question import Question, SeriesRef, Target
@@ -57,7 +58,7 @@ _ABOUT_SOURCE = pattern(
 _HOST = pattern(r"\b(?:[a-z0-9-]+\.)+(?:com|org|net|gov|edu|int|info|eu|io|[a-z]{2})\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutcomeSources:
     """What the resolver may consult. Whatever is missing is not consulted."""
 

@@ -3,11 +3,12 @@
 import json
 import logging
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, cast
 
+from foretell.frozen import frozen
 from foretell.models.database.interface import Database, SqlRow, Statements
 from foretell.questions.as_of import UtcDatetime, instant
 from foretell.questions.codec import checked_fields, parse_json, plain_data
@@ -73,7 +74,7 @@ delete from standing_seen
 where standing = ? and (substr(evidence, 1, 5) = 'said ' or substr(evidence, 1, 6) = 'whole ')"""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QueuedNotice:
     """A notice that a webhook has not accepted yet."""
 

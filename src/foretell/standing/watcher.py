@@ -3,12 +3,13 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Protocol
 
 from foretell.data.untrusted import for_log
 from foretell.forecasters.forecaster import CannotForecast, Context, Models
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.number_text import percent, plural
@@ -33,7 +34,7 @@ from foretell.standing.store import StandingStore
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FirstAnswer:
     """The answer to a question when it is opened."""
 
@@ -49,7 +50,7 @@ class FirstAnswer:
     billed: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LookReport:
     """A look that was just stored, for those who show it."""
 
@@ -102,7 +103,7 @@ Notify = Callable[[LookReport], Awaitable[None]]
 """Sends notices about a look. It may be called again for the same look, and sends none twice."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Watcher:
     """Everything that watching needs."""
 

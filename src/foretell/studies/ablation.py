@@ -1,7 +1,7 @@
 """Study: how much does each component contribute? Factors one at a time, level by level, and in pairs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Literal
@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
+from foretell.frozen import frozen
 from foretell.number_text import number, plural
 from foretell.questions.errors import InputError
 from foretell.report.numbers import CellValue, value_text
@@ -83,7 +84,7 @@ def levels_of(factors: Factors) -> dict[str, tuple[str, ...]]:
     return {name: tuple(levels) for name, levels in levels_by_factor.items() if len(levels) > 1}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FactorEffects:
     """Configurations with their factors and the Brier score of every target."""
 

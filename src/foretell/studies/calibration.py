@@ -1,7 +1,6 @@
 """Study: over- and underconfidence, what calibration gains when fitted on the past, thresholds and hedging."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from statistics import NormalDist
 from typing import Literal, Self
@@ -11,6 +10,7 @@ from pydantic import model_validator
 
 from foretell.forecasters.combine.rows import Examples
 from foretell.forecasters.combine.rules import SupportsLeaveOut
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, mean_interval
 from foretell.metrics.calibration import calibration_line, ece, murphy_decomposition
@@ -72,7 +72,7 @@ QUICK: tuple[Protocol, ...] = ("in-sample", "past only")
 CHARTED = ("default", "hierarchical")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CalibrationReport:
     """Every method under several protocols on one set of examples, each against the logit mean."""
 

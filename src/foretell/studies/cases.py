@@ -1,11 +1,12 @@
 """What studies of stored runs look at: one trial, one statement, or one forecast with its reasons."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from foretell.forecasters.agent.agent import without_numbers
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, render
+from foretell.frozen import frozen
 from foretell.models.canonical import content_key
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
@@ -15,7 +16,7 @@ EventTrace = Sequence[TraceEvent]
 LONGEST_REASONS = 12_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TracedTrial:
     """One trial, with the question it was about."""
 
@@ -29,7 +30,7 @@ class TracedTrial:
     """What the agent wrote in all its replies, reasoning included; None if its replies are not stored."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeFacts:
     """The question that a tree of a run answers, and how it ended."""
 
@@ -40,7 +41,7 @@ class TreeFacts:
     """Outcome of every target of the question that is decided."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StatedForecast:
     """What a forecaster stated about one question, before it was made coherent."""
 
@@ -49,7 +50,7 @@ class StatedForecast:
     p: Mapping[str, float]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FoundResult:
     """A result of a forecaster's own search, as the forecaster read it."""
 
@@ -58,7 +59,7 @@ class FoundResult:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReasoningCase:
     """One forecast to be marked: what was shown, what was answered, and why."""
 

@@ -1,7 +1,7 @@
 """Configurations of forecasters, which of them a study uses, and the protocols under which rules are judged."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -12,6 +12,7 @@ from foretell.forecasters.combine.crossfit import groups_by, raw, rolling
 from foretell.forecasters.combine.default import UNFITTED, DefaultMethod
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.rules import CombinationMethod, SupportsLeaveOut, apply, left_out
+from foretell.frozen import frozen
 from foretell.metrics.agreement import divergence_matrix
 from foretell.metrics.arrays import Bools, Floats
 from foretell.number_text import percent, plural
@@ -208,7 +209,7 @@ def build_method(name: str) -> CombinationMethod:
     return plugins.load("combiners", name)()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProtocolForecasts:
     """The forecasts of a rule under a protocol."""
 

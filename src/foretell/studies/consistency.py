@@ -6,7 +6,7 @@ D.4).
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Literal, cast
 
@@ -15,6 +15,7 @@ from foretell.forecasters.combine.claims import OrderedClaims as Line
 from foretell.forecasters.combine.coherence import target_claim
 from foretell.forecasters.prompt.elicitation import OutcomeNames
 from foretell.forecasters.prompt.rendering import outcomes
+from foretell.frozen import frozen
 from foretell.metrics.agreement import chain_gap, logical_chain_score
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, mean_interval, share_interval
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
@@ -37,7 +38,7 @@ MOST_CHAINS = 200
 """Maximum number of chains per question, because a dense order has far too many paths."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ChainLink:
     """One claim of a chain: that an outcome comes true or, if negated, that it does not."""
 
@@ -53,7 +54,7 @@ ImplicationChain = tuple[ChainLink, ...]
 """Claims from the strongest to the weakest: each implies the next, so probabilities must not fall."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutcomeStructure:
     """How the outcomes of one question imply or exclude each other."""
 
@@ -272,7 +273,7 @@ BOARD = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ConsistencyScore:
     """How consistent one statement is; a score is None if the question has no such structure."""
 

@@ -4,13 +4,14 @@ After Analytica (2026): Tables 2 and 3 (performance, stability, efficiency), 13 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples, Strings
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.clusters import ResamplingDesign
@@ -113,7 +114,7 @@ def _can_be_judged(examples: Examples, tasks: "TaskRows | None") -> bool:
 # Groups of configurations and their bases.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TableLayout:
     """The configurations in groups, each with the base it is compared with."""
 
@@ -193,7 +194,7 @@ def _mean_accuracy(intervals: Sequence[Interval]) -> CellValue:
 # Options with values.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TaskRows:
     """Targets that are options of tasks: every option of an asking has a value, and the values differ."""
 
@@ -439,7 +440,7 @@ def _lead(
     return Verdict.of(comparison, (best, other), "accuracy in points", level=how.level, matters=1.0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DecisionScores:
     """The accuracy of every method, and what the sections show of it."""
 

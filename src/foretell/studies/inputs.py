@@ -8,7 +8,7 @@ import ast
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ from pydantic import field_validator, model_validator
 
 from foretell import plugins
 from foretell.forecasters.combine.rows import Examples
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Resampling
 from foretell.models.journal import Journal
 from foretell.models.model import Model
@@ -136,7 +137,7 @@ class AgentStudyOptions(StudyOptions):
 # The data of studies.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StudyData:
     """Tables by configuration, all over the same targets, with the costs and factors of each configuration."""
 
@@ -167,7 +168,7 @@ class DataInputs(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StudyModels:
     """Models within the budget of a study, and what their calls cost."""
 
@@ -189,7 +190,7 @@ class StudyModels:
         return budget.billed + replace(reused, dollars=0.0, reused=reused.dollars)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentTrials(StudyModels):
     """An agent with the questions it will be tried on."""
 
@@ -282,7 +283,7 @@ async def gather_bounded(
 KIND = "studies"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Study:
     """One study: what it asks, its options, and the function that runs it."""
 

@@ -6,12 +6,13 @@ in the untouched run and x′ that in the pushed run. One means that later belie
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite, log, nan
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.loop import BeliefIntervention
 from foretell.forecasters.forecaster import Context, Forecaster
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, mean_interval, rate_interval
 from foretell.number_text import number
 from foretell.questions.errors import InputError
@@ -71,7 +72,7 @@ PUSHES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PushPair:
     """The same trial untouched and pushed."""
 
@@ -83,7 +84,7 @@ class PushPair:
     pushed: EventTrace
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PushOutcome:
     """How much of one push remained later."""
 

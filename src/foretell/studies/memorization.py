@@ -7,7 +7,7 @@ cutoff; otherwise there is nothing to remember.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, cast
@@ -31,6 +31,7 @@ from foretell.forecasters.prompt.prediction_context import (
 )
 from foretell.forecasters.prompt.rendering import NONE, SOURCES
 from foretell.forecasters.prompt.rendering import outcomes as listed_outcomes
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling, mean_interval, share_interval
 from foretell.metrics.comparison import compare_paired
 from foretell.metrics.scores import mean_brier
@@ -83,7 +84,7 @@ memory where there is one, else by judgement.
 # Questions to a model, and its answers.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PastEvent:
     """An event with a known outcome, and a context that has its sources."""
 
@@ -104,7 +105,7 @@ class PastEvent:
         return self.context.question
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Recollection:
     """What a model says it remembers."""
 
@@ -123,7 +124,7 @@ class Recollection:
         return "vague" if not right else "right" if all(right) else "wrong"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RecallResult:
     """The answers of one model about one event, asked in three ways."""
 

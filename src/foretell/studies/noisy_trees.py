@@ -1,7 +1,7 @@
 """Noise on finished trees: with their own links, with claims judged again, and with means or random weights instead."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 
 import numpy as np
@@ -15,6 +15,7 @@ from foretell.forecasters.tree.grow.synthesize import rejudge
 from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Tree, leaves
 from foretell.forecasters.tree.what_if import resynthesize
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, bootstrap_score, bootstrap_sums
 from foretell.metrics.scores import right_side
@@ -45,7 +46,7 @@ ACCURACY_NOTE = (
 # Claims that were judged as a whole: a model judges them again for each disturbed copy.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AskedCopy:
     """One disturbed copy of a tree with judged claims: which tree, and which noise."""
 
@@ -55,7 +56,7 @@ class AskedCopy:
     ratio: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AskedAgain:
     """The trees whose judged claims were judged again, by disturbed copy."""
 
@@ -145,7 +146,7 @@ def _joins(seed: int) -> Mapping[str, Callable[[Tree], Tree]]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeGroup:
     """Trees that are joined in one way, with the answers of copies that were judged again."""
 

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -11,6 +11,7 @@ from typing import Any
 
 from foretell.data.datasets.rows import Row, csv_rows
 from foretell.data.untrusted import rows_as_csv
+from foretell.frozen import frozen
 from foretell.metrics.agreement import rater_agreement
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Interval, Resampling, mean_interval
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
@@ -38,7 +39,7 @@ from foretell.studies.inputs import (
 LOWEST, HIGHEST = 1, 5
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RubricDimension:
     """One dimension on which a forecast's reasons are marked."""
 
@@ -166,7 +167,7 @@ def judge_instruction() -> str:
 ITEM, RATER = "item", "rater"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Rating:
     """One person's marks for one item; dimensions left blank are absent."""
 
@@ -212,7 +213,7 @@ _MARK = closed_object(
 SCHEMA = closed_object(dict.fromkeys(DIMENSIONS, _MARK))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarkedCase:
     """The marks of one case, or why there are none."""
 

@@ -1,12 +1,13 @@
 """Rules scored side by side on the same targets: Brier index by kind and overall, and paired differences."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan, nan
 
 import numpy as np
 
 from foretell.forecasters.combine.rows import UNKNOWN_DAY, Examples, Strings
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.bootstrap import (
     Interval,
@@ -31,7 +32,7 @@ Scores = Mapping[str, Floats]
 """Brier score of every target, by rule or by configuration; NaN if there is no answer."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RuleScore:
     """One rule: its index by group, and its difference to the reference on the targets both answered."""
 
@@ -263,7 +264,7 @@ def estimate(score: RuleScore, group: str) -> float | None:
 # One change in many configurations.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PairedGains:
     """Paired gains in Brier index, by configuration and on average."""
 

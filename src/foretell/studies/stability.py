@@ -5,11 +5,11 @@ one that comes true is worth 1 and the other 0.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Resampling
 from foretell.metrics.scores import right_side
@@ -24,7 +24,7 @@ from foretell.studies.inputs import StudyData
 from foretell.studies.scores import known_mean, mean_of_runs, weighted_means
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunStability:
     """Statistics over repeated runs of one method, per target and in per cent."""
 

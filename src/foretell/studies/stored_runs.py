@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from foretell.forecasters.prompt.rendering import BOTH, VIEWS, ContextView
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.proposition import Tree
 from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
@@ -26,7 +27,7 @@ from foretell.tools.marks import source_parts, unmarked
 from foretell.tools.tool import SUBMIT
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoredRun:
     """One stored run under the name that tables show."""
 

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import nan
 
 from foretell.forecasters.agent.loop import UNUSABLE
 from foretell.forecasters.forecaster import Context, Forecaster, attempt
+from foretell.frozen import frozen
 from foretell.questions.question import Question
 from foretell.questions.trace import BeliefRevised, Failed, ForecastMade, ModelCalled, ToolUsed, TraceEvent
 from foretell.studies.cases import EventTrace
@@ -31,7 +32,7 @@ def failure_counts(traces: Iterable[EventTrace]) -> Counter[str]:
     return Counter(event.error for trace in traces for event in trace if isinstance(event, Failed))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TraceSummary:
     """Summary of one trial."""
 

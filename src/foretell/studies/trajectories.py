@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import isfinite, nan
 from typing import Literal
 
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import (
     DEFAULT_RESAMPLING,
     Interval,
@@ -29,7 +30,7 @@ from foretell.studies.sections import SECTION, run_sections
 from foretell.studies.trace_summary import TraceSummary, failure_counts, summarise_trace
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TrialGroup:
     """The trials of one run, each summarised once."""
 

@@ -1,7 +1,6 @@
 """Study: what noise in the leaves of trees does to the answer, coverage of error bars from trials, and links."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 from typing import ClassVar, Literal
@@ -11,6 +10,7 @@ import numpy as np
 from foretell.forecasters.tree.arithmetic.circuit import slopes
 from foretell.forecasters.tree.arithmetic.error_bar import LEVEL, bar_ends, leaf_spread, next_trials
 from foretell.forecasters.tree.proposition import ROOT
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.comparison import compare_paired
@@ -58,7 +58,7 @@ NOISE_NOTES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NoiseEffect:
     """The effect of noise in one world."""
 
@@ -236,7 +236,7 @@ UNCERTAINTY_NOTES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RepeatedGrounder:
     """A grounder that is asked several times."""
 

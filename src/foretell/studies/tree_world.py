@@ -5,7 +5,6 @@ up, with the probabilities that the tree's links give.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -25,6 +24,7 @@ from foretell.forecasters.tree.links import (
     NoisyOrLink,
 )
 from foretell.forecasters.tree.proposition import ROOT, Proposition, Tree, leaves, post_order
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats
 
 WorldRule = Literal["linear", "logic", "noisy-or", "average"]
@@ -60,7 +60,7 @@ def draw_shape(leaves: int, rng: np.random.Generator) -> dict[str, tuple[str, ..
     return shape
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeWorld:
     """A tree with its true links."""
 
@@ -83,7 +83,7 @@ class TreeWorld:
         return {claim: values[place] for claim, place in self.circuit.claims.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SimulatedQuestions:
     """Questions in one world, with their outcomes."""
 
@@ -95,7 +95,7 @@ class SimulatedQuestions:
     """Whether the root came true, 0 or 1."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Simulation:
     """How many worlds and questions to simulate."""
 

@@ -1,13 +1,13 @@
 """Study: where does the spread of scores come from? Variance components and effects of methods."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples, Strings
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import Interval, Resampling, bootstrap_score
 from foretell.metrics.effects import alternating_effects, mixed_effects_check, two_way_anova, two_way_effects
@@ -22,7 +22,7 @@ from foretell.studies.inputs import DataInputs, StudyData, TableOptions
 from foretell.studies.sections import SECTION, run_sections
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TrialScores:
     """One row per trial that answered: its score from 0 to 1, its method and its question, as codes."""
 
@@ -70,7 +70,7 @@ def trial_scores(configs: Mapping[str, Examples], *, first_only: bool) -> TrialS
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class VarianceComponents:
     """Variance components of one trial's score."""
 

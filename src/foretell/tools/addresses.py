@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from ipaddress import ip_address
@@ -12,6 +12,7 @@ from itertools import chain
 from unicodedata import normalize
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.plugins import added, load
 from foretell.questions.question import Question
@@ -40,7 +41,7 @@ class UnreadableAddress(ValueError):
     """It cannot be determined where the address leads. The message gives the reason."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Address:
     """A location on the web, without protocol, account, port, fragment, spelling variants and mobile prefixes."""
 
@@ -343,7 +344,7 @@ def _readable(url: str) -> tuple[Address, ...]:
         return ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BlockedAddress:
     """Why an address is closed."""
 
@@ -352,7 +353,7 @@ class BlockedAddress:
     """Whether a version stored before the cutoff may be read, because only today's page holds the answer."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Blocklist:
     """The addresses closed to one question in a backtest."""
 

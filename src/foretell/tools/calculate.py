@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.metrics import probability_functions as distributions
 from foretell.models.model import ToolSpec
 from foretell.models.structured_output import closed_object
@@ -246,7 +246,7 @@ CALCULATE_SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Calculate:
     """Computes what a model asks for. It reads nothing from outside, so there is nothing to filter."""
 

@@ -7,12 +7,13 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from itertools import islice
 from typing import Any, Literal, Protocol, cast
 from urllib.parse import unquote
 
+from foretell.frozen import frozen
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import closed_object
 from foretell.models.waiting import MORE_TIME, WorkClock
@@ -61,7 +62,7 @@ MAX_NOTED = 5
 LONGEST_ADDRESS = 400
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Excerpt:
     """A text to be judged: exactly what the forecaster would read."""
 
@@ -71,7 +72,7 @@ class Excerpt:
     """Its address, because an address often reveals a day or an outcome."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeakVerdict:
     """KEEP or DROP, and the reason."""
 
@@ -96,7 +97,7 @@ class ContentFilter(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelContentFilter:
     """The filter role: a fast model that judges texts in batches."""
 

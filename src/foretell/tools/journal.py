@@ -2,10 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.model import ToolSpec
@@ -74,7 +74,7 @@ def raise_stored_failure(stored: Mapping[str, Any]) -> None:
         raise ToolFailed(stored["failed"]) from (None if stored["cause"] is None else RecordedFailure(stored["cause"]))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class JournaledTool:
     """A tool that uses the network, with its unchecked material in the journal.
 

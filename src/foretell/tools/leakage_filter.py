@@ -8,7 +8,7 @@ every result.
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from hashlib import sha256
 from types import MethodType
@@ -17,6 +17,7 @@ from weakref import WeakMethod
 
 from foretell.data.search.excerpts import cut_at_sentence, excerpt
 from foretell.data.untrusted import for_prompt
+from foretell.frozen import frozen
 from foretell.models.model import ToolSpec
 from foretell.models.waiting import PendingWork
 from foretell.questions.as_of import AsOf
@@ -55,7 +56,7 @@ READ_LIMIT = 24_000
 """Maximum number of characters of a text that can be read."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AdmittedSource:
     """An item that passed the leakage filter."""
 
@@ -168,7 +169,7 @@ NOT_CITED = "(not cited: the text is left out{})"
 """Shown in place of the text of a result that was read and not cited."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Observation:
     """The part of a tool's result that a model may see."""
 
@@ -183,7 +184,7 @@ class Observation:
     unfiltered: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FetchedResult:
     """The result of a call before it gets ids. Calls of one reply are fetched at once and presented in their order."""
 

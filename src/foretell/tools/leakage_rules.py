@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 
 from foretell.data.markets.market import PricePoint
 from foretell.data.series.series import Series
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question
@@ -111,7 +112,7 @@ class _RowStarts(dict[str, bool]):
 _late_moments = lru_cache(maxsize=50)(_LateTimes)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeakageRules:
     """The cutoff of one question, and the rules that follow from it for all outside material."""
 

@@ -10,13 +10,14 @@ import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
 from foretell.data.untrusted import for_prompt
+from foretell.frozen import frozen
 from foretell.models.model import ToolSpec
 from foretell.own_objects import name_object, own_object
 from foretell.patterns import pattern
@@ -79,7 +80,7 @@ def as_tool(tool: Any) -> Tool:
     return cast("Tool", tool)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FunctionTool:
     """Calls a function with the arguments of the model, checked. Unless it is `async`, it runs in a thread."""
 

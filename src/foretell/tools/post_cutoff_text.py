@@ -6,13 +6,14 @@ addresses with a later date.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import compress
 from operator import not_
 
 from foretell.data.datasets.question_set import LeakyQuestions
 from foretell.data.untrusted import for_terminal, reworded
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
@@ -78,7 +79,7 @@ _NUMBER_ROW = pattern(r"\W{0,4}(?:19|20)\d\d-\d\d-\d\d[\s:,;|=]{1,4}[-+$€£]?\
 """A line with a day and a number."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PostCutoffPassage:
     """A passage in a question's text that was written after the question's date, or describes later days as past."""
 

@@ -1,9 +1,9 @@
 """How the results of tools are shown to a model: briefly, as in the papers, or longer and with hints."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.models.model import ToolSpec
 from foretell.models.structured_output import closed_object
 from foretell.tools.addresses import is_encyclopedia
@@ -19,7 +19,7 @@ from foretell.tools.tool import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReadingStyle:
     """How much of a result is shown, and whether a model is helped when a call fails."""
 

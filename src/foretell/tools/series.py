@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from foretell.data.http import SourceError
 from foretell.data.markets.market import MarketRef, PricePoint, PriceSource, PricesUnavailable, market_ref
 from foretell.data.series.series import FetchedSeries, Series, SeriesSource, SeriesUnavailable
+from foretell.frozen import frozen
 from foretell.models.model import ToolSpec
 from foretell.models.structured_output import closed_object
 from foretell.patterns import pattern
@@ -101,7 +101,7 @@ async def known_ahead(source: object, ref: SeriesRef, as_of: AsOf) -> tuple[str,
         return ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FetchSeries:
     """Reads the series of one question."""
 
@@ -192,7 +192,7 @@ def about_weather(question: Question) -> bool:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FetchWeather:
     """Reads the weather at any place, as known at the cutoff."""
 
@@ -247,7 +247,7 @@ async def known_prices(
     return known
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FetchPrices:
     """Reads the prices of one question's market."""
 

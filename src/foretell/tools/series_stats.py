@@ -1,12 +1,12 @@
 """How a series has moved: its past changes over a span, and how often they would have passed a threshold."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from foretell.data.series.series import Series, SeriesSource
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf
@@ -22,7 +22,7 @@ FEWEST = 3
 LONGEST_SPAN = 3_660
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class PastChanges:
     """The changes of a series over all past spans of some days."""
 
@@ -95,7 +95,7 @@ STATS_SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeriesStats:
     """Describes the series of one question by a few numbers."""
 

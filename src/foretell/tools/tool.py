@@ -4,12 +4,12 @@ A tool fetches outside material, and the leakage filter decides whether a model 
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from typing import Any, Literal, Protocol, cast
 
 from foretell.data.dates import Dating
+from foretell.frozen import frozen
 from foretell.models.model import ToolSpec
 from foretell.plugins import names
 from foretell.questions.as_of import AsOf
@@ -20,7 +20,7 @@ class ToolFailed(Exception):
     """The call failed. The message for the model says what to do instead."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SourceItem:
     """One piece of outside material, not yet checked."""
 
@@ -41,7 +41,7 @@ class SourceItem:
     """Whether stored versions of its address differ, so that its date does not apply to today's text."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ToolMaterial:
     """The material a tool returns."""
 
@@ -111,7 +111,7 @@ def optional_number(arguments: Mapping[str, Any], name: str) -> float | None:
 FilterLayer = Literal["address", "date", "data", "content"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Refusal:
     """The layer that refused an item, and the reason, which is never shown to the model."""
 

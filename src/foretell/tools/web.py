@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -10,6 +10,7 @@ from foretell.data.http import SourceError
 from foretell.data.pages import PageHistory, PageSource, PageUnavailable
 from foretell.data.search.engine import CannotSearch, DocumentSource, SearchEngine, SearchHit, SearchHits
 from foretell.data.wikipedia import ArticleRevision, Wikipedia, article_headings, wikitext_to_text
+from foretell.frozen import frozen
 from foretell.models.model import Model, ModelError, ModelSettings, Request, SystemMessage, ToolSpec, UserMessage
 from foretell.models.structured_output import closed_object
 from foretell.models.waiting import MORE_TIME, WorkClock
@@ -44,7 +45,7 @@ LOOKUP_SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LookupUrl:
     """Fetches pages; in a backtest preferably from a source that keeps old versions."""
 
@@ -91,7 +92,7 @@ SEARCH_SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WebSearch:
     """Queries a search engine. An engine that cannot exclude newer pages is not used in a backtest."""
 
@@ -175,7 +176,7 @@ numbers with their units and dates, decisions, statements with the name of who m
 Write short lines, the most telling first."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SummarizeResults:
     """Asks the summariser about admitted results. Full texts pass the leakage filter before they are read."""
 
@@ -252,7 +253,7 @@ WIKIPEDIA_SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FetchWikipedia:
     """Reads revisions. Templates stay unexpanded, because they would be filled with today's values."""
 

@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, cast
 
 from foretell.data.http import AsyncHttpClient
 from foretell.data.markets.metaculus import MetaculusClient
 from foretell.data.markets.prophet_arena import ProphetArenaClient
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.runs.settings import KEYS, Settings, clock_of
 from foretell.tournaments.forecastbench import (
@@ -41,7 +42,7 @@ def open_sender(submitter: Submitter, settings: Settings, platform: str, *, rese
     return SubmissionSender(submitter, open_ledger(settings), clock_of(settings), options)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlatformConnection:
     """A key, an address if it is not the public one, and two clients."""
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from foretell.data.datasets.forecastbench import read_submission
@@ -21,6 +21,7 @@ from foretell.data.markets.prophet_arena import MARKET as PROPHET_ARENA_MARKET
 from foretell.data.markets.prophet_arena import PLATFORM as PROPHET_ARENA
 from foretell.data.markets.prophet_arena import ProphetArenaClient
 from foretell.data.settlements.prophet_arena import weekly_results
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.past import past_of, rates_of
@@ -39,7 +40,7 @@ FORECASTBENCH = "forecastbench"
 YOU = "you"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OwnTournament:
     """A round or tournament that was entered from this machine, and its state."""
 
@@ -175,7 +176,7 @@ def _arena(settings: Settings, client: AsyncHttpClient) -> ProphetArenaClient:
 # Tables to score.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TournamentTable:
     """The forecasts and outcomes of the tournaments of a platform."""
 

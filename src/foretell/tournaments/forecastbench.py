@@ -5,7 +5,7 @@ import json
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, date, datetime
 from http import HTTPStatus
 from math import isfinite
@@ -17,6 +17,7 @@ from foretell.data.datasets.forecastbench import question_file
 from foretell.data.files import write_atomically
 from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.payload import Payload
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
@@ -44,7 +45,7 @@ ROUND = "{round}"
 _FOLDER = pattern(r"gs://([a-z0-9][a-z0-9._-]{1,220}[a-z0-9])((?:/[^/\s?#*\[\]\\]{1,200}){0,20})/?")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BucketFolder:
     """A folder in a bucket that a team may upload to.
 
@@ -175,7 +176,7 @@ SubmissionRowKey = tuple[str, str, str | None]
 """Source, id and resolution date: the target that one row of a submission answers."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastBenchTeam:
     """The submitting team and the name of its entry.
 
@@ -208,7 +209,7 @@ class ForecastBenchTeam:
         return f"{day}.{self._stem}.{self.number}.json"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RoundCoverage:
     """How much of one kind of question a submission answers.
 
@@ -397,7 +398,7 @@ def files_of(folder: Path, day: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob(f"{day}.*.json"))}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastBenchSubmitter:
     """Plans, writes and uploads a team's file for a round."""
 

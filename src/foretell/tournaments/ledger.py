@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from foretell.data.files import BINARY
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError, storage_error
 from foretell.questions.file_lock import locked
 from foretell.runs.settings import Settings
@@ -43,7 +44,7 @@ def digest_of(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LedgerDraft:
     """An entry before it is added to the ledger."""
 
@@ -57,7 +58,7 @@ class LedgerDraft:
     """What is sent. A result has the number of its intention, the digest of what was sent, and the reply."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LedgerEntry(LedgerDraft):
     """An entry of the ledger. Its hash covers all other fields, including the hash of the entry before it."""
 
@@ -117,7 +118,7 @@ class LedgerEntry(LedgerDraft):
         return "" if digest_of(body) == self.hash else "it was changed"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LedgerHead:
     """Identifies the last entry. A copy stored elsewhere proves that nothing was cut off the ledger.
 
@@ -151,7 +152,7 @@ class LedgerHead:
 # Checking the ledger.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LedgerCheck:
     """The result of checking every line of the ledger."""
 

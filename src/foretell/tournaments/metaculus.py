@@ -10,6 +10,7 @@ from foretell.data.http import AsyncHttpClient, SourceError
 from foretell.data.markets.market import MarketRef, market_ref, split_part
 from foretell.data.markets.metaculus import CONTINUOUS, HOST, OF_POST, MetaculusClient, numeric_range, questions_of
 from foretell.data.payload import Payload
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.questions.forecast import Categorical, Forecast, Numeric
 from foretell.questions.question import NumericRange, Question
@@ -39,7 +40,7 @@ from foretell.tournaments.submission import (
 OPEN_STATUS = "open"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CurrentForecast:
     """This account's current forecast of a question."""
 
@@ -51,7 +52,7 @@ class CurrentForecast:
     """When it was or will be withdrawn; None if never."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OpenMetaculusQuestion:
     """One question of a post. Forecasts refer to the question's id, comments to the post's."""
 
@@ -130,7 +131,7 @@ NEWEST = 50
 """How many of an account's newest comments on a post are read back."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MetaculusAccount:
     """The account that the token belongs to."""
 
@@ -302,7 +303,7 @@ MetaculusPosts = Mapping[str, tuple[OpenMetaculusQuestion, ...] | str | SourceEr
 """Post → its questions, or why there are none, or the error from reading them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MetaculusOptions:
     """Options for submitting to Metaculus."""
 
@@ -348,7 +349,7 @@ async def read_posts(
     return account, await read_each([place[0] for place in places if place is not None], read)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MetaculusSubmitter:
     """Plans submissions from the posts that were read, and sends them."""
 

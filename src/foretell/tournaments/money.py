@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.ledger import Account, Money
@@ -15,7 +16,7 @@ from foretell.runs.settings import Settings
 from foretell.runs.spec import RunSpec
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TournamentMoney:
     """What all runs of a tournament cost, including killed ones."""
 
@@ -40,7 +41,7 @@ class TournamentMoney:
         return money.to_dict() | {"billed_in_all": round(self.total.billed, 9)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PaidResult(Result):
     """What a tournament run cost."""
 

@@ -1,9 +1,10 @@
 """Which open questions of a tournament are forecast now."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 
+from foretell.frozen import frozen
 from foretell.questions.as_of import instant
 from foretell.questions.question import Question
 from foretell.tournaments.settings import UpdateSettings
@@ -15,7 +16,7 @@ STALE = timedelta(days=1)
 """An unanswered question that was first seen longer ago than this is asked as of now."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ListedPart:
     """The unit that one forecast answers: a whole question, or one question of a group."""
 
@@ -32,7 +33,7 @@ class ListedPart:
     """Trust `answered` even if the ledger has an earlier forecast, which was for an earlier round."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ListedQuestion:
     """An open question of the tournament, with what this account has already forecast."""
 
@@ -41,7 +42,7 @@ class ListedQuestion:
     """One part; for a group of yes-or-no questions, each one that is open."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TournamentListing:
     """The open questions of a tournament, and what was left out."""
 

@@ -4,7 +4,6 @@ import base64
 import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +11,7 @@ from foretell.data.http import AsyncHttpClient, NotFound, SourceError
 from foretell.data.markets.prophet_arena import HOST, PENDING, ProphetArenaClient, WeeklyDeadline
 from foretell.data.markets.prophet_arena import PLATFORM as SOURCE
 from foretell.data.payload import MalformedPayload, Payload
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
@@ -54,7 +54,7 @@ SIGNED = "prophet-arena/seal/v1"
 """The purpose that is part of the signed text, so that a signature cannot be reused for something else."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProphetArenaEvent:
     """An event that can be forecast."""
 
@@ -215,7 +215,7 @@ ProphetArenaEvents = Mapping[str, ProphetArenaEvent | str | SourceError]
 """Slug → the event, or why there is none, or the error from reading it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProphetArenaOptions:
     """Options for submitting to Prophet Arena."""
 
@@ -240,7 +240,7 @@ async def read_events(writer: ProphetArenaWriter, forecasts: Sequence[Forecast])
     return await read_each(slugs, read)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProphetArenaSubmitter:
     """Plans submissions from the events that were read, and sends them."""
 

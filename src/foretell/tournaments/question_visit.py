@@ -13,6 +13,7 @@ from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.files import write_atomically
 from foretell.data.http import SourceError
 from foretell.forecasters.agent.agent import without_numbers
+from foretell.frozen import frozen
 from foretell.number_text import dollars
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
@@ -92,7 +93,7 @@ class TournamentPlatform(ABC):
 # The visit.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TournamentResult(PaidResult):
     """What one visit did."""
 

@@ -21,6 +21,7 @@ from foretell.data.datasets.question_set import questions_digest, union
 from foretell.data.files import DownloadCache, write_atomically
 from foretell.data.http import AsyncHttpClient, HttpLimits, SourceError
 from foretell.data.service import needs_key
+from foretell.frozen import frozen
 from foretell.number_text import duration
 from foretell.plugins import exists, load, variables_in_words
 from foretell.questions.as_of import instant
@@ -62,7 +63,7 @@ DAY = timedelta(days=1)
 # The result.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RoundResult(PaidResult):
     """What one visit to a round did."""
 

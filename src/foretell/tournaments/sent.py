@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.questions.errors import InputError
 from foretell.tournaments.ledger import LEDGER_FILE, LedgerEntry, SubmissionLedger
@@ -16,7 +16,7 @@ LONGEST_CONTENT = 200
 """Maximum length of what is sent, in characters, if it is neither a probability nor a text."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SentAnswer:
     """The latest forecast that was sent for a question."""
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 from foretell.data.datasets.rows import Row, jsonl_rows, read_json, record
 from foretell.data.http import AsyncHttpClient, HttpLimits, HttpResponse, ServerBusy, SourceError
 from foretell.data.payload import MalformedPayload, Payload
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.codec import from_dict
 from foretell.questions.errors import InputError, said
@@ -34,7 +35,7 @@ ItemStatus = Literal["sent", "found", "already", "refused", "failed", "unknown",
 DONE_STATUSES: tuple[ItemStatus, ...] = ("sent", "found", "already")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SubmissionItem:
     """One thing to send: a forecast, a comment, a file or the upload of a file."""
 
@@ -68,7 +69,7 @@ class SubmissionItem:
         return digest_of(self.kept)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutgoingRequest:
     """A request as it will be sent, without its key, or a file as it will be written."""
 
@@ -77,7 +78,7 @@ class OutgoingRequest:
     body: Any
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SubmissionPlan:
     """Everything to submit to one platform under one account."""
 
@@ -96,7 +97,7 @@ class SubmissionPlan:
         return tuple(item for item in self.items if item.problems)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ItemResult:
     """The result of sending an item."""
 
@@ -221,7 +222,7 @@ SUM_TOLERANCE = 1e-6
 DIGITS = 10
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProbabilityLimits:
     """The lowest and highest probability that a platform accepts."""
 
@@ -354,7 +355,7 @@ def _plain(row: Mapping[str, Any], now: datetime) -> Forecast:
 # records it, and then decides whether to send.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SendOptions:
     """How often to send an item, and which items to repeat."""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from foretell.data.http import SourceError
+from foretell.frozen import frozen
 from foretell.models.budget import Budget
 from foretell.questions.errors import InputError
 from foretell.questions.file_lock import LockHeld, locked
@@ -31,7 +32,7 @@ from foretell.tournaments.money import PaidResult, TournamentMoney, budget_for, 
 from foretell.tournaments.state import StoredState, tournament_folder
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class VisitOptions:
     """What a visit does, and who is told about it."""
 

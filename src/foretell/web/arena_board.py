@@ -1,7 +1,7 @@
 """The page of an arena's board: selected columns, score over time, calibration, categories and lead times."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from statistics import median
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ from fastapi import Query
 from foretell.arena.listing import events_by
 from foretell.arena.status import event_history
 from foretell.arena.store import ArenaStore
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval
 from foretell.number_text import number
 from foretell.report.arena_report import ARENA_COLUMNS, REBALANCED, ArenaReport, event_weights
@@ -51,7 +52,7 @@ def _cell(name: str, view: ArenaLeaderboard, line: ArenaLeaderboardRow) -> HtmlC
     return cell
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BoardChoice:
     """What to show of a board, as given in the page address."""
 
@@ -68,7 +69,7 @@ class BoardChoice:
         return chosen or {name: column.shown for name, column in ARENA_COLUMNS.items() if column.default}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BoardRow:
     """A row of the board."""
 
@@ -84,7 +85,7 @@ class BoardRow:
     cells: tuple[HtmlCell, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BoardView:
     """Everything the page of a board shows."""
 

@@ -1,7 +1,7 @@
 """Data for the pages of an arena: its events, one event with the answers of its entries, and one entry."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from foretell.arena.listing import EventRow, event_results, event_rows, event_ti
 from foretell.arena.status import ArenaEventHistory, ForecastTimeHistory
 from foretell.arena.store import ArenaEntryRow, ArenaStore
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
+from foretell.frozen import frozen
 from foretell.metrics.metric import METRICS
 from foretell.number_text import bracket, number, percent, plural
 from foretell.patterns import pattern
@@ -65,7 +66,7 @@ def listed_events(
     return rows, total
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EntryAnswer:
     """The latest answer of one entry, with its reasoning."""
 
@@ -113,7 +114,7 @@ def _last_failure(forecast_times: Sequence[ForecastTimeHistory], name: str) -> s
     return answered[-1].failed.get(name, "") if answered else ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RoundAnswer:
     """What an entry said in one round, and how it got there."""
 
@@ -162,7 +163,7 @@ def last_context(store: ArenaStore, event: ArenaEventHistory) -> tuple[ForecastT
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EventStep:
     """A step in the history of an event."""
 
@@ -312,7 +313,7 @@ def _price_chart(
 FACTS = ("adjusted_brier", "adjusted_brier_index", "ece", "return")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EntryView:
     """An entry: its scores, its best and worst events, its setup and its cost."""
 

@@ -4,12 +4,12 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from fastapi import HTTPException
 
+from foretell.frozen import frozen
 from foretell.operations.run import carry_out
 from foretell.questions.errors import InputError
 from foretell.runs.runner import PreparedRun
@@ -21,7 +21,7 @@ STOP_SECONDS = 10.0
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BackgroundStatus:
     """Status of a background job of this server."""
 

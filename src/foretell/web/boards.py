@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import date
 from functools import cache
 from importlib.metadata import version
@@ -21,6 +21,7 @@ from fastapi import Query
 from foretell.arena.score_data import read_arena_table
 from foretell.arena.store import ArenaStore
 from foretell.data.files import write_atomically
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING
 from foretell.questions.errors import InputError
@@ -48,7 +49,7 @@ T = TypeVar("T")
 Word = Annotated[str, Query(max_length=200)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArenaFilters:
     """Filters that select the part of an arena to rank on, as given in the page address."""
 
@@ -87,7 +88,7 @@ def page_version() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BoardPage:
     """A rendered page of a board."""
 

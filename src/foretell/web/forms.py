@@ -1,13 +1,14 @@
 """Forms generated from the fields of a request, and requests parsed from submitted forms."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from textwrap import dedent
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ConfigDict, create_model
 from pydantic.fields import FieldInfo
 
+from foretell.frozen import frozen
 from foretell.request import OperationRequest, environment_values, hints, is_list, name_fields, plain_type, title_of
 
 WITHHELD = ("out",)
@@ -17,7 +18,7 @@ LONG_TEXT = 400
 FieldKind = Literal["text", "lines", "textarea", "number", "date", "select", "checks", "yes-no"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FormField:
     """A field of a form."""
 

@@ -1,9 +1,10 @@
 """Rows of the list of runs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.runs import chosen_runs, question_set, run_title
 from foretell.runs.spec import RunState
@@ -15,7 +16,7 @@ TITLE_LENGTH = 200
 RUNS_PER_PAGE = 50
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunRowView(RunRow):
     """A run in a list, with details from its spec and its questions."""
 
@@ -42,7 +43,7 @@ class RunRowView(RunRow):
         return self.done + self.failed >= self.total
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunList:
     """A page of the list of runs."""
 

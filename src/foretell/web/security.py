@@ -5,7 +5,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.parser import BytesParser
 from email.policy import HTTP
 from ipaddress import ip_address
@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from fastapi import Depends, HTTPException, Request
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -26,7 +27,7 @@ FIELD, HEADER = "csrf", "x-csrf-token"
 _HOST = pattern(r"(?P<name>[A-Za-z0-9._-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(:\d{1,5})?")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AccessRules:
     """The access settings that the server was started with."""
 
@@ -95,7 +96,7 @@ def _loopback(host: str) -> bool:
     return host.lower() in LOOPBACK or (_is_number(host) and ip_address(host).is_loopback)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Visitor:
     """The visitor of a page, as seen by templates."""
 

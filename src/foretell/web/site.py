@@ -24,6 +24,7 @@ from starlette.types import ASGIApp, Message, Scope
 from foretell.arena.listing import arena_rows
 from foretell.arena.store import ArenaStore
 from foretell.data.files import write_atomically
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 from foretell.report.result import Result
@@ -95,7 +96,7 @@ def is_about(path: str, chosen: str) -> bool:
     return f"{about}/".startswith(f"/{'runs' if kind == 'run' else 'arena'}/{name}/")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WrittenSite(Result):
     """Result of writing a site."""
 
@@ -125,7 +126,7 @@ class WrittenSite(Result):
         return f"Wrote {self.pages} pages, {self.size / 1e6:.1f} MB: open {self.folder / 'index.html'}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _PageResponse:
     """The application's answer to a request for one page."""
 
@@ -174,7 +175,7 @@ The lines list the links of the pages, which are much alike: 9 MB of the demo ta
 """
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _Written:
     """A page or file of the site."""
 

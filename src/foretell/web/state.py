@@ -6,7 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -15,6 +15,7 @@ from fastapi import Depends, HTTPException, Request
 
 from foretell.data.connections import OpenConnections
 from foretell.data.service import practice_page
+from foretell.frozen import frozen
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.operations.doctor import DoctorResult, doctor
@@ -54,7 +55,7 @@ LOOK_SHARE = 20
 """Waiting time before a costly read is repeated, as a multiple of the time the last one took."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunTotals:
     """Totals over the events of a run up to event number `upto`: what it cost, and how its trials ended."""
 
@@ -63,7 +64,7 @@ class RunTotals:
     endings: Counter[str] = field(default_factory=Counter[str])
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CachedScores:
     """Scores of a run, the state they were computed from, and when they may be recomputed while the run is going on."""
 
@@ -72,7 +73,7 @@ class CachedScores:
     scores: RunScores
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SetupCheck:
     """What `foretell doctor` found, and when."""
 

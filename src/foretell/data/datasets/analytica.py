@@ -1,7 +1,6 @@
 """The two kinds of data sets of Analytica: claims that came true or not, and option tasks with payoffs."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -12,6 +11,7 @@ from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import AskedKey, QuestionSet, QuestionSetBuilder, asked_key
 from foretell.data.datasets.rows import Row, first_fields, jsonl_rows
 from foretell.data.series.series import Series
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import known_names
 from foretell.questions.question import LastValue, Question, Target
@@ -186,7 +186,7 @@ def _read_payoffs(row: Row) -> dict[str, float | None]:
 # Financial tasks from a price series: long or short, higher or lower, with what each choice returned.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FinancialTaskPlan:
     """Requirements for a task to be well formed."""
 
@@ -203,7 +203,7 @@ class FinancialTaskPlan:
             raise ValueError("horizon_days and min_history must be at least 1")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FinancialTaskKind:
     """Wording of a task, and what each option returns for one dollar, given the ratio of end to start price."""
 
@@ -227,7 +227,7 @@ HIGHER_LOWER = FinancialTaskKind(
 """A contract on the right side pays one dollar, the other nothing."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DiscardedTask:
     """A task that was not well formed, and why."""
 
@@ -236,7 +236,7 @@ class DiscardedTask:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FinancialTasks(QuestionSet):
     """Tasks built from price series, and those that were discarded."""
 

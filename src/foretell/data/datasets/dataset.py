@@ -1,7 +1,7 @@
 """A data set in the registry: a function from a request to questions with their outcomes."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,14 @@ from typing import Any
 from foretell.data.datasets.question_set import QuestionSet
 from foretell.data.series.series import SeriesSource
 from foretell.data.service import ServiceConfig
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 
 Online = Callable[[Callable[[ServiceConfig], Coroutine[Any, Any, None]]], None]
 """Runs a coroutine that needs the network, with an HTTP client and the settings of the service."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DatasetRequest:
     """Which part of a data set is requested. Written `NAME` or `NAME:ARGUMENT`."""
 
@@ -42,7 +43,7 @@ class DatasetRequest:
         return path
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Dataset:
     """Questions, the history from which base rates are computed, and the series that some questions are about."""
 
@@ -71,7 +72,7 @@ class Dataset:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FileFormat:
     """A data set read from a user's file: how to read it, and how to recognise it if no format is given."""
 

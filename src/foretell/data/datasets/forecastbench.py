@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from foretell.data.datasets.question_set import OutcomeKey, QuestionSet, count_notes, outcome_key
 from foretell.data.datasets.rows import Row, read_json, record
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -22,7 +23,7 @@ from foretell.questions.resolution import Resolution
 # The structure of all ForecastBench files: an object with a due date and one long list.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastBenchFile:
     """A published file: the round it belongs to, and its rows."""
 
@@ -134,7 +135,7 @@ def series_of(source: str, question_id: str, url: str, text: str, frozen: float 
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LookedUp:
     """A wording of questions whose value is found in a series, and the threshold it is compared with."""
 
@@ -305,7 +306,7 @@ AMBIGUOUS = "rows resolved to neither 0 nor 1: no outcome"
 CONTRADICTORY = "rows that contradict an earlier row of the file: no outcome"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ResolutionRevision:
     """An outcome that a later version of a resolution set changed."""
 
@@ -422,7 +423,7 @@ def join_round(question_set: QuestionSet, outcomes: QuestionSet) -> QuestionSet:
 # Submissions: a method's published forecasts for one round.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastBenchSubmission:
     """One forecast per question, with one probability per target."""
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -21,6 +21,7 @@ from foretell.data.datasets.question_set import QuestionSet, union
 from foretell.data.files import DownloadCache, home_folder
 from foretell.data.http import AsyncHttpClient, Progress, SourceError
 from foretell.data.service import ServiceConfig
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
@@ -35,7 +36,7 @@ ROUND_DAYS = 14
 _ROUND_FILE = pattern(r"(\d{4}-\d{2}-\d{2})-llm\.json")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PulledFile:
     """Result of downloading one file."""
 

@@ -10,7 +10,6 @@ import re
 import tarfile
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +21,7 @@ from foretell.data.datasets.rows import Row, csv_rows, jsonl_rows
 from foretell.data.files import DownloadCache, home_folder
 from foretell.data.markets.prophet_arena import ProphetArenaClient, outcomes_exclude
 from foretell.data.untrusted import for_file_name
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.codec import parse_literal
 from foretell.questions.errors import InputError
@@ -71,7 +71,7 @@ SOURCE = "prophet_arena"
 CENTS = 100
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _Event:
     """One parsed CSV row."""
 

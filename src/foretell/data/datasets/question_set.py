@@ -8,6 +8,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any, Literal, get_args
 
+from foretell.frozen import frozen
 from foretell.number_text import plural
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
@@ -24,7 +25,7 @@ MOST_SOURCES = 10
 """Maximum number of sources that a context shows."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ContextSource:
     """An article given to every forecaster of an event, as it was summarised then."""
 
@@ -71,7 +72,7 @@ def outcome_key(resolution: Resolution) -> OutcomeKey:
     return (resolution.question_id, resolution.due, resolution.target_id)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionSet:
     """Questions with separate outcomes, and a note for every kind of row that was left out.
 
@@ -196,7 +197,7 @@ LeakyQuestions = Literal["exclude", "keep", "redact"]
 """What a backtest does with a question whose own text was written after the time it is asked."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SetFilter:
     """Which questions of a set to use. A set rejects options that have no meaning for it."""
 

@@ -7,7 +7,7 @@ import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from functools import lru_cache
 from io import StringIO
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from foretell.data.files import open_duckdb
 from foretell.data.untrusted import from_csv
+from foretell.frozen import frozen
 from foretell.questions.as_of import instant
 from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError, WrongValue, known_names, said
@@ -28,7 +29,7 @@ FIRST_LINE = 1 << 20
 """Maximum characters of the first line that are read to recognise a file."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Row:
     """Fields of one record. A missing field, null and an empty string all count as absent."""
 

@@ -8,15 +8,16 @@ the first n of every data-set source and all market questions.
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from foretell.data.datasets.question_set import QuestionSet, count_notes
+from foretell.frozen import frozen
 from foretell.questions.as_of import end_of_day, instant
 from foretell.questions.question import Question
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SamplePlan:
     """Which questions of a round make up a sample."""
 

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
@@ -45,6 +44,7 @@ from foretell.data.markets.market import (
 )
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Exclusivity, Question, Snapshot, Target
@@ -57,7 +57,7 @@ FINE_DAYS = 3
 """Number of last days read by the hour: daily candles end at midnight in New York, and the price should be fresh."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CandleWindow:
     """Which candles to request: Unix seconds, both ends inclusive, and the length of a candle in minutes."""
 

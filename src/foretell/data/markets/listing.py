@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, TypeVar
 
 from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.untrusted import for_log
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.errors import InputError, WrongValue
@@ -30,7 +30,7 @@ class LiveOnly(ValueError):
     """A listing was requested in a backtest. It would leak results, moved close times and final volumes."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ListedEvent:
     """One event of a platform: the question about it, and its trading figures."""
 
@@ -67,7 +67,7 @@ class ListedEvent:
         return self.question.closes_at
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SkippedEntry:
     """An entry of a platform that could not be used, and why."""
 
@@ -91,7 +91,7 @@ def log_skipped(skipped: SkippedEntry) -> None:
     log.warning("skipped %s %s: %s", skipped.platform, for_log(skipped.id), for_log(skipped.reason))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ListingFilter:
     """Which events to list.
 
@@ -220,7 +220,7 @@ class UnsupportedEvent(Exception):
     """An event of a type that cannot be asked as yes/no targets."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CataloguePage:
     """Entries of a page as sent, and the cursor of the next page."""
 
@@ -396,7 +396,7 @@ def recurrence_template(title: str) -> str:
 ACTIVE_STATUSES: tuple[MarketStatus, ...] = ("open", "unopened")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarketState:
     """One market of an event."""
 
@@ -407,7 +407,7 @@ class MarketState:
     """Whether it is known to have resolved to no."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EventState:
     """State of an event: the markets that can still be asked about, and its overall status."""
 

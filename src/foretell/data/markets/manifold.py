@@ -1,7 +1,6 @@
 """Manifold: its markets, and prices from its public bets, each of which states the probability after it."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -36,6 +35,7 @@ from foretell.data.markets.market import (
 )
 from foretell.data.payload import Payload
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Snapshot, Target, read_exclusivity
@@ -47,7 +47,7 @@ MILLI = 1000
 SIDES = ("YES", "NO")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ManifoldBet:
     """What a bet says about the price, and nothing else."""
 

@@ -7,7 +7,7 @@ one answer of a Manifold market, one outcome of a Polymarket market, or one ques
 
 import re
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -25,6 +25,7 @@ from foretell.data.markets.listing import (
 )
 from foretell.data.payload import Payload
 from foretell.data.service import ServiceConfig
+from foretell.frozen import frozen
 from foretell.plugins import exists, load, names
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError, WrongValue
@@ -33,7 +34,7 @@ from foretell.questions.question import Question, Target
 # Prices of prediction markets at a point in time, without anything that became known later.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarketRef:
     """A market by its platform and the platform's own id."""
 
@@ -41,7 +42,7 @@ class MarketRef:
     id: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PricePoint:
     """The implied probability of yes at a point in time."""
 
@@ -165,7 +166,7 @@ def slug_in_address(steps: Sequence[str], query: Mapping[str, list[str]]) -> str
 # The registry entry of a market, and how to find its events by keywords or by name.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EventQuery:
     """What to search for."""
 
@@ -218,7 +219,7 @@ IdInAddress = Callable[[Sequence[str], Mapping[str, list[str]]], str | None]
 """Returns the market's id from the path segments and the query of an address; None if the address names no market."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Market:
     """A platform: how to reach it, and what its ids and addresses look like."""
 

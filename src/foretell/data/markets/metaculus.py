@@ -6,7 +6,6 @@ be used with models only as far as the site's terms and your access tier allow.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from urllib.parse import quote
@@ -36,6 +35,7 @@ from foretell.data.markets.market import (
 )
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, Params, ServiceConfig
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import DEFAULT_CELLS, NumericRange, Question, Snapshot, Target, read_exclusivity
@@ -50,7 +50,7 @@ PAIR = {"question_yes": "yes", "question_no": "no"}
 """The questions of a conditional pair, and how the condition resolves in each."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CommunityPrediction:
     """The community prediction from a point in time on: one probability per option, or a single one for yes."""
 
@@ -59,7 +59,7 @@ class CommunityPrediction:
     """Probability per option; None for an option that did not exist yet or no longer exists."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CommunityHistory:
     """A question of a post with the history of its community prediction."""
 

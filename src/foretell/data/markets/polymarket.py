@@ -6,7 +6,6 @@ prices for resolved markets.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
@@ -42,6 +41,7 @@ from foretell.data.markets.market import (
 )
 from foretell.data.payload import MalformedPayload, Payload
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Exclusivity, Question, Snapshot, Target, read_exclusivity, with_some_left_out
@@ -59,7 +59,7 @@ CLOB_MINUTES = 720
 MAX_PAGES = 100
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PolymarketHosts:
     """Addresses of the three services."""
 
@@ -334,7 +334,7 @@ async def page_of(
     return CataloguePage(rows=rows, following=f"{OFFSET}{passed + size}" if len(rows) == size else None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PolymarketOutcome:
     """One side of a market."""
 

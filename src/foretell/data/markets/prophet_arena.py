@@ -5,7 +5,6 @@ single deadline. Forecasts are submitted in the same way on both.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import quote
 
@@ -23,6 +22,7 @@ from foretell.data.markets.listing import (
 from foretell.data.markets.market import Market
 from foretell.data.payload import Payload
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Exclusivity, Question, Snapshot, Target
 
@@ -129,7 +129,7 @@ class ProphetArenaListing(MarketEvents):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WeeklyDeadline:
     """The deadline of a weekly release."""
 

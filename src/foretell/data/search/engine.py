@@ -1,17 +1,17 @@
 """Results of search engines, what the engines guarantee about dates, and several engines combined."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from foretell.data.dates import Dating
 from foretell.data.http import SourceError
 from foretell.data.payload import Payload, readable
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SearchHit:
     """One result, as the engine returned it. Nothing has been checked against a cutoff yet."""
 

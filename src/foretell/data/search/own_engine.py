@@ -4,11 +4,12 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Protocol, cast
 
 from foretell.data.search.engine import CannotSearch, SearchHit
 from foretell.data.untrusted import for_log
+from foretell.frozen import frozen
 from foretell.own_objects import name_object, own_object
 from foretell.plugins import takes_arguments
 from foretell.questions.as_of import AsOf, instant
@@ -42,7 +43,7 @@ def engine_name(engine: AnySearch) -> str:
     return name_object("search_engines", engine)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OwnSearch:
     """Calls a function or the method `search` of an object. Unless it is `async`, it runs in a thread."""
 

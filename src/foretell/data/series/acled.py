@@ -6,12 +6,12 @@ contain anything later. The notes say how many rows were changed or deleted sinc
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from foretell.data.payload import Payload, readable
 from foretell.data.series.series import FetchedSeries, Publication, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import AccessToken, ServiceConfig, TokenService
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
@@ -26,7 +26,7 @@ FATALITIES = "fatalities"
 WINDOW = pattern(r"/(\d{1,3}) days$")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ConflictEvent:
     """One row: an event of a day, unchanged since a point in time."""
 
@@ -101,7 +101,7 @@ class AcledSeries(WebSeries):
         raise SeriesUnavailable(f"ACLED lists more than {MAX_PAGES * PAGE:,} rows; ask for less")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ConflictId:
     """Which events are counted."""
 

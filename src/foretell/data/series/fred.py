@@ -4,7 +4,6 @@ FRED itself returns today's corrected figures, which is a leak in a backtest. Th
 Central time, so the vintage of the last day that was over at the cutoff is read.
 """
 
-from dataclasses import dataclass
 from datetime import date, timedelta, timezone
 from http import HTTPStatus
 
@@ -12,6 +11,7 @@ from foretell.data.http import NotFound, SourceError
 from foretell.data.payload import Payload, readable
 from foretell.data.series.series import FetchedSeries, Publication, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -151,7 +151,7 @@ def _plain_id(ref: SeriesRef) -> str:
     return ref.id.removesuffix(INITIAL)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReleaseCalendar:
     """Days on which a release was published, newest first, and days on which it is scheduled, soonest first."""
 
@@ -193,7 +193,7 @@ def first_values(pages: list[Payload], *, known_by: date) -> FredValues:
     return values, notes
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _FredRow:
     since: date
     until: date

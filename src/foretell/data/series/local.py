@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from functools import cache, cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from foretell.data.datasets.rows import csv_rows, read_text
 from foretell.data.series.series import Days, Series, SeriesUnavailable, series_of
 from foretell.data.service import ServiceConfig
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.questions.question import SeriesRef
@@ -23,7 +23,7 @@ OWN_SERIES = "series"
 """Folder in the home directory with the user's own series."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CsvSeries:
     """A file with columns series, date, value; or a directory of such files and of `<id>.csv` with date, value.
 
@@ -138,7 +138,7 @@ TITLES = {
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PackagedSeries:
     """The data sets of statsmodels as series, each observation dated on the last day of the period it describes."""
 

@@ -7,7 +7,7 @@ after the cutoff.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from http import HTTPStatus
 from itertools import groupby
@@ -16,6 +16,7 @@ from foretell.data.http import SourceError
 from foretell.data.payload import Payload, readable
 from foretell.data.series.series import FetchedSeries, SeriesUnavailable, WebSeries, known_series
 from foretell.data.service import JsonService, ServiceConfig
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf, Clock
 from foretell.questions.question import SeriesRef
 
@@ -51,7 +52,7 @@ SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WeatherId:
     """Which weather: the place, the daily quantity, and how many days ahead it was forecast."""
 
@@ -107,7 +108,7 @@ _KINDS: Mapping[str, int] = {
 """The first part of an id, and the lead it means."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WeatherPlace:
     """A place on the map."""
 
@@ -117,7 +118,7 @@ class WeatherPlace:
     """Latitude and longitude, as `WeatherId` takes them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WeatherTable:
     """Columns of a response, indexed by time."""
 

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from datetime import date, timedelta
 from math import ceil
 from typing import ClassVar, Protocol
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from foretell.data.day_cache import DayCache
 from foretell.data.http import SourceError
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import SeriesRef
 
@@ -32,7 +32,7 @@ RECENT_STEPS = 60
 """Number of last values from which the usual interval of a series is measured."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Series:
     """Observations by calendar day, oldest first, no gaps filled, no missing values.
 
@@ -89,7 +89,7 @@ class SeriesSource(Protocol):
 # Series from the web: when they are published, and their provenance.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Publication:
     """How often a source publishes values, and how late.
 
@@ -125,7 +125,7 @@ class Publication:
 FRIDAY = 4
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FetchedSeries:
     """A series with its provenance."""
 
@@ -218,7 +218,7 @@ class SeriesByProvider:
 # Series in memory.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeriesInMemory:
     """Returns series by id, whatever the provider."""
 

@@ -4,7 +4,6 @@ An account sees only some resolutions of closed questions; withheld ones are dis
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from math import inf
@@ -16,13 +15,14 @@ from foretell.data.markets.market import MarketRef
 from foretell.data.markets.metaculus import CHOICE, CONTINUOUS, MetaculusClient, questions_of, status_of
 from foretell.data.payload import Payload
 from foretell.data.settlements.settlement import MarketSettlements, SettledMarket, SettledOutcome, SettlementTarget
+from foretell.frozen import frozen
 from foretell.questions.question import Question, Target
 
 NoResult = Literal["ambiguous", "annulled"]
 Beyond = Literal["above_upper_bound", "below_lower_bound"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MetaculusResolution:
     """The resolution of a question."""
 

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
@@ -15,6 +14,7 @@ from foretell.data.markets.listing import (
 )
 from foretell.data.markets.market import MarketRef, market_ref, split_part
 from foretell.data.payload import MalformedPayload, Payload
+from foretell.frozen import frozen
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 
@@ -39,7 +39,7 @@ class SettlementSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SettlementTarget:
     """One target whose outcome is wanted."""
 
@@ -58,7 +58,7 @@ class SettlementTarget:
         return split_part(self.ref)[1]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SettledOutcome:
     """The outcome of a target: yes (1), no (0), or neither."""
 
@@ -67,7 +67,7 @@ class SettledOutcome:
     at: datetime | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SettledMarket:
     """A market as its platform shows it, and the address where that can be read."""
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from foretell.forecasters.agent.belief import (
     read_statement,
 )
 from foretell.forecasters.agent.settings import AgentVariant
+from foretell.frozen import frozen
 from foretell.models.model import AssistantMessage, Reply, ToolCall, ToolSpec
 from foretell.models.structured_output import (
     LONGEST_REPLY,
@@ -42,7 +43,7 @@ LONGEST_TEXT = 400
 MOST_ITEMS = 5
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentToolset:
     """The tools of one trial. They stay the same at every step, so that the prompt's prefix does too."""
 
@@ -143,7 +144,7 @@ UnusableTurn = UnusableReply
 """The reply cannot be carried out; the model is sent the message."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentAction:
     """One tool with its arguments, without the belief that was among them."""
 
@@ -154,7 +155,7 @@ class AgentAction:
     belief: Any = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentTurn:
     """The parsed reply of the model at one step."""
 

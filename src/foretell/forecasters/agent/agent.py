@@ -1,7 +1,7 @@
 """The belief agent as a forecaster: turns a question and a context into a forecast with reasons and citations."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from foretell.forecasters.agent.actions import AgentToolset
 from foretell.forecasters.agent.answer_format import AnswerFormat
@@ -10,6 +10,7 @@ from foretell.forecasters.agent.loop import CURRENT_ESTIMATE, AgentTrial, Belief
 from foretell.forecasters.agent.prompts import StartingSignals, price_of, prior_of, question_prompt, system_prompt
 from foretell.forecasters.agent.settings import FULL, AgentSettings, AgentVariant
 from foretell.forecasters.forecaster import CannotForecast, Context, Forecaster, forecast_of
+from foretell.frozen import frozen
 from foretell.models.model import SystemMessage, UserMessage
 from foretell.number_text import percent
 from foretell.patterns import pattern
@@ -85,7 +86,7 @@ def _source(store: SourceStore, source_id: str) -> str:
     return f"[{source_id}] {source.title} ({when}) {source.url}".rstrip()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BeliefAgent:
     """Researches step by step and keeps a belief throughout; its variant sets its tools and its prompt."""
 

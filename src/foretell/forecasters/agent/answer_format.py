@@ -1,11 +1,11 @@
 """Writes the probabilities of a question as JSON and parses them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from math import isfinite
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.models.structured_output import closed_object
 from foretell.patterns import pattern
 from foretell.questions.forecast import Categorical, Numeric
@@ -118,7 +118,7 @@ def safe_keys(ids: Sequence[str]) -> dict[str, str]:
     return {f"{name}{place}": target for place, target in enumerate(ids, start=1)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StatedProbabilities:
     """Probabilities as a model stated them: those that could be parsed, and what was wrong with the others."""
 
@@ -128,7 +128,7 @@ class StatedProbabilities:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AnswerFormat:
     """The form of an answer: one probability per target, a bare number if there is one target, or quantiles."""
 

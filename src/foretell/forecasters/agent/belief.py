@@ -1,10 +1,11 @@
 """An agent's belief: probabilities, the cited evidence behind them, and open questions."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from foretell.forecasters.agent.answer_format import AnswerFormat, StatedProbabilities, write_quantiles
+from foretell.frozen import frozen
 from foretell.models.structured_output import closed_object
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import even_chance
@@ -24,7 +25,7 @@ StatedClaim = tuple[str, str]
 """A piece of evidence and its source as stated; whether the source exists has not been checked yet."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BeliefStatement:
     """A parsed `updated_belief`. Its lists hold what is new; earlier evidence stays unless retracted."""
 
@@ -105,7 +106,7 @@ QUESTION = "question"
 """The source id of the question itself; it always exists."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BeliefEvidence:
     """A fact with the result it came from. The source is empty if the model named none, or one that does not exist."""
 
@@ -114,7 +115,7 @@ class BeliefEvidence:
     source_id: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Belief:
     """A belief; every revision makes a new value and never changes one in place."""
 

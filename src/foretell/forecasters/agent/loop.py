@@ -24,6 +24,7 @@ from foretell.forecasters.agent.belief import BELIEF, Belief, BeliefStatement
 from foretell.forecasters.agent.prompts import schema_prompt
 from foretell.forecasters.agent.settings import AgentSettings
 from foretell.forecasters.early_stop import early_stop
+from foretell.frozen import frozen
 from foretell.models.model import (
     AssistantMessage,
     BudgetExceeded,
@@ -93,7 +94,7 @@ IN_PERCENT = "Probabilities are whole numbers from 0 to 100 from now on, in perc
 NO_TOOL_WORKED = "no tool worked: all {} calls failed"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TrialResult:
     """The result of a trial, before clamping."""
 
@@ -110,7 +111,7 @@ class TrialResult:
     """The arguments of `submit`, if it was called."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BeliefIntervention:
     """An experiment that replaces the probabilities after the model states its belief at a step.
 

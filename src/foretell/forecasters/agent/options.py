@@ -1,16 +1,16 @@
 """The options of the forecaster `agent`, as users write them."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from foretell.forecasters.agent.agent import BeliefAgent
 from foretell.forecasters.agent.settings import VARIANTS, AgentSettings, ReplyFormat
 from foretell.forecasters.combine.clamp import Clamp, ClampName
 from foretell.forecasters.series.forecasters import Auto
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentOptions:
     """The options of the forecaster `agent`, as set by a run, the command line or a web page."""
 

@@ -4,7 +4,6 @@ These messages do not change during a trial, so that a provider can cache them. 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -14,6 +13,7 @@ from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.agent.belief import BELIEF
 from foretell.forecasters.combine.clamp import Clamp
 from foretell.forecasters.forecaster import Context, prompt_template
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.question import Exclusivity, Question, Target
 from foretell.tools.tool import SUBMIT, tool_hint
@@ -31,7 +31,7 @@ PRICE_RULE = "It holds much of what you can find: leave it only for reasons that
 """What every prompt says about a market price."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StartingSignals:
     """The numbers that the agent starts from, and additional material."""
 

@@ -1,16 +1,17 @@
 """The agent's options: limits on its work, and its variant."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from foretell.forecasters.combine.clamp import Clamp
+from foretell.frozen import frozen
 from foretell.models.model import ModelSettings
 from foretell.questions.errors import InputError
 
 ReplyFormat = Literal["tools", "schema"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentSettings:
     """Limits on an agent's work, and how it is asked."""
 
@@ -38,7 +39,7 @@ class AgentSettings:
             raise InputError("steps must be at least 1, retries at least 0, and seconds positive")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentVariant:
     """One way to run the loop. Ablations differ in these values and in nothing else.
 

@@ -5,7 +5,7 @@ of an arena scores exactly like the baseline it repeats.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import ClassVar
 
@@ -14,12 +14,13 @@ from foretell.data.markets.market import market_ref
 from foretell.data.series.series import SeriesUnavailable
 from foretell.forecasters.base_rates.rates import Rates
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question, SeriesRef, Snapshot, Target, scaled
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ConstantForecaster:
     """Gives the same probability to everything; any forecaster should beat 0.5."""
 
@@ -40,7 +41,7 @@ class ConstantForecaster:
         return forecast_of(p, question, context, self.name, stated=p)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarketPriceForecaster:
     """The newest market price before the cutoff if its history is available, else the price of the question."""
 
@@ -56,7 +57,7 @@ class MarketPriceForecaster:
         return forecast_of(p, question, context, self.name, words, stated=p)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarketForecaster:
     """The probability implied by the quotes: yes ask over the sum of both asks, which removes the spread."""
 
@@ -71,7 +72,7 @@ class MarketForecaster:
         return forecast_of(p, question, context, self.name, "Quotes, both asks scaled to one.", stated=p)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BaseRateForecaster:
     """The share of earlier questions of this source and template that came true."""
 
@@ -92,7 +93,7 @@ class BaseRateForecaster:
         return forecast_of(p, question, context, self.name, f"Base rate of {kind}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarketOrBaseRate:
     """The market price for market questions, the base rate for questions about data sets."""
 

@@ -4,7 +4,6 @@ It loads nothing of forecasting, so that pages can show the number for a questio
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
@@ -32,6 +31,7 @@ from foretell.forecasters.base_rates.text_features import (
     text_features,
 )
 from foretell.forecasters.base_rates.wording import TURNS, read
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.transforms import sigmoid
 from foretell.number_text import percent
@@ -45,7 +45,7 @@ STRENGTH = 20.0
 """Weight of the forecast in the blend, in questions with similarity 1."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReferenceQuestion:
     """A past question, its similarity to the one asked (1: the same words), and its outcome."""
 
@@ -61,7 +61,7 @@ class ReferenceQuestion:
     """False while the deadline lies ahead. Early answers are mostly yes, so they do not count."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReferenceClass:
     """The most similar questions, most similar first."""
 
@@ -104,7 +104,7 @@ class ReferenceClass:
         return (strength * p + sum(m.similarity * m.outcome for m in counted)) / (strength + total)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class _AnsweredQuestions:
     """Questions answered before a day: rows of the bank with their words, and the rarity of words by then."""
 

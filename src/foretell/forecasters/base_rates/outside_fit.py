@@ -1,6 +1,5 @@
 """Fits the regression of the text model: past questions are rows, priors are scales of columns."""
 
-from dataclasses import dataclass
 from datetime import date
 from math import sqrt
 from typing import Any
@@ -34,6 +33,7 @@ from foretell.forecasters.base_rates.text_features import (
     marks,
     rarity,
 )
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.transforms import sigmoid
 from foretell.questions.as_of import AsOf
@@ -125,7 +125,7 @@ TURN, TIME = sqrt(0.2), sqrt(1 / 3)
 NAMED_SCALE = np.array([TIME if name in TIMED else TURN for name in NAMES])
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class TextModelTable:
     """Training data as the rows of a regression."""
 

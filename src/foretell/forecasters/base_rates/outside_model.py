@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import date
 from functools import lru_cache
 from importlib.resources import files
@@ -27,6 +27,7 @@ from foretell.forecasters.base_rates.text_features import (
     tokens,
 )
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.transforms import logit, sigmoid
 
@@ -42,7 +43,7 @@ PRIOR_SD = (0.3, 0.2)
 """Prior standard deviations of the shift and the slope of the price correction."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PriceCorrection:
     """Corrects prices by past outcomes: σ(shift + slope · logit price)."""
 
@@ -54,7 +55,7 @@ class PriceCorrection:
         return sigmoid(self.shift + self.slope * logit(price, EDGE))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TrainingTargets:
     """One row per past question that can be used for training."""
 
@@ -123,7 +124,7 @@ MEMORY = 100.0
 """Number of days after which 1/e of a deviation is left."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DriftBasis:
     """Levels on a grid of days, expressed by independent unit normals: levels = root @ normals · √v."""
 
@@ -166,7 +167,7 @@ SEVERAL = 5
 """Minimum number of questions in a round for all zeros to mean missing values."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RateClass:
     """The class of a data-set target."""
 
@@ -186,7 +187,7 @@ class RateClass:
         return tuple(names)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RateTable:
     """Counts of yes and of all outcomes by class, as effective numbers of independent outcomes."""
 
@@ -236,7 +237,7 @@ def trusted_sizes(past: PastQuestions) -> Floats:
 UNSEEN = "words not seen in training"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class DriftingLevel:
     """Log-odds of a typical question of a source on a day."""
 
@@ -257,7 +258,7 @@ class DriftingLevel:
         return self.long_run + self.source.get(source, 0.0) + drifted
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LogOddsPart:
     """One part of a probability: its name, and the log-odds it adds."""
 
@@ -265,7 +266,7 @@ class LogOddsPart:
     log_odds: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class TextModel:
     """Log-odds = level + Σ named columns + Σ hashed words."""
 
@@ -320,7 +321,7 @@ class TextModel:
         return sorted(odds_parts, key=lambda part: -abs(part.log_odds))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutsideModelRecord:
     """A description of a model's training data."""
 
@@ -343,7 +344,7 @@ class OutsideModelRecord:
     """Validation loss by strength; empty if there was too little data to compare."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class OutsideModel:
     """Text model, rates of data-set questions, and the record of their training data."""
 

@@ -1,18 +1,17 @@
 """The outside view as a forecaster: a probability for any question, from past questions alone."""
 
-from dataclasses import dataclass
-
 from foretell.forecasters.base_rates.outside_estimate import ReferenceClass, cutoff_of, hindsight, outside_estimate
 from foretell.forecasters.base_rates.outside_fit import fit_outside
 from foretell.forecasters.base_rates.outside_model import OutsideModel, shipped_model
 from foretell.forecasters.base_rates.past import Past
 from foretell.forecasters.forecaster import CannotForecast, Context, forecast_of
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutsideView:
     """Estimates how often questions with this wording and horizon came true.
 

@@ -7,7 +7,7 @@ answers, and tables are computed from it on first use.
 import json
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import date, datetime
 from functools import cached_property
 from math import isnan
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from foretell.forecasters.base_rates.rates import BaseRates, PastOutcomes, Rates
 from foretell.forecasters.base_rates.wording import QuestionWording, read
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
@@ -30,7 +31,7 @@ NEVER = np.datetime64("NaT", "D")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class PastQuestions:
     """One entry per target of every asking, including unresolved ones."""
 
@@ -110,7 +111,7 @@ class PastQuestions:
         return np.char.add(np.char.add(self.id.astype(str), "@"), np.datetime_as_string(self.due, "D"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PastAnswer:
     """The outcome of one target of an earlier question, and the day on which it became known."""
 
@@ -121,7 +122,7 @@ class PastAnswer:
     known_on: date
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PastTarget:
     """A target of an earlier question with its outcome."""
 
@@ -145,7 +146,7 @@ def question_text(question: Question, target: Target) -> str:
     return f"{text} {target.label}" if target.label and len(question.targets) > 1 else text
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Past:
     """Earlier questions, and their known outcomes.
 

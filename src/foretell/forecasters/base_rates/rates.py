@@ -1,7 +1,7 @@
 """Base rates: how often questions of a kind came true before, from outcomes known at the cutoff."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from functools import cached_property
 from typing import Any, Protocol
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints
 from foretell.questions.as_of import AsOf
 from foretell.questions.question import Question, Target
@@ -27,7 +28,7 @@ class Rates(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FixedRates:
     """Rates from a table by (source, subtype); an empty subtype matches any."""
 
@@ -44,7 +45,7 @@ class FixedRates:
         return exact if exact is not None else self.table.get((question.source, ""))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PastOutcomes:
     """Outcomes of other questions: one entry per target, with the day on which it became known."""
 
@@ -75,7 +76,7 @@ class PastOutcomes:
         return tuple((names.tolist(), codes.astype(np.int64)) for names, codes in unique)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BaseRates:
     """Rates by source, subtype and horizon, each level shrunk to the one above it.
 

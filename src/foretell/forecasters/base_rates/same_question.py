@@ -5,11 +5,11 @@ answer the question, so each of these is compared separately, and one difference
 """
 
 import re
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
 from foretell.forecasters.base_rates.wording import MASK, DateMention, deadline, masked, mentions
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 
 LONGEST = 600
@@ -103,7 +103,7 @@ _SCALE = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionSense:
     """The parsed meaning of a question."""
 
@@ -131,7 +131,7 @@ class QuestionSense:
     """The words of its names in the order of the text."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionSimilarity:
     """How similar two questions are, and how they differ."""
 

@@ -1,17 +1,17 @@
 """Matrices that are mostly zero or repeat their rows, and matrices side by side: what a fit multiplies vectors with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Union
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints, group_sums
 
 Matrix = Union[Floats, "SparseMatrix", "RepeatedRows", "RepeatedColumns"]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class SparseMatrix:
     """The numbers of a matrix that are not zero, sorted by row.
 
@@ -51,7 +51,7 @@ class SparseMatrix:
         return product
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class RepeatedRows:
     """A matrix with few different rows.
 
@@ -79,7 +79,7 @@ class RepeatedRows:
         return (self.rows @ vector)[self.which]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@frozen(eq=False)
 class RepeatedColumns:
     """A matrix with few different columns."""
 

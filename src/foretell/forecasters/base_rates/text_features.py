@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -13,6 +12,7 @@ import numpy as np
 
 from foretell.forecasters.base_rates.past import PastQuestions
 from foretell.forecasters.base_rates.wording import MASK, TURNS, Course, QuestionWording
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints
 from foretell.patterns import pattern
 
@@ -79,7 +79,7 @@ LONGEST = 4.5
 """Bound ± on log horizons relative to the usual one: from a day to 22 years."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TextFeatures:
     """Features of one target on the day it is asked."""
 
@@ -129,7 +129,7 @@ def features_of_past(past: PastQuestions) -> list[TextFeatures]:
     return [text_features(r, due, end) for r, due, end in zip(past.readings, dues, ends, strict=True)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Grams:
     """The hashed words of many texts in compressed sparse rows."""
 

@@ -3,11 +3,11 @@
 import re
 from calendar import monthrange
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 from typing import Literal
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 
 # Dates in a question's text, the deadline they set, and the text without them.
@@ -66,7 +66,7 @@ _STANDS = pattern(rf"\b(?:(?:on|at|as\s+of)\s+{_PART}(?:the\s+)?|finales\s+de\s+
 _ENDS = pattern(r"\b(?:end|close)\s+of\s", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DateMention:
     """A date or period in a text."""
 
@@ -239,7 +239,7 @@ TURNS: Mapping[str, tuple[str, str]] = {
 _COMPILED = {name: pattern(phrase) for name, (phrase, _) in TURNS.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class QuestionWording:
     """A question's text as the outside view sees it."""
 

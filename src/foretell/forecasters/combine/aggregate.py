@@ -1,12 +1,12 @@
 """Combines several trials by a symmetric rule over their probabilities."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, as_probabilities
 from foretell.metrics.transforms import logit, sigmoid
 
@@ -51,7 +51,7 @@ def extremised(p: npt.ArrayLike, factor: float = 1.5) -> Floats:
 RULES = {"mean": mean, "logit-mean": logit_mean, "median": median, "trimmed": trimmed, "extremised": extremised}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Aggregate:
     """An aggregation rule, which can be part of a run's spec.
 

@@ -4,7 +4,7 @@ Without outcomes, or if all are the same, every method is the identity.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from foretell.forecasters.combine.logistic import (
 )
 from foretell.forecasters.combine.rows import Examples, Strings, TrialRows
 from foretell.forecasters.combine.rules import Training, one_sided
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.numerics import isotonic
 from foretell.metrics.transforms import logit, sigmoid
@@ -27,7 +28,7 @@ COLUMNS = ("source", "subtype", "kind", "question", "cluster", "target")
 """Columns that offsets may depend on."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FittedPlatt:
     """σ(slope·logit p + intercept + offsets), where p is the trials' logit mean; unseen values have offset 0."""
 
@@ -48,7 +49,7 @@ class FittedPlatt:
         return sigmoid(z)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Platt:
     """σ(a·logit p + b) by least log loss (Platt 1999), with offsets δ by level of `by`, penalised by strength·Σδ².
 
@@ -111,7 +112,7 @@ class Platt:
         return problem, answered, names
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HierarchicalPlatt(Platt):
     """Platt scaling with an offset per source, as in BLF 2026; further columns nest: source, source > subtype."""
 
@@ -130,7 +131,7 @@ def _levels(rows: TrialRows, by: tuple[str, ...]) -> list[Strings]:
 # Beta calibration: a curve with a slope for each end, the likelihood ratio of two beta distributions.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FittedBeta:
     """σ(a·ln p − b·ln(1 − p) + c), where p is the trials' logit mean; a = b = 1 and c = 0 is the identity."""
 
@@ -145,7 +146,7 @@ class FittedBeta:
         return sigmoid(_beta_columns(rows.raw, self.edge) @ np.array([self.a, self.b, self.c]))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Beta:
     """Beta calibration by least log loss (Kull, Silva Filho & Flach 2017), with a, b ≥ 0.
 
@@ -202,7 +203,7 @@ def _rising(problem: LogisticProblem) -> Floats:
 # Isotonic calibration: the nondecreasing curve nearest to the outcomes.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FittedIsotonic:
     """Linear interpolation between block centres, constant outside of them; the identity without blocks."""
 
@@ -215,7 +216,7 @@ class FittedIsotonic:
         return np.interp(rows.raw, self.at, self.value) if self.at else rows.raw.copy()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Isotonic:
     """Isotonic regression of the outcome on the logit mean (Zadrozny & Elkan 2002)."""
 

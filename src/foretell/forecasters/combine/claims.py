@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 
 # Deadlines in a claim's wording: "by 2026-03-01", "before March 2025", "by the end of 2030".
@@ -34,7 +34,7 @@ BACK = timedelta(days=60)
 """A day without a year is its first occurrence from this long before the asking, because it may be just over."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Deadline:
     """The first day of the period, and its kind; deadlines of the same kind are ordered by day."""
 
@@ -91,7 +91,7 @@ STRIKE = pattern(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Strike:
     """One side of a value: `above` and `below` are about the final value, `reach` and `dip` about any value."""
 
@@ -145,7 +145,7 @@ TEMPORARY = pattern(
 """Words of claims about the state on a day, which may be true in March and false in June."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ClaimTemplate:
     """A wording with placeholders for its strikes and deadlines, and the values replaced, in order."""
 
@@ -191,7 +191,7 @@ def read_claim(text: str, asked_on: date) -> ClaimTemplate | None:
 # The order of claims by probability, from their wording alone.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OrderedClaims:
     """Claims in a total order: a higher level is likelier, and claims on one level are equivalent."""
 
@@ -202,7 +202,7 @@ class OrderedClaims:
     """Whether the claim's complement is ordered instead: "below 5" among "above …"."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NestedClaims:
     """Claims that differ in several slots, so that only some pairs can be compared."""
 

@@ -1,13 +1,13 @@
 """Bounds on probabilities, of every trial or of the combined answer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from foretell.frozen import frozen
 from foretell.questions.question import Exclusivity, even_chance, scaled
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Clamp:
     """Bounds on a probability. They limit the loss from one confident mistake."""
 

@@ -8,13 +8,14 @@ log-odds. With either, q scores at least as well as p in the corresponding score
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from foretell.forecasters.combine.claims import NEGATED, ClaimTemplate, NestedClaims, Order, Strike, orders, read_claim
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, as_probabilities, as_vector, as_weights, group_sums, reject
 from foretell.metrics.numerics import isotonic, largest_decrease, minimum, nonnegative_least_squares, root
 from foretell.metrics.transforms import logit, sigmoid
@@ -249,7 +250,7 @@ OWN_DAY = pattern(r"\b(by|before) (?:each|the|its) resolution date\b(?: listed b
 """A deadline that means the day on which the target resolves."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CoherentProbabilities:
     """Coherent probabilities, and the rules that made them so."""
 

@@ -1,7 +1,6 @@
 """Evaluates rules out of sample: examples left out by question or event, or forecast from what was known before."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from foretell.forecasters.combine.rules import (
     apply,
     left_out,
 )
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.clusters import factorise
 
@@ -43,7 +43,7 @@ def raw(rows: TrialRows) -> Floats:
     return rows.raw
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RollingForecasts:
     """Forecasts for each day by a rule fitted on what was known by then."""
 
@@ -92,7 +92,7 @@ ROUNDING = 1e-12
 """Tolerance for differences between the errors of equal forecasts."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Gain:
     """A weighted mean with its standard error."""
 

@@ -7,7 +7,7 @@ is within its noise.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from foretell.forecasters.combine.crossfit import gain
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
 from foretell.forecasters.combine.rows import Examples, Strings, TrialRows
 from foretell.forecasters.combine.rules import Training
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.transforms import logit, sigmoid
 from foretell.number_text import brief_percent
@@ -71,7 +72,7 @@ LEVELS: Mapping[str, Callable[[TrialRows], Strings]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FittedTrust:
     """slope·a + w·near + v·far, where w is the common trust plus the effects of levels and the price's age.
 
@@ -132,7 +133,7 @@ def _split(apart: Floats, reach: float | None) -> tuple[Floats, Floats]:
     return near, apart - near
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Trust:
     """Learns the trust by penalised log loss, from starting values."""
 
@@ -211,7 +212,7 @@ FEWEST_DAYS = 5
 """Minimum number of resolution days; with fewer, errors are clustered by question instead."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LearningGain:
     """The gain of learnt weights over the starting weights on past rounds, in Brier score."""
 
@@ -244,7 +245,7 @@ class LearningGain:
         return f"{text}so {brief_percent(self.share_used)} of what was learned is used."
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FittedDefault:
     """One trust for market questions and one for the others."""
 
@@ -289,7 +290,7 @@ UNFITTED = FittedDefault(market=MARKETS.unfitted(), dataset=DATASETS.unfitted())
 """The default before any example: a price moved a little, or trials and an estimate without a model at 0.6 to 0.4."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DefaultMethod:
     """Learns the default rule."""
 

@@ -1,7 +1,7 @@
 """Ensembles of forecasters: equal weights, weights by past skill, and greedy selection tested on later rounds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from foretell.forecasters.combine.default import CORRELATION, EDGE
 from foretell.forecasters.combine.logistic import LogisticProblem, fit_logistic_ridge
 from foretell.forecasters.combine.rows import Examples, Strings, TrialRows
 from foretell.forecasters.combine.rules import Training
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats
 from foretell.metrics.transforms import logit, sigmoid
 from foretell.number_text import percent
@@ -72,7 +73,7 @@ def check_members(rows: TrialRows, names: Names) -> Floats:
     return rows.trials
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Ensemble:
     """Members with weights that sum to one."""
 
@@ -100,7 +101,7 @@ def equal(names: Names) -> tuple[float, ...]:
     return (1 / len(names),) * len(names)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EqualWeights:
     """Gives every member the same weight. Its ensembles have no training data."""
 
@@ -117,7 +118,7 @@ class EqualWeights:
         return Ensemble(names=self.names, weights=equal(self.names), reason="equal by choice")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BestSoFar:
     """The member with the least past squared error, a baseline for ensembles."""
 
@@ -141,7 +142,7 @@ class BestSoFar:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PooledWeights:
     """Stacks log-odds by logistic regression, with each weight shrunk to an equal share.
 
@@ -224,7 +225,7 @@ def bag_weights(path: list[int], members: int) -> tuple[float, ...]:
     return tuple(map(float, np.bincount(path, minlength=members) / len(path)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GreedySelection:
     """Starts with the best member and adds, step by step, whichever lowers the squared error of the mean most.
 
@@ -296,7 +297,7 @@ RATE = 0.5
 """Up to this rate, exponential weights of squared errors in [0, 1] have bounded regret (Kivinen & Warmuth 1999)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SkillWeights:
     """Exponential weights on past squared error, shrunk to equal weights as far as differences may be noise.
 

@@ -5,11 +5,12 @@ tiny r hardly changes the result on ordinary data, and keeps coefficients finite
 separable outcomes, columns of zeros, one class only.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.transforms import sigmoid
 
@@ -26,7 +27,7 @@ CELLS = 2_000_000
 """Maximum number of values in a block of groups."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LogisticProblem:
     """A regression problem with n rows and p coefficients."""
 

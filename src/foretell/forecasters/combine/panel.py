@@ -4,7 +4,7 @@ BLF 2026 (C.10) found this worse than the mean; it is an option, to be tested wi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from foretell.forecasters.agent.actions import AgentToolset
@@ -15,6 +15,7 @@ from foretell.forecasters.agent.settings import ZERO_SHOT
 from foretell.forecasters.combine.aggregate import PANEL, Aggregate
 from foretell.forecasters.combine.clamp import Clamp
 from foretell.forecasters.forecaster import CannotForecast, Context, UsageMeter, forecast_of
+from foretell.frozen import frozen
 from foretell.models.model import ModelError, Request, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import ask_typed, closed_object
@@ -43,7 +44,7 @@ LONGEST_REASONS = 8000
 """Maximum number of characters of one trial's reasons."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReasonsPanel:
     """Asks one model for one probability per target; if it gives none, the logit mean of the trials is used.
 
@@ -100,7 +101,7 @@ class ReasonsPanel:
         return context.request(self.role, messages, slot=slot, schema=schema, call=None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PanelReply:
     """The model's reply; the question's `AnswerFormat` parses its numbers."""
 

@@ -6,7 +6,6 @@ P(A given B) · P(B), is not linear: among others, its tangent is used, and draw
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 from typing import Literal
@@ -25,6 +24,7 @@ from foretell.forecasters.combine.coherence import (
     ordered,
     product,
 )
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, as_probabilities, as_weights
 from foretell.metrics.numerics import nonnegative_least_squares
 from foretell.metrics.transforms import EDGE, logit, sigmoid
@@ -43,7 +43,7 @@ COHERENT = 1e-9
 """Largest violation that counts as none, so that coherent probabilities are not changed again."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ExclusiveClaims:
     """Claims of which no two can come true together."""
 
@@ -51,7 +51,7 @@ class ExclusiveClaims:
     rule: Literal["exactly one", "at most one"] = "at most one"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ConditionalClaims:
     """Three claims with P(both) = P(given) · P(condition), where `given` is the first event if the condition holds."""
 
@@ -179,7 +179,7 @@ def _projection(relation: Relation, p: Floats, weight: Floats, distance: Distanc
     return ordered(relation, p, weight, distance=distance)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _Limits:
     """Linear limits `factors @ q <= totals`; an equation is two of them."""
 

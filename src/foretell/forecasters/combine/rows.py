@@ -1,13 +1,14 @@
 """The data to combine: the trials on many targets, with the properties of the targets."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.transforms import EDGE, logit, sigmoid
 from foretell.questions.as_of import AsOf
@@ -22,7 +23,7 @@ UNKNOWN_DAY = np.datetime64("9999-12-31", "D")
 """The day on which an undated answer became known: it never counts as past."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TrialRows:
     """One entry per target: the trials' probabilities, and what was known when it was asked. Outcomes are not included.
 
@@ -118,7 +119,7 @@ def stacked(parts: Sequence[TrialRows]) -> TrialRows:
     return TrialRows(trials=np.concatenate(trials, axis=1), **columns)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Examples:
     """Training data of a rule: rows with their outcomes and the days on which they became known."""
 

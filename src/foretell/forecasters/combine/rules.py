@@ -1,13 +1,14 @@
 """The interface of learnt rules. A rule records its training data and refuses to be applied to it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from foretell.forecasters.combine.rows import Examples, TrialRows
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints
 
 
@@ -15,7 +16,7 @@ class TrainingOverlap(ValueError):
     """A fitted rule was applied to its training data, or to questions asked before its last training outcome."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Training:
     """A rule's training data: its askings, and the last day on which one of their answers became known."""
 
@@ -160,7 +161,7 @@ def refitted(method: CombinationMethod, examples: Examples, groups: Ints) -> Flo
 # Chains of rules: each is applied to the output of the one before.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FittedRaw:
     """Returns the logit mean, the baseline of all other rules. It has no training data."""
 
@@ -171,7 +172,7 @@ class FittedRaw:
         return rows.raw
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FittedChain:
     """Fitted rules in the order in which they are applied; without any, the logit mean."""
 
@@ -185,7 +186,7 @@ class FittedChain:
         return rows.raw
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ChainedMethod:
     """A sequence of methods, each fitted on the output of the one before it on the same examples.
 

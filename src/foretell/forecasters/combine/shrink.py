@@ -1,12 +1,13 @@
 """Shrinkage of the trials' logit mean towards the market price or the base rate."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from foretell.forecasters.combine.calibration import PAPER_EDGE, HierarchicalPlatt
 from foretell.forecasters.combine.rows import Examples, TrialRows
 from foretell.forecasters.combine.rules import ChainedMethod, CombinationMethod, Training
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.transforms import logit, sigmoid
 
@@ -16,7 +17,7 @@ SAME = 1e-12
 """Tolerance within which mean Brier scores count as equal; of equals, the first in the grid is taken."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TrialSpread:
     """Statistics of each row that shrinkage uses, on the log-odds scale."""
 
@@ -47,7 +48,7 @@ class TrialSpread:
         return sigmoid(share * self.mean + (1 - share) * self.anchor)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FittedShrink:
     """σ(α·mean + (1 − α)·anchor) with α = max(floor, 1 − slope·std) of the trials' log-odds."""
 
@@ -62,7 +63,7 @@ class FittedShrink:
         return spread.toward_anchor(np.maximum(self.floor, 1 - self.slope * spread.std))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Shrink:
     """Shrinkage that grows with the trials' disagreement (BLF 2026, Appendix C.9), (floor, slope) by mean Brier score.
 
@@ -135,7 +136,7 @@ UNSEEN = 1e6
 """τ² before any example, for which nothing is shrunk."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FittedBayesShrink:
     """The posterior mean of a normal model: weight α = Kτ² / (Kτ² + σ²) on the trials' mean, the rest on the anchor."""
 
@@ -158,7 +159,7 @@ class FittedBayesShrink:
         return spread.toward_anchor(share)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BayesShrink:
     """Normal shrinkage with empirical-Bayes variances (James & Stein 1961, Efron & Morris 1973; BLF 2026, eq. 9).
 

@@ -6,11 +6,11 @@ the level above: the fitted weight is the most probable one under a normal prior
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.questions.forecast import LARGEST_GAP
 
@@ -23,7 +23,7 @@ OPEN = 0.5
 """Outcome between yes and no."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeExample:
     """A tree whose question is decided: both estimates in log-odds, and the outcome."""
 
@@ -35,7 +35,7 @@ class TreeExample:
     known_on: date
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class TreeRecord:
     """What became of earlier trees."""
 

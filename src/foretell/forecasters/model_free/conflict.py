@@ -7,7 +7,7 @@ months (any event then makes it yes), and small if there was none at all.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -24,6 +24,7 @@ from foretell.forecasters.model_free.source_model import (
     PooledModel,
     dated,
 )
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.probability_functions import beta_below
 from foretell.metrics.transforms import logit
@@ -40,7 +41,7 @@ FEWEST = 8
 in ten references are zero, so eight of eight by chance would happen in one round in a thousand."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReferenceValue:
     """The average monthly count over the past year of one kind of event in one place."""
 
@@ -60,7 +61,7 @@ def reference_of(question: Question) -> ReferenceValue:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReferenceValues:
     """All references of plausible rounds, by place, and the days of the rounds published during an outage."""
 
@@ -136,7 +137,7 @@ RECENT_DAYS, RECENT = 60, 0.5
 SUMS = pattern(r"/\d{1,3} days$")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DailyCounts:
     """Daily event counts up to the last reported day."""
 

@@ -6,7 +6,6 @@ yield curve is used.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
@@ -28,6 +27,7 @@ from foretell.forecasters.model_free.source_model import (
     rises,
 )
 from foretell.forecasters.series.forecasters import PRICES
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.probability_functions import normal_below
 from foretell.metrics.transforms import logit, normal_cdf, sigmoid
@@ -83,7 +83,7 @@ def administered(outlook: float | None, horizon: Floats) -> Floats:
     return 1 - np.exp(-rate * horizon / 365)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AverageOf:
     """An average over the last days of another series."""
 
@@ -208,7 +208,7 @@ def drifting(horizon: Floats, drift: float | Floats = PRICES.drift) -> Floats:
     return normal_cdf(drift * np.sqrt(horizon / 365.0))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ShareModel(ReadsOwnSeries):
     """Share prices: a random walk with drift; past rises are not predictive (benchmarks/reports/series.md)."""
 

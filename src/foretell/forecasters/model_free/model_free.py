@@ -1,6 +1,6 @@
 """`model_free`: the market price if there is one, else an estimate from past data, with a rationale."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import ClassVar
@@ -23,6 +23,7 @@ from foretell.forecasters.model_free.temperature import TemperatureModel
 from foretell.forecasters.model_free.wikipedia import TEMPLATES, RankModel, RareChanges
 from foretell.forecasters.series.forecasters import Auto, read_series_question, value_published, value_read
 from foretell.forecasters.series.history import history
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.transforms import sigmoid
 from foretell.number_text import percent
@@ -107,7 +108,7 @@ FRESH_DAYS, FRESH_STEPS = 45, 3
 """A series counts as fresh until its last value is older than this many days or this many of its own steps."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelFree:
     """Combines market prices, series, seasonal normals, event counts and past base rates, without a language model.
 
@@ -210,7 +211,7 @@ def family_of(question: Question) -> SourceModel | None:
     return next((family for family in FAMILIES if family.covers(question)), None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RecordLookup:
     """A series as far as known, or why its source could not be read."""
 

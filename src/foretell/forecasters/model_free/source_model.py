@@ -4,7 +4,7 @@ Pooling estimates effects of series, players or days, each shrunk to zero unless
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from typing import ClassVar, Protocol
@@ -14,12 +14,13 @@ import numpy as np
 from foretell.data.series.series import Series
 from foretell.forecasters.base_rates.past import Past, PastTarget
 from foretell.forecasters.combine.rows import Strings
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints, group_sums
 from foretell.metrics.transforms import sigmoid
 from foretell.questions.question import Question, SeriesRef, Target
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Estimate:
     """One probability per target, and an explanation of where they come from."""
 
@@ -111,7 +112,7 @@ CLOSE = 1e-4
 LONGEST = 3.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EffectPriors:
     """Prior on the effects before any data: slopes by column, group effects around zero."""
 
@@ -122,7 +123,7 @@ class EffectPriors:
     """Groups whose labels never recur, such as days. They model common effects and widen the uncertainty."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PooledCases:
     """Rows of a pooled regression: starting log-odds, columns with slopes, and group labels."""
 
@@ -144,7 +145,7 @@ class PooledCases:
         return np.asarray([index.get((group, str(label)), -1) for label in self.labels[group]], np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PooledEffects:
     """Fitted effects with their joint uncertainty."""
 
@@ -211,7 +212,7 @@ def pool(cases: PooledCases, outcome: Floats, weight: float, beliefs: EffectPrio
     return PooledEffects(beliefs=beliefs, index=index, effect=effect, doubt=np.linalg.inv(curvature).astype(np.float64))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LearntEffects:
     """Effects as known on a day, with the cases they are learnt from."""
 

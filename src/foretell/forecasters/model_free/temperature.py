@@ -5,7 +5,7 @@ normally distributed, so the model is conditioned on the station's last reports.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -22,6 +22,7 @@ from foretell.forecasters.model_free.source_model import (
 )
 from foretell.forecasters.series.climatology import harmonics, least_squares
 from foretell.forecasters.series.history import DAYS_PER_YEAR
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.transforms import normal_cdf
 from foretell.patterns import pattern
@@ -44,7 +45,7 @@ OUTLIER = 3.0
 """Deviations of reports are clipped to this many spreads, so that an error in one hardly moves a normal."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Climate:
     """A station's normal with its uncertainty, the daily spread around it, and the share of slow anomalies."""
 
@@ -91,7 +92,7 @@ class Climate:
         return rise, np.sqrt(np.maximum(variance, 1e-6))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Report:
     """A temperature measured at the station, or forecast for it, with its day."""
 
@@ -217,7 +218,7 @@ def forecasts(place: str | None, others: OtherSeries, due: date) -> tuple[Report
 STATION = pattern(r"\.(\d{5})\.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TemperatureModel(ReadsOwnSeries):
     """Questions about whether a station will be warmer on later days than on the due date."""
 

@@ -5,7 +5,6 @@ of a template and inherently coherent over its dates.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
@@ -25,6 +24,7 @@ from foretell.forecasters.model_free.source_model import (
     dated,
     horizons,
 )
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.questions.question import Question, SeriesRef
 
@@ -39,7 +39,7 @@ PRIOR_EVENTS, PRIOR_YEARS = 0.5, 15.0
 YEAR = 365.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RareChanges(ReadsOwnSeries):
     """Templates about a change that is rare and permanent."""
 

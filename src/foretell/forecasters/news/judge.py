@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from foretell.data.untrusted import for_prompt
 from foretell.forecasters.forecaster import Context, prompt_template
 from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, TreeQuestion, sections
+from foretell.frozen import frozen
 from foretell.models.structured_output import UnusableReply, closed_object
 from foretell.questions.as_of import UtcDatetime
 from foretell.questions.question import Question
@@ -18,7 +18,7 @@ LONGEST_TEXT = 2_000
 LONGEST_WHY = 300
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NewsText:
     """A text that was found, as a model reads it."""
 
@@ -36,7 +36,7 @@ class NewsText:
         return data
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NewsVerdict:
     """Whether a text bears on the question, and the reason in a few words."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ from foretell.forecasters.agent.answer_format import AnswerFormat
 from foretell.forecasters.forecaster import Context, prompt_template
 from foretell.forecasters.news.judge import NewsText, listed_texts, text_ids
 from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, TreeQuestion, sections
+from foretell.frozen import frozen
 from foretell.models.structured_output import UnusableReply, closed_object
 from foretell.questions.forecast import Numeric
 from foretell.questions.question import Question
@@ -20,7 +20,7 @@ LONGEST_REASON = 4_000
 LESS, NONE = "less", "none"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PriorForecast:
     """The last forecast of a question."""
 
@@ -32,7 +32,7 @@ class PriorForecast:
     """For a question about a number or a date."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RevisedForecast:
     """A forecast after new evidence."""
 

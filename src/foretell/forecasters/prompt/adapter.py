@@ -1,7 +1,7 @@
 """Runs any forecaster with a shared prediction context in its prompt, with or without its own tools."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from foretell.forecasters.prompt.forecaster import check_view
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, material, read_view, readable
 from foretell.forecasters.prompt.summaries import words
+from foretell.frozen import frozen
 from foretell.models.model import ToolSpec
 from foretell.models.structured_output import closed_object
 from foretell.questions.as_of import AsOf
@@ -35,7 +36,7 @@ SPEC = ToolSpec(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ContextSearchTool:
     """A tool that searches a context and nothing else."""
 
@@ -65,7 +66,7 @@ def context_toolbox(context: PredictionContext, emit: EmitEvent, *, searchable: 
 GATHERED = "The following was gathered for this question beforehand. Evidence from it counts as part of the question."
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ContextAdapter:
     """Gives another forecaster the shared prediction context.
 

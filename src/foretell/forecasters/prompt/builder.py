@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from foretell.data.datasets.question_set import MOST_SOURCES
@@ -16,6 +16,7 @@ from foretell.forecasters.prompt.prediction_context import (
     ranked,
 )
 from foretell.forecasters.prompt.summaries import PageSummary, Summariser, extracted, template_queries
+from foretell.frozen import frozen
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.model import Model, ModelError, ToolSpec
@@ -160,7 +161,7 @@ class ContextUnavailable(CannotForecast):
     """No context could be built, for a reason that may be temporary."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ContextBuildSettings:
     """Settings for building a context; part of its identity."""
 
@@ -177,7 +178,7 @@ class ContextBuildSettings:
             raise ValueError("queries, per_query, compared and attempts must be at least 1")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ContextBuild:
     """A context and how it was built. Every result found is either a source or counted in `dropped`."""
 
@@ -221,7 +222,7 @@ SUMMARY_LEAKS, UNREADABLE = "summary mentions later events", "without readable t
 TOO_LATE, REFUSED = "dated after the cutoff", "refused by the leakage filter"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ContextBuilder:
     """Builds the context of any question as of any time, with any search engine, with or without models.
 

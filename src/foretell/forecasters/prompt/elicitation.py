@@ -5,7 +5,7 @@ D.7).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -14,6 +14,7 @@ from foretell.forecasters.agent.prompts import memory_rule
 from foretell.forecasters.forecaster import prompt_template
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import ContextView, render
+from foretell.frozen import frozen
 from foretell.models.model import Message, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, closed_object, without_repeats
 from foretell.questions.as_of import AsOfMode
@@ -29,7 +30,7 @@ MOST_ENTRIES = 5_000
 YES, NO = frozenset({"yes", "true", "y", "1"}), frozenset({"no", "false", "n", "0"})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ElicitedAnswer:
     """The parsed content of one reply."""
 
@@ -42,7 +43,7 @@ class ElicitedAnswer:
     """What had to be repaired."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutcomeNames:
     """The outcomes of a question by all names that a model may use for them."""
 
@@ -248,7 +249,7 @@ ENOUGH = 0.5
 """Minimum share of the replies of one kind that must be usable."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ElicitationCall:
     """One call to the model: which text, which kind of answer, and a number."""
 
@@ -264,7 +265,7 @@ class ElicitationCall:
         return f"{self.kind} {self.wording} {self.number}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Elicitation:
     """One way of asking. Variants differ in these values and in nothing else.
 
@@ -386,7 +387,7 @@ MOST_SHOWN = 3
 wording = partial(prompt_template, "prompt/wording")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PromptCall:
     """A request about one context, with the parser for its reply."""
 

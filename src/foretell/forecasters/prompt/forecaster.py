@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from foretell.forecasters.agent.agent import FORECAST
@@ -18,6 +18,7 @@ from foretell.forecasters.prompt.elicitation import (
 )
 from foretell.forecasters.prompt.prediction_context import PredictionContext
 from foretell.forecasters.prompt.rendering import BOTH, ContextView, missing_part, read_view, readable
+from foretell.frozen import frozen
 from foretell.models.model import ModelError, ModelSettings
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import ask_until_usable
@@ -31,7 +32,7 @@ MADE = "one prompt on a shared context"
 WIDE = Clamp(low=0, high=1)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CallResult:
     """The result of one call."""
 
@@ -49,7 +50,7 @@ class CallResult:
         return data | ({"confidence": dict(self.answer.confidence)} if self.answer.confidence else {})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PromptForecaster:
     """Asks a model about a context, in one of several ways.
 

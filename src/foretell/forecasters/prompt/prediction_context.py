@@ -3,13 +3,14 @@
 import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, Protocol, cast
 
 from foretell.data.datasets.question_set import MOST_SOURCES
 from foretell.data.untrusted import INVISIBLE, UNSAFE, for_terminal
+from foretell.frozen import frozen
 from foretell.models.canonical import canonical_json
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.codec import from_dict, parse_json, to_json
@@ -51,7 +52,7 @@ def one_line(text: str, longest: int) -> str:
     return (start.rpartition(" ")[0] or start).rstrip(" ,;:") + "…"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RankedSource:
     """One article: its title in English and a summary of three sentences."""
 
@@ -75,7 +76,7 @@ class RankedSource:
             raise ValueError(f"source {self.url} has neither title nor summary")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PredictionContext:
     """A question as of a time, with its sources. Nothing in it is later than that time.
 
@@ -195,7 +196,7 @@ def ranked(sources: Iterable[RankedSource]) -> tuple[RankedSource, ...]:
     return tuple(replace(s, rank=n) for n, s in enumerate(list(once.values())[:MOST_SOURCES], start=1))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RefusedArticle:
     """A source published with an event that the leakage filter refuses."""
 

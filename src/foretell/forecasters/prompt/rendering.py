@@ -1,7 +1,7 @@
 """Renders a context as text, the same for every model, with or without sources and market."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from foretell.data.untrusted import listed_for_prompt, question_for_prompt
@@ -10,6 +10,7 @@ from foretell.forecasters.agent.prompts import PRICE_RULE, days_left, market_nam
 from foretell.forecasters.combine.claims import NestedClaims, OrderedClaims, orders
 from foretell.forecasters.combine.coherence import target_claim
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource, one_line
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.questions.question import Exclusivity, Question, Snapshot, Target
 
@@ -43,7 +44,7 @@ NO_MARKET = "No prices are known at this moment."
 NOT_GIVEN = "None were given; take the words in their plain sense."
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ContextView:
     """Which parts of a context are shown. The four views are the ablations of Prophet Arena (2025, section 4.1.2)."""
 

@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
 
 from foretell.forecasters.prompt.prediction_context import LONGEST_SUMMARY, LONGEST_TITLE, one_line
 from foretell.forecasters.prompt.rendering import outcomes
+from foretell.frozen import frozen
 from foretell.models.model import Model, ModelSettings, Request, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.patterns import pattern
@@ -145,7 +145,7 @@ SUMMARY_SCHEMA = closed_object({"title": {"type": "string"}, "summary": {"type":
 RANK_SCHEMA = closed_object({"ranking": {"type": "array", "items": {"type": "string"}}})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PageSummary:
     """The title and a short summary of a page."""
 
@@ -153,7 +153,7 @@ class PageSummary:
     summary: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Summariser:
     """Asks one model for searches, ranks and summaries, all about one question."""
 

@@ -1,11 +1,12 @@
 """Evidence that is kept per question, and the blind estimate that rests on it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from foretell.data.untrusted import listed_for_prompt
 from foretell.forecasters.agent.belief import QUESTION, Belief, BeliefEvidence
+from foretell.frozen import frozen
 from foretell.questions.forecast import Numeric
 from foretell.tools.leakage_filter import SourceStore
 
@@ -16,7 +17,7 @@ OWN_FIELDS = ("id", "source_id")
 """Fields of an item that belong to its trial."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EvidenceItem:
     """A fact with the source that shows it."""
 
@@ -54,7 +55,7 @@ class EvidenceItem:
         return f"{self.id} {self.direction}: {self.fact}{origin}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BlindEstimate:
     """A direct estimate of the question, made before any child exists."""
 

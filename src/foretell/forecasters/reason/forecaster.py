@@ -1,7 +1,7 @@
 """The forecaster `reason`: scout, take apart where it helps, judge the leaves, state cases, and reconcile."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from time import monotonic
 
@@ -36,6 +36,7 @@ from foretell.forecasters.tree.parts import numbers_in_words
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin, post_order
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.tree_file import to_dict, tree_to_dict
+from foretell.frozen import frozen
 from foretell.models.structured_output import NoUsableAnswer
 from foretell.number_text import brief_percent
 from foretell.questions.forecast import (
@@ -67,7 +68,7 @@ SCENARIOS_OF_NUMBER = (
 NOT_COMBINED = "The claims below could not be combined into one value, so the answer is the direct estimate alone."
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReasonForecaster:
     """Researches first, estimates directly, and takes the question apart where that helps."""
 
@@ -150,7 +151,7 @@ class ReasonForecaster:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Reasoning:
     """Takes one question apart."""
 

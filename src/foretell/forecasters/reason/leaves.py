@@ -1,7 +1,7 @@
 """Judge the leaves: answered ones of a parent in one call without tools, open ones by research."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from foretell.data.untrusted import listed_for_prompt
@@ -23,6 +23,7 @@ from foretell.forecasters.tree.grow.prompting import (
     sections,
 )
 from foretell.forecasters.tree.proposition import EVIDENCE_ID, Grounding
+from foretell.frozen import frozen
 from foretell.models.model import BudgetExceeded, ModelError
 from foretell.models.structured_output import UnusableReply, closed_object
 from foretell.questions.question import Question
@@ -36,7 +37,7 @@ ANSWERED_ROUTE = f"{FROM_EVIDENCE}: what was found before answers it"
 _LEAF = closed_object({"report": TEXT, "key_factor": TEXT, "evidence": {"type": "array", "items": TEXT}, "p": CHANCE})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeafJudge:
     """Judges the leaves of one plan."""
 

@@ -1,7 +1,6 @@
 """What is known about a question without research: how often such questions come true, and where things stand."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from foretell.data.untrusted import listed_for_prompt
 from foretell.forecasters.base_rates.outside_estimate import ReferenceClass
@@ -11,6 +10,7 @@ from foretell.forecasters.base_rates.wording import read
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.series.typed_question import share_interval
 from foretell.forecasters.tree.grow.prompting import sections
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent
 from foretell.questions.question import Question
 from foretell.questions.thresholds import thresholds_of
@@ -24,7 +24,7 @@ MOST_LISTED = 6
 LONGEST_TEXT = 160
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutsideEstimate:
     """How often questions like this came true."""
 

@@ -1,7 +1,6 @@
 """Plan a tree on what the scout found: for each parent a kind and its children, each answered or open."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -10,6 +9,7 @@ from foretell.forecasters.tree.cases import KINDS
 from foretell.forecasters.tree.grow.analyze import ROOT, child_id, depth_of
 from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, TreeQuestion, fill_prompts, sections
 from foretell.forecasters.tree.wording import claim_faults, claim_similarity, is_contained, tidy
+from foretell.frozen import frozen
 from foretell.models.structured_output import UnusableReply, closed_object
 
 SPLIT = "split"
@@ -38,7 +38,7 @@ _PARENT = closed_object(
 PLAN_SCHEMA = closed_object({"parents": {"type": "array", "items": _PARENT}})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlannedClaim:
     """A claim of the plan; a leaf if it has no children."""
 
@@ -61,7 +61,7 @@ ClaimPlan = Mapping[str, PlannedClaim]
 """Planned claims by id, parents before children."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlanReader:
     """Reads plans, and refuses those that cannot be used."""
 

@@ -1,7 +1,7 @@
 """Reconcile the tree with the direct estimate: mend what is wrong, and combine the two."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from foretell.forecasters.agent.answer_format import AnswerFormat
@@ -36,6 +36,7 @@ from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.forecasters.tree.what_if import resynthesize
 from foretell.forecasters.tree.wording import claim_faults, tidy
+from foretell.frozen import frozen
 from foretell.models.model import BudgetExceeded, ModelError
 from foretell.models.structured_output import UnusableReply, closed_object
 from foretell.number_text import brief_percent
@@ -73,7 +74,7 @@ def must_reconcile(tree: Tree) -> bool:
 # Asking.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReconciledTree:
     """A tree after reconciliation, the direct estimate, and what was changed."""
 
@@ -86,7 +87,7 @@ class ReconciledTree:
     """What the model wrote about the difference."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Reconciler:
     """Asks once why tree and direct estimate differ, and applies the changes that pass the checks."""
 

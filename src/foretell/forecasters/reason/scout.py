@@ -1,7 +1,7 @@
 """The scout: the agent's loop with several calls per reply. It returns a blind estimate, evidence and a structure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
@@ -15,6 +15,7 @@ from foretell.forecasters.combine.distributions import combined_distribution
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.reason.evidence import BlindEstimate, EvidenceItem, evidence_of, evidence_of_all
 from foretell.forecasters.tree.grow.ground import LeafBudget
+from foretell.frozen import frozen
 from foretell.models.model import ToolSpec
 from foretell.questions.codec import from_dict, plain_data
 from foretell.questions.forecast import Ending, Numeric
@@ -48,7 +49,7 @@ _NUMBER_FIELDS: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScoutToolset(AgentToolset):
     """The agent's tools, with the structure of the question in `submit`."""
 
@@ -69,7 +70,7 @@ def _with_structure(spec: ToolSpec, fields: Mapping[str, Any]) -> ToolSpec:
     return ToolSpec(name=spec.name, description=spec.description, parameters=parameters)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScoutReport:
     """What the scout returns."""
 
@@ -128,7 +129,7 @@ class ScoutReport:
         return replace(self, evidence=evidence_of_all(self.evidence, items), others=tuple(others))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Scout(BeliefAgent):
     """Researches a question as the belief agent does, with several calls per reply."""
 

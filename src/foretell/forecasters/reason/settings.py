@@ -1,12 +1,12 @@
 """Settings of the forecaster `reason`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from foretell.forecasters.combine.clamp import ANSWER_CLAMPS, Clamp, ClampName
 from foretell.forecasters.combine.default import FRESH_PRICE_DAYS
 from foretell.forecasters.tree.settings import GroundSettings
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import LARGEST_GAP, TREE_WEIGHT
 
@@ -15,7 +15,7 @@ SHARES = {"scout": 0.35, "leaves": 0.45}
 """Shares of the budget for the scout and for the leaves; the rest is for planning, cases and reconciliation."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReasonSettings(GroundSettings):
     """How a question is researched, taken apart and put together again."""
 

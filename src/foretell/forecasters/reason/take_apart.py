@@ -1,13 +1,13 @@
 """Decide whether a question is taken apart, and say why not."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 
 from foretell.forecasters.forecaster import Context
 from foretell.forecasters.reason.scout import ScoutReport
 from foretell.forecasters.reason.settings import SHARES, ReasonSettings
 from foretell.forecasters.tree.grow.ground import USUAL_LEAF, USUAL_TOKENS
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent
 from foretell.questions.question import Question
 
@@ -20,7 +20,7 @@ def grows_the_tree(context: Context) -> bool:
     return context.trial >= context.trials - 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Condition:
     """One of the conditions under which a question is taken apart, all of which have to hold."""
 

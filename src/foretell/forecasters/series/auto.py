@@ -1,7 +1,7 @@
 """`auto`: backtests every model on the series' own past, at the horizon asked, and weights it by its results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from foretell.forecasters.series.changes import (
 )
 from foretell.forecasters.series.climatology import Normals, RunningNormals, SeasonalNormal, normals, running_normals
 from foretell.forecasters.series.history import SeriesChances, SeriesHistory, SeriesQuery, history
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats
 
 TRUST: Mapping[str, float] = {"walk": 0.31, "joint": 0.61, "season": 0.08}
@@ -37,7 +38,7 @@ SEASON_RATE = 2.0
 """A series is either seasonal or not, so the evidence counts in full by Bayes' rule."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Expectation:
     """Prior beliefs about a series."""
 
@@ -49,7 +50,7 @@ class Expectation:
 NOTHING_KNOWN = Expectation()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AutoChoice:
     """The forecast of `auto` for one resolution day, with the weight of each model."""
 
@@ -83,7 +84,7 @@ def auto(query: SeriesQuery, expected: Expectation = NOTHING_KNOWN) -> SeriesCha
     return SeriesChances.of([(choice.above, choice.below) for choice in choices(query, expected)])
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BacktestedModels:
     """The candidate models on one series: their current forecasts and their results at past origins."""
 

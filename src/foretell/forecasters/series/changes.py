@@ -1,6 +1,5 @@
 """Changes of a series over a horizon: their size, how often there is none, and predictors known at the time."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +12,7 @@ from foretell.forecasters.series.history import (
     running_products,
     trailing_mean,
 )
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.probability_functions import normal_below
 from foretell.metrics.transforms import normal_cdf
@@ -25,7 +25,7 @@ SCALE_PRIOR = 5.0
 """Weight, in independent outcomes, of the prior belief that scaled outcomes have a spread of one."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OriginOutcomes:
     """The outcome after each origin. It is known `lead` origins later, so the newest origins have none yet."""
 
@@ -43,7 +43,7 @@ class OriginOutcomes:
         return np.maximum(np.arange(self.n_origins, dtype=np.int64) + 1 - self.lead, 0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RegressionFit:
     """The predicted mean of the outcome at each origin, and the spread around it."""
 
@@ -51,7 +51,7 @@ class RegressionFit:
     spread: Floats
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OriginRegression:
     """A regression of outcomes on columns known at each origin, with a prior on the coefficients."""
 
@@ -129,7 +129,7 @@ RECENT = 104
 SEASONS_BACK = 8
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Changes:
     """Changes of a series (or of its logarithm) over `horizon` steps, scaled by its recent spread."""
 
@@ -256,7 +256,7 @@ class Changes:
         return total / (count + 2.0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Motion:
     """What the models of change share across all horizons: level, recent spread and predictors at each origin."""
 

@@ -1,6 +1,5 @@
 """Seasonal normals: mean and spread by time of year, and anomalies around them that fade with the lag."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +13,7 @@ from foretell.forecasters.series.history import (
     running_products,
     trailing_mean,
 )
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats
 from foretell.metrics.probability_functions import normal_below
 from foretell.metrics.transforms import normal_cdf
@@ -31,7 +31,7 @@ SHAPE_WINDOW = 30
 KERNEL = 0.3
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Normals:
     """Seasonal mean and spread fitted on everything known now, and the past anomalies around them."""
 
@@ -55,7 +55,7 @@ class Normals:
         return _normal(self.waves[rows], ahead_by(self.mean, years), ahead_by(self.spread, years))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeasonalNormal:
     """The forecast of a seasonal series over one horizon."""
 
@@ -121,7 +121,7 @@ def normals(past: SeriesHistory) -> Normals | None:
     return Normals(past=past, waves=waves, mean=mean, spread=spread, anomalies=table)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunningNormals:
     """Seasonal normals as known at each origin, refitted once a year, without anomalies.
 

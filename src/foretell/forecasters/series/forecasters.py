@@ -1,6 +1,6 @@
 """Time-series models as forecasters: turn a question about a series into one probability per date."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -13,6 +13,7 @@ from foretell.forecasters.series.changes import walk
 from foretell.forecasters.series.climatology import climatology
 from foretell.forecasters.series.history import SeriesChances, SeriesQuery, history
 from foretell.forecasters.series.tuning import HybridSettings, tuned_settings
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.transforms import normal_cdf
 from foretell.number_text import percent
@@ -26,7 +27,7 @@ from foretell.questions.value_age import ValueAge
 YEAR = 365
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Neighbourhood:
     """Defines which past values count as neighbours of a resolution day."""
 
@@ -221,7 +222,7 @@ def _publication(ref: SeriesRef) -> Publication:
     return getattr(source, "publication", Publication())
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeriesForecaster:
     """Base of forecasters that use one model; a subclass computes the probabilities on both sides of the threshold."""
 
@@ -245,7 +246,7 @@ class SeriesForecaster:
         return _forecast(question, context, self.name, query, chances)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeasonalKnn(SeriesForecaster):
     """Share of past values at the same time of year that exceed the threshold."""
 
@@ -260,7 +261,7 @@ class SeasonalKnn(SeriesForecaster):
         return knn(query, near)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Climatology(SeriesForecaster):
     """Seasonal mean and spread, and the remainder of today's anomaly."""
 
@@ -271,7 +272,7 @@ class Climatology(SeriesForecaster):
         return climatology(query)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LinearTrend(SeriesForecaster):
     """A line through the last observations, given the weight `alpha` against one half."""
 
@@ -299,7 +300,7 @@ class LinearTrend(SeriesForecaster):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Hybrid(LinearTrend):
     """A weighted mean (by default half and half) of the trend and the same time of year in the last five years."""
 
@@ -320,7 +321,7 @@ class Hybrid(LinearTrend):
         return SeriesChances.of(pairs)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Walk(SeriesForecaster):
     """A random walk with a chance of no change."""
 
@@ -332,7 +333,7 @@ class Walk(SeriesForecaster):
         return walk(query, self.drift)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Auto:
     """Weights the models by how well they predicted this series at each horizon; for prices, a walk that drifts upward.
 

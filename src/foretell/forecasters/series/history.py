@@ -1,13 +1,14 @@
 """The past of a series in equally spaced steps, and the origins at which its models are tested."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from foretell.data.series.series import Days, Values
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 
 DAYS_PER_YEAR = 365.2425
@@ -21,7 +22,7 @@ LONGEST_DAYS = 25 * 365
 """Maximum number of days of a daily record: older days cost time and describe a different climate or market."""
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class SeriesQuery:
     """A question about a series: whether it is above or below a threshold on some days."""
 
@@ -46,7 +47,7 @@ class SeriesQuery:
         return float(self.values[self.known - 1]) if self.threshold is None else self.threshold
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeriesChances:
     """P(y > v) and P(y < v) per resolution day; they sum to 1 − P(y = v)."""
 
@@ -65,7 +66,7 @@ class SeriesChances:
         return np.clip(1.0 - self.above - self.below, 0.0, 1.0)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeriesHistory:
     """A series up to its due day, on an index of equal steps.
 

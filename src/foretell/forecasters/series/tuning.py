@@ -4,12 +4,12 @@ At every past origin, each combination of settings predicts from what was known 
 after the same time. The combination with the least Brier score is used, if it was clearly better than one half.
 """
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
 from foretell.forecasters.series.history import DAYS_PER_YEAR, SeriesQuery
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.transforms import normal_cdf
 
@@ -24,7 +24,7 @@ NEAR, YEARS = 7, 5
 """Days around the same day of earlier years, and how many years, whose values are compared with the threshold."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HybridSettings:
     """Settings of the hybrid model: β·(α·line + (1−α)·½) + (1−β)·prior years."""
 
@@ -71,7 +71,7 @@ def _hybrid(settings: HybridSettings, line: Floats, season: Floats, known: Bools
     return np.where(known, settings.beta * safe + (1 - settings.beta) * season, safe)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _Record:
     """A series with its days as numbers."""
 

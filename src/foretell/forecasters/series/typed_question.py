@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from math import exp, log, nan, sqrt
 from typing import Literal
@@ -11,6 +11,7 @@ import numpy as np
 
 from foretell.forecasters.base_rates.same_question import LONGEST, QuestionSense, sense, word_set
 from foretell.forecasters.base_rates.wording import DateMention, deadline, mentions
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.probability_functions import beta_quantile, normal_below, student_below, student_quantile
 from foretell.number_text import percent
@@ -39,7 +40,7 @@ _FROM = pattern(r"\b(?:between|from)\s+$", re.IGNORECASE)
 _TO = pattern(r"\s*(?:and|to|until|till|through|[-–])\s*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AskedSpan:
     """The days that a question asks about."""
 
@@ -141,7 +142,7 @@ _NO_SINGLE_DAY = pattern(
 """Matches questions that cannot be answered by counting days."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WeatherQuestion:
     """A question about the weather: whether an event happens in the span, or how large a quantity gets."""
 
@@ -288,7 +289,7 @@ ERROR_FIRST, ERROR_GROWTH = 1.5, 0.3
 """Standard error, in °C, of a temperature forecast for tomorrow, and how much each further day adds."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeriesAnswer:
     """A probability derived from a series, with an interval."""
 
@@ -415,7 +416,7 @@ UNSURE = 1.3
 """Factor by which the spread may be larger or smaller than in the past."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PriceQuestion:
     """A threshold that a price must pass, on a day or at any time until then."""
 

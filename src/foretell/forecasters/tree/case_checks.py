@@ -4,7 +4,7 @@ No check shows the value that the cases give, so that nobody bends them towards 
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from math import inf, isfinite
 from typing import Literal
@@ -27,6 +27,7 @@ from foretell.forecasters.tree.cases import (
 )
 from foretell.forecasters.tree.links import Link
 from foretell.forecasters.tree.text import enumeration
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent
 
 FIT = 0.15
@@ -49,7 +50,7 @@ MOST_SENT: Mapping[CheckName, int] = {"kind": 2, "given": 1, "evidence": 1}
 another check are never accepted."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CaseProblem:
     """A check that failed."""
 
@@ -58,7 +59,7 @@ class CaseProblem:
     """The sentence that is sent back."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CasesVerdict:
     """The result of all checks: a link, or what has to be sent back."""
 
@@ -320,7 +321,7 @@ def scaled_scenarios(p: Mapping[str, float]) -> tuple[Mapping[str, float], str]:
 # The checks of a claim as a list, for pages.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CheckResult:
     """A check of the stated cases of a claim, and what it found."""
 

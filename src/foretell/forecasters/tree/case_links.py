@@ -1,7 +1,7 @@
 """Links by cases: the claim's chance is stated for imagined situations of its children, or for exclusive scenarios."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from math import isfinite
 from typing import Any, ClassVar, Self
@@ -24,6 +24,7 @@ from foretell.forecasters.tree.cases import (
 )
 from foretell.forecasters.tree.links import ChainStep, LinearLink, Link, every_child_problems
 from foretell.forecasters.tree.text import TreeProblem, enumeration
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent
 from foretell.questions.forecast import Numeric
 from foretell.questions.thresholds import LEVELS, date_of
@@ -38,7 +39,7 @@ SUM_LIMIT = 1.02
 """Largest sum of the chances of exclusive scenarios; above it they are scaled."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CasesLink(Link):
     """P = Σ P(situation)·chance(situation) over all situations of the children. Each kind is a subclass.
 
@@ -196,7 +197,7 @@ class CasesLink(Link):
         return HINDERS if self.direction[child] == HINDERS else ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ChainedCasesLink(CasesLink):
     """Cases whose children may depend on each other: each child's chance is given the earlier ones.
 
@@ -302,21 +303,21 @@ class ChainedCasesLink(CasesLink):
         return f"{text} Judged {after}: {enumeration(chances)}." if chances else text
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AllLink(ChainedCasesLink):
     """All children are needed: situations that were not stated are as likely as `none`."""
 
     kind: ClassVar[str] = "all"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AnyLink(ChainedCasesLink):
     """Any child suffices: situations that were not stated are those of a noisy-or."""
 
     kind: ClassVar[str] = "any"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AtLeastLink(CasesLink):
     """At least k children are needed: situations that were not stated are as the stated ones on the same side of k."""
 
@@ -338,7 +339,7 @@ class AtLeastLink(CasesLink):
         return replace(super().without_child(child, p), k=min(self.k, max(len(self.direction) - 1, 1)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WeighLink(CasesLink):
     """Each child counts: log-odds add up in situations that were not stated."""
 
@@ -462,7 +463,7 @@ def _spread_problems(node: str, place: str, spread: Sequence[float]) -> Iterator
         yield TreeProblem(node=node, field=place, text=str(problem), hint=hint)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SplitLink(Link):
     """P = Σ P(child)·then + (1 − Σ P(child))·otherwise, for children that are scenarios which exclude each other.
 

@@ -9,10 +9,11 @@ unfavourable. So the first situation is that all children are favourable, and th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import exp, log, prod
 from typing import Literal
 
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent
 
 CasesKind = Literal["all", "any", "at_least", "weigh"]
@@ -28,7 +29,7 @@ SMALLEST_RATIO, LARGEST_RATIO = 1e-9, 1e9
 """Odds ratios are kept between these, so that a child whose chance is set to 0 or 1 stays there."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StatedCases:
     """What a synthesizer states about a claim and its children."""
 
@@ -222,7 +223,7 @@ def misfits(cases: StatedCases) -> dict[Situation, float]:
 # Children that depend on each other.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GivenStep:
     """One child of a chain: what its chance can be once the earlier ones are known."""
 
@@ -297,7 +298,7 @@ def _one_of(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class CaseWords:
     """Names the situations of a claim in words."""
 

@@ -1,7 +1,7 @@
 """The number that alone would make a tree give another value: of each leaf, and of each stated case of the root."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from foretell.forecasters.tree.arithmetic.circuit import rerun
@@ -11,13 +11,14 @@ from foretell.forecasters.tree.case_links import CasesLink, SplitLink, situation
 from foretell.forecasters.tree.links import Link
 from foretell.forecasters.tree.proposition import Tree, leaves, parents_of
 from foretell.forecasters.tree.text import InvalidTree
+from foretell.frozen import frozen
 
 LEAF, CHILD = "leaf", "child"
 BISECTIONS = 24
 """Halvings of [0, 1] until a value is known to seven digits."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ClosingValue:
     """A leaf or a stated case, and the value that alone would make the tree give another result."""
 

@@ -1,7 +1,7 @@
 """Edits of a tree, as values that can be saved, replayed and compared."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from foretell.forecasters.tree.case_links import SUM_LIMIT, SplitLink
 from foretell.forecasters.tree.formula import ASSUMPTION
@@ -9,9 +9,10 @@ from foretell.forecasters.tree.links import JudgedLink, LinearLink, Link
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, judged_from_text, pre_order
 from foretell.forecasters.tree.text import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.validation import node_problems, structural_problems
+from foretell.frozen import frozen
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SetP:
     """Set a probability.
 
@@ -25,14 +26,14 @@ class SetP:
     p: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Unpin:
     """Unpin a parent, so that its probability follows from its link again."""
 
     id: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SetClaim:
     """Reword a claim. Numbers stay; judgements based on the old wording become stale."""
 
@@ -40,7 +41,7 @@ class SetClaim:
     claim: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SetReport:
     """Replace the report. Numbers stay; judgements based on the old report become stale."""
 
@@ -51,7 +52,7 @@ class SetReport:
     """New text on why the children bear on the claim; None leaves it unchanged."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SetGrounding:
     """Set the grounding of a leaf: its probability (None if grounding failed) and where it comes from."""
 
@@ -60,7 +61,7 @@ class SetGrounding:
     p: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SetLink:
     """Replace the link: how the claim follows from its children."""
 
@@ -72,7 +73,7 @@ class SetLink:
     """Why the rule failed, if the mean of the children is used instead."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AddNode:
     """Add a claim under `parent`.
 
@@ -86,7 +87,7 @@ class AddNode:
     weight: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ShareNode:
     """Make an existing claim a child of one more parent."""
 
@@ -95,7 +96,7 @@ class ShareNode:
     weight: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RemoveNode:
     """Remove a claim, and the claims below it that have no other parent.
 
@@ -106,7 +107,7 @@ class RemoveNode:
     id: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MoveNode:
     """Move a claim and its subtree from all its parents (or only from `out_of`) to the parent `to`."""
 
@@ -116,7 +117,7 @@ class MoveNode:
     out_of: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarkStale:
     """Mark a claim as stale, because its grounding or link must be redone."""
 
@@ -128,7 +129,7 @@ Rebuilding = AddNode | ShareNode | RemoveNode | MoveNode
 Edit = SetP | Unpin | SetClaim | SetReport | SetGrounding | SetLink | MarkStale | Rebuilding
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Scenario:
     """A named list of edits."""
 

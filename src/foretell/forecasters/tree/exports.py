@@ -1,7 +1,6 @@
 """Export a tree as text or to other programs: Bayes nets, Graphviz, ProbLog."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -23,6 +22,7 @@ from foretell.forecasters.tree.text import (
     raise_errors,
 )
 from foretell.forecasters.tree.what_if import resynthesize
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent, percent
 
 # Bayes nets in the Bayesian Interchange Format, which pgmpy, pyAgrum and most other programs can read.
@@ -31,7 +31,7 @@ MOST_PARENTS = 16
 """Maximum number of a variable's parents, because its table has 2ⁿ rows."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BayesVariable:
     """One binary variable of a Bayes net and its conditional probability table."""
 
@@ -87,7 +87,7 @@ def bayes_net(tree: Tree) -> list[BayesVariable]:
     return variables
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _ChainedChild:
     """A child whose chance depends on those of its siblings that come before it."""
 
@@ -219,7 +219,7 @@ def to_problog(tree: Tree, *, queries: Iterable[str] | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutlineLine:
     """A claim and its position in the outline."""
 

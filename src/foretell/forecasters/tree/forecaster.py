@@ -4,7 +4,7 @@ Both forecast the probability of the tree's root.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -22,6 +22,7 @@ from foretell.forecasters.tree.proposition import Grounding, Tree, TreeOrigin, l
 from foretell.forecasters.tree.settings import GroundSettings, TreeSettings
 from foretell.forecasters.tree.tree_file import read_tree, tree_to_dict
 from foretell.forecasters.tree.wording import tidy
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -139,7 +140,7 @@ def tree_summaries(trees: Mapping[str, Tree]) -> str:
 # Shared by trees and thoughts: every target is analysed separately, all of them concurrently.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TargetResult:
     """The result of analysing one target: a probability, or the reason why there is none."""
 
@@ -153,7 +154,7 @@ class TargetResult:
     """Number of claims that have no probability of their own."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AnalyzingForecaster:
     """Base of forecasters that analyse every target of a question and combine the results into one forecast."""
 
@@ -212,7 +213,7 @@ StoreTree = Callable[[Question, int, str, Tree], None]
 """Stores a finished tree, given the question, trial, target and tree."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeForecaster(AnalyzingForecaster):
     """Breaks a question into claims, grounds the leaves, and combines them."""
 
@@ -307,7 +308,7 @@ def relink(tree: Tree, rule: str, rng: Random) -> Tree:
 STORED = "stored"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoredTreesForecaster:
     """Answers from the latest tree with the same root claim; several with the same cutoff give their logit mean."""
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 
 ASSUMPTION = "PA"
@@ -20,28 +20,28 @@ _WORDS = frozenset({"AND", "OR", "NOT"})
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class Var:
     """A claim, given by its id, or the assumption `PA`."""
 
     name: str
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class Not:
     """Negation."""
 
     item: "Expression"
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class And:
     """Conjunction."""
 
     items: "tuple[Expression, ...]"
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class Or:
     """Disjunction."""
 

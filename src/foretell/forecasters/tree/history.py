@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from foretell.forecasters.tree.proposition import Proposition, Tree
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.forecasters.tree.tree_file import read_tree_file, to_dict, tree_from_dict, tree_to_dict, write_tree
 from foretell.forecasters.tree.what_if import resynthesize
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import checked_fields, plain_data
 from foretell.questions.errors import InputError
@@ -40,7 +41,7 @@ class ConflictingEdits(InputError):
     """Raised if someone else has changed the same claims; nothing was written."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeVersion:
     """One version of a tree: who made it, when, why, and what changed since the previous one."""
 
@@ -63,7 +64,7 @@ class TreeVersion:
     """Total cost of the models."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeAuthor:
     """Who changes a tree and why, and which models helped."""
 
@@ -204,7 +205,7 @@ def open_version(path: Path) -> tuple[Tree, int]:
         return tree, _up_to_date(lock, path, tree)[-1].version
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeCommit:
     """A tree before and after a committed list of edits."""
 

@@ -7,13 +7,14 @@ description in words. A link is data on the node, so that what-if is arithmetic 
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import neg
 from typing import ClassVar, Self
 
 from foretell.forecasters.tree import formula as ex
 from foretell.forecasters.tree.arithmetic.gates import Body, GateBuilder
 from foretell.forecasters.tree.text import TreeProblem, decimal, enumeration, one_line
+from foretell.frozen import frozen
 from foretell.number_text import percent
 
 INTERCEPT_LIMIT = 0.1
@@ -23,7 +24,7 @@ A tree can set another limit. The weights of children that hinder a claim are ad
 of the intercept without being an unexplained prior."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Link:
     """How a claim follows from its children.
 
@@ -136,7 +137,7 @@ class Link:
         return None if form is None else _picked_child(node, form, atom)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ChainStep:
     """One of several children that depend on each other, read in order until one has not the value that goes on."""
 
@@ -149,7 +150,7 @@ class ChainStep:
     """Chance that it is true otherwise."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LinearLink(Link):
     """P = intercept + Σ weight·P(child). A child that hinders the claim has a negative weight."""
 
@@ -256,7 +257,7 @@ class LinearLink(Link):
         return f"{self.weights[child]:g}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AverageLink(Link):
     """P = the mean of the children's probabilities."""
 
@@ -280,7 +281,7 @@ class AverageLink(Link):
         return f"({' + '.join(p.values())}) / {len(p)}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FormulaAssumption:
     """The assumption `PA` of a formula, and its probability."""
 
@@ -293,7 +294,7 @@ def assumption_name(node: str) -> str:
     return f"{node}:{ex.ASSUMPTION}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FormulaLink(Link):
     """P of a Boolean expression over the children's ids with AND, OR, NOT, parentheses and PA."""
 
@@ -399,7 +400,7 @@ class FormulaLink(Link):
         yield f"{atom(node)} :- {body(ex.parse(self.expression), True)}."
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProductLogicLink(FormulaLink):
     """A formula computed by the product t-norm, as in Analytica (2026): on numbers, mention by mention.
 
@@ -439,7 +440,7 @@ class ProductLogicLink(FormulaLink):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NoisyOrLink(Link):
     """P = 1 − (1 − leak)·Π(1 − strength·child): each true child alone would bring the claim about."""
 
@@ -507,7 +508,7 @@ class NoisyOrLink(Link):
         yield from _causes(atom(node), self.strengths, self.leak, atom)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class InhibitedNoisyOrLink(NoisyOrLink):
     """A noisy-or that other children can prevent: times Π(1 − inhibition·child) over the inhibitors."""
 
@@ -537,7 +538,7 @@ def _causes(effect: str, strengths: Mapping[str, float], leak: float, atom: Call
         yield f"{decimal(strength)}::{effect} :- {atom(child)}."
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class JudgedLink(Link):
     """A probability stated by a model that read the children's reports; not computed from their probabilities."""
 

@@ -1,7 +1,6 @@
 """How a claim follows from its children, in words and numbers, for pages, reports and terminals."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from foretell.forecasters.tree.arithmetic.circuit import rerun
@@ -23,6 +22,7 @@ from foretell.forecasters.tree.case_links import (
 from foretell.forecasters.tree.cases import HELPS, CaseWords, situations, stated_situations
 from foretell.forecasters.tree.closing import CHILD, LEAF, closing_values
 from foretell.forecasters.tree.proposition import Tree, cited_evidence
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent
 from foretell.questions.forecast import Reconciliation, gap_between
 
@@ -35,7 +35,7 @@ SMALLEST = 0.0005
 """Contributions below this are added to those of the other situations."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ChildPart:
     """One child of a claim, and what the claim would be without or with it."""
 
@@ -62,7 +62,7 @@ class ChildPart:
         return 0.0 if self.if_true is None or self.if_false is None else abs(self.if_true - self.if_false)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CaseRow:
     """An imagined situation of the children, and the chance of the claim in it."""
 
@@ -74,7 +74,7 @@ class CaseRow:
     chance: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SumRow:
     """What a situation adds to the probability of the claim."""
 
@@ -90,7 +90,7 @@ class SumRow:
         return self.likely * self.chance
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ClaimParts:
     """How a claim follows from its children."""
 
@@ -249,7 +249,7 @@ def _children(tree: Tree, id: str) -> dict[str, float]:
     return {child: tree.missing if (own := tree.nodes[child].p) is None else own for child in children}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _ChainPlace:
     """A child in its place in a chain."""
 

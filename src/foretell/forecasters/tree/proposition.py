@@ -1,9 +1,10 @@
 """Data types of a tree of claims, and traversals of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from foretell.forecasters.tree.links import INTERCEPT_LIMIT, LinearLink, Link
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Cost, Reconciliation
@@ -14,7 +15,7 @@ MISSING = 0.5
 """Default probability used for claims that have none."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Grounding:
     """Where a leaf's probability comes from. The order of the fields is that of tree files."""
 
@@ -35,7 +36,7 @@ class Grounding:
     """What its research lacked, such as a search that worked; the probability then rests on the model alone."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Proposition:
     """One claim: a leaf with a probability, or a parent whose probability follows from its children by its link.
 
@@ -76,7 +77,7 @@ class Proposition:
         return self.link.linear_form(self.children) if self.link is not None else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeOrigin:
     """How a tree was grown: question, models, cost. The order of the fields is that of tree files."""
 
@@ -98,7 +99,7 @@ class TreeOrigin:
     """The tree's value beside the direct estimate when it was grown, if there was one."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Tree:
     """Claims by id, one of them the root. A claim may have several parents."""
 
@@ -195,7 +196,7 @@ def parents_of(nodes: Mapping[str, Proposition]) -> dict[str, list[str]]:
     return parents
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class TreeLayout:
     """The structure of a tree: its post-order, positions in it, and parents."""
 

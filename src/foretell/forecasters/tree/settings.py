@@ -1,12 +1,12 @@
 """Settings of the forecasters `tree` and `thoughts`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from foretell.forecasters.combine.clamp import Clamp, ClampName
 from foretell.forecasters.tree.arithmetic.scaling import SCALINGS
 from foretell.forecasters.tree.links import INTERCEPT_LIMIT
+from foretell.frozen import frozen
 from foretell.plugins import Names, load
 from foretell.questions.errors import InputError
 
@@ -15,7 +15,7 @@ GROUNDERS, RULES = Names("grounders"), Names("synthesis_rules")
 """Registered grounders and synthesis rules, including those of other packages."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GroundSettings:
     """Settings that trees and thoughts share: how claims are grounded and turned into a forecast."""
 
@@ -48,7 +48,7 @@ class GroundSettings:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeSettings(GroundSettings):
     """Settings for growing a tree."""
 
@@ -96,7 +96,7 @@ ThoughtKind = Literal["chain", "tree", "graph", "forest"]
 THOUGHT_KINDS: tuple[ThoughtKind, ...] = get_args(ThoughtKind)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ThoughtSettings(GroundSettings):
     """A chain, tree, graph or forest of thoughts, and its size."""
 

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 
@@ -79,7 +79,7 @@ class ExportNames:
         return self._names[key]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeProblem:
     """An error in a tree, or a warning about it.
 

@@ -8,7 +8,7 @@ leaves.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from foretell.forecasters.agent.agent import FORECAST
@@ -30,6 +30,7 @@ from foretell.forecasters.tree.grow.prompting import (
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.forecasters.tree.settings import ThoughtSettings
 from foretell.forecasters.tree.wording import claim_faults, claim_similarity, tidy
+from foretell.frozen import frozen
 from foretell.models.model import ModelError
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import UnusableReply, closed_object
@@ -41,7 +42,7 @@ LONGEST_REPORTS = 24_000
 """Maximum length of all reports of a line together, in characters; it is split equally."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Thought:
     """A statement that bears on the claim, and its grounding."""
 
@@ -80,7 +81,7 @@ def _is_grounded(line: Line) -> bool:
     return any(thought.p is not None for thought in line)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ThoughtConclusion:
     """The conclusion drawn from a line of thoughts."""
 
@@ -131,7 +132,7 @@ class NothingGrounded(Exception):
     """Raised if no thought could be grounded; the message says why."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Thinker:
     """Thinks about one claim. Requests depend on positions and earlier answers, never on timing."""
 
@@ -341,7 +342,7 @@ async def _forest(thinker: Thinker, settings: ThoughtSettings) -> list[ThoughtCo
     return ends
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ThoughtsForecaster(AnalyzingForecaster):
     """Forecasts with a chain, tree, graph or forest of thoughts."""
 

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from foretell.forecasters.tree.links import Link
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin
 from foretell.forecasters.tree.text import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.validation import tree_problems
+from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError, said
@@ -270,7 +271,7 @@ LINES = {"nodes": 2, "scenarios": 2, "origin": 1}
 ONLY_FOR_EXPORT = "matters only for export to ProbLog and Bayes nets, which can scale the weights"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeFile:
     """A tree and the scenarios saved with it."""
 

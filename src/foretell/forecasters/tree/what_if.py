@@ -1,7 +1,7 @@
 """What-if: apply edits to a tree and recompute only the claims above them, without a model."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count as count_up
 from itertools import islice
 from typing import Any
@@ -22,6 +22,7 @@ from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeLayout, has_own_value, layout, own_value
 from foretell.forecasters.tree.text import raise_errors
 from foretell.forecasters.tree.validation import result_problems
+from foretell.frozen import frozen
 
 
 def resynthesize(tree: Tree, edits: Iterable[Edit]) -> Tree:
@@ -116,7 +117,7 @@ def field_of(node: Proposition, name: str) -> Any:
     return node.pinned if name == "override" else getattr(node, name)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ClaimChange:
     """A changed claim. `before` is None for a new claim, `after` is None for a removed one."""
 
@@ -148,7 +149,7 @@ def claim_changes(before: Tree, after: Tree) -> list[ClaimChange]:
     return changes
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class WhatIfResult:
     """The effect of a scenario on a tree."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.models.database.interface import SqlRow
 from foretell.models.database.sqlite import open_read_only
 
@@ -128,7 +129,7 @@ class StoredCheck:
     total: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CheckedTable:
     """A table with a checksum in the last column of every row."""
 

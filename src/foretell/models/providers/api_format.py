@@ -6,9 +6,9 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from foretell.frozen import frozen
 from foretell.models.facts import ModelFacts
 from foretell.models.model import (
     AssistantMessage,
@@ -184,7 +184,7 @@ SHORTEST_KEY = 6
 """Minimum length of a key to hide: local servers accept any word, such as "x"."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HttpFailure:
     """A response that is not a reply."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 from urllib.parse import quote
 
+from foretell.frozen import frozen
 from foretell.models.canonical import content_key, quick_json, request_key
 from foretell.models.journal import Journal, JournalEntry, JournalRequest
 from foretell.models.ledger import batch_key
@@ -41,7 +42,7 @@ LONGEST_LINE = 16 * 2**20
 """Maximum size of one reply in bytes, the same as outside of batches."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BatchItem:
     """How one request of a batch ended."""
 
@@ -51,7 +52,7 @@ class BatchItem:
     """Whether the provider did not process it in time. It is not billed then."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BatchResults:
     """How the requests of a batch ended, by key."""
 
@@ -119,7 +120,7 @@ CANCELLED = _failed("the batch was cancelled at the provider")
 EXPIRED = BatchItem(expired=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OpenAIBatches:
     """OpenAI batches: an uploaded file of requests and files of results."""
 
@@ -177,7 +178,7 @@ class OpenAIBatches:
         return BatchItem(status=count(answer, "status_code") or 500, body=quick_json(answer.get("body")))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AnthropicBatches:
     """Anthropic's Message Batches."""
 
@@ -209,7 +210,7 @@ class AnthropicBatches:
                 return BatchItem(status=ERROR_STATUS.get(kind, 400), body=quick_json(error))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GeminiBatches:
     """Batches of the Gemini API, with requests and replies inline."""
 

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal, cast
 
+from foretell.frozen import frozen
 from foretell.models.facts import ModelFacts
 from foretell.models.model import (
     AssistantMessage,
@@ -51,7 +51,7 @@ DOLLARS_PER_TICK = 1e-10
 """xAI states amounts in ticks."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ChatApi:
     """One dialect of the format. The defaults are what most servers understand."""
 

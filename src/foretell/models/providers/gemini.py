@@ -1,9 +1,9 @@
 """Google's generateContent format."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
+from foretell.frozen import frozen
 from foretell.models.facts import ModelFacts
 from foretell.models.model import (
     AssistantMessage,
@@ -56,7 +56,7 @@ BUDGETS: Mapping[str, int] = {"none": 0, "minimal": 512, "low": 2_048, "medium":
 """Thinking budgets in tokens by level, for models before Gemini 3."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GeminiApi:
     """The format of the Gemini API."""
 

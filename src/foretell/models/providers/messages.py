@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.models.facts import ModelFacts
 from foretell.models.model import (
     AssistantMessage,
@@ -62,7 +62,7 @@ THOUGHTS = ("thinking", "redacted_thinking")
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MessagesApi:
     """The format of Anthropic and compatible servers."""
 

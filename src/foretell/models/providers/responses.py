@@ -7,10 +7,11 @@ order, including its encrypted reasoning. Research in the background is the exce
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Literal, Protocol
 
+from foretell.frozen import frozen
 from foretell.models.facts import ModelFacts
 from foretell.models.model import (
     AssistantMessage,
@@ -52,7 +53,7 @@ LEAST_OUTPUT = 16
 """OpenAI's smallest output limit."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ResponsesApi:
     """One dialect of the format."""
 

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.models.model import ModelBusy, ModelError, ModelRefused, Reply, Request, TokenCount, ToolCall
 from foretell.models.provider import Provider
 from foretell.questions.codec import parse_json
@@ -15,7 +15,7 @@ ScriptLine = Reply | Exception | str
 _ERRORS: dict[str, Callable[[str], ModelError]] = {"busy": ModelBusy, "refused": ModelRefused, "error": ModelError}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScriptCue:
     """A reply to every request whose conversation contains certain words."""
 

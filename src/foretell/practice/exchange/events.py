@@ -3,7 +3,6 @@
 import csv
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from hashlib import blake2b
@@ -13,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.metrics.probability_functions import normal_quantile
 from foretell.metrics.transforms import normal_cdf
 from foretell.questions.as_of import UtcDatetime, instant
@@ -23,7 +23,7 @@ START = instant("2027-03-01")
 """Default start of a simulation, a Monday."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SimulationSettings:
     """The settings of a simulated world; the same settings produce the same world."""
 
@@ -72,7 +72,7 @@ Floats = npt.NDArray[np.float64]
 HOUR = 3600
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SeededChance:
     """Random draws by name and time. A draw for a time up to the turn never depends on what comes after it."""
 
@@ -186,7 +186,7 @@ def logit(p: Floats, edge: float = 0.004) -> Floats:
 SubjectKind = Literal["yes-no", "race", "ladder", "weekly"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EventSubject:
     """A type of event. Texts may contain {place}, {person}, {firm}, {team}, {other_team}, {thing} and {day}."""
 
@@ -278,7 +278,7 @@ NamedSubject = tuple[EventSubject, dict[str, str]]
 """The subject of an event, with the names that appear in its texts."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EventLife:
     """The times in an event's life, as Unix seconds on whole hours."""
 
@@ -303,7 +303,7 @@ class EventLife:
         return min(self.known, self.closes)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EventWording:
     """The texts that describe an event."""
 
@@ -315,7 +315,7 @@ class EventWording:
     period: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SimulatedEvent:
     """One event with its markets. Only the world may read its walk."""
 
@@ -393,7 +393,7 @@ def utc_time(second: float) -> datetime:
     return datetime.fromtimestamp(second, UTC)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EventMaker:
     """Creates events from settings and random draws."""
 

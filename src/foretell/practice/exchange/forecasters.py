@@ -8,12 +8,12 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from statistics import NormalDist
 from typing import Any
 
 from foretell.forecasters.forecaster import CannotForecast, Context
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.practice.exchange.world import SimulatedWorld
 from foretell.practice.models.formats import ModelQuery, ScriptedReply
@@ -27,7 +27,7 @@ from foretell.questions.question import Question
 NAME = "oracle"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OracleForecaster:
     """Forecasts the ideal probability of every market at the time it is asked."""
 
@@ -59,7 +59,7 @@ _LEVEL = pattern(r"(.+?) stands at (-?[\d.]+) [^,]*, with a usual move of ([\d.]
 _ABOVE = pattern(r"Above (-?[\d.]+)")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReadingHabit:
     """How a model distorts what it concludes from its reading, in logits."""
 
@@ -70,7 +70,7 @@ class ReadingHabit:
 HABITS = {"reader": ReadingHabit(), "hasty": ReadingHabit(noise=1.0), "bold": ReadingHabit(factor=3.5, noise=0.4)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NewsReport:
     """What a source says, and its weight."""
 

@@ -1,13 +1,13 @@
 """The simulated world: its events, their hidden truth, their prices and the news about them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from foretell.frozen import frozen
 from foretell.practice.exchange.events import (
     DAY,
     HOUR,
@@ -26,7 +26,7 @@ from foretell.practice.exchange.events import (
 # News outlets, and the templates of their reports.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NewsOutlet:
     """A newspaper with its typical error and bias."""
 
@@ -84,7 +84,7 @@ AT_OPENING = 2
 """Number of hours after the opening that each bring a report on the initial situation."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NewsItem:
     """A report on an event."""
 
@@ -198,7 +198,7 @@ EMPTY = 0.12
 """Share of hours without any order in a thinly traded market."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PriceBook:
     """Quotes and trades of an event at every hour of trading: one row per market."""
 

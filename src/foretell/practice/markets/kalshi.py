@@ -3,11 +3,11 @@
 from abc import abstractmethod
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any, Literal
 
+from foretell.frozen import frozen
 from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
 MAX_EVENTS, MAX_MARKETS = 200, 1000
@@ -131,7 +131,7 @@ Schema = Literal["dollars", "cents"]
 QUOTES = ("yes_bid", "yes_ask", "no_bid", "no_ask", "last_price")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleKalshiMarket:
     """One market of an event; prices are in dollars, times are ISO strings."""
 
@@ -158,7 +158,7 @@ class SampleKalshiMarket:
     """The strike type, and the lowest and highest value for which the market comes true."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleKalshiEvent:
     """An event with its markets."""
 
@@ -410,7 +410,7 @@ def candle_ends(query: Mapping[str, str], start: int, end: int) -> range:
     return ends
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleKalshiBook:
     """Best quotes for yes, oldest first, as (Unix second, bid, ask); None means no quote on that side."""
 

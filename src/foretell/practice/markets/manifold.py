@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from foretell.frozen import frozen
 from foretell.practice.server import PracticeService, ServerRequest, StatusAndBody
 
 _PAGE = {"limit", "offset"}
@@ -70,7 +70,7 @@ def _state(contract: Mapping[str, Any]) -> str:
     return "resolved" if contract.get("isResolved") else "open"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SampleManifoldBet:
     """A bet at a Unix time in milliseconds that moved the price to `after`."""
 

@@ -8,8 +8,9 @@ import json
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
+
+from foretell.frozen import frozen
 
 ScriptedFinish = Literal["stop", "tool", "length", "refusal"]
 
@@ -32,7 +33,7 @@ def without_references(schema: Any, definitions: Mapping[str, Any] | None = None
     return {key: without_references(part, known) for key, part in parts.items() if key != "$defs"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RequestedTool:
     """A tool that the model may call."""
 
@@ -43,7 +44,7 @@ class RequestedTool:
         object.__setattr__(self, "schema", without_references(self.schema))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelQuery:
     """A request for a completion, independent of the provider's format."""
 
@@ -66,7 +67,7 @@ class ModelQuery:
         object.__setattr__(self, "schema", without_references(self.schema))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScriptedCall:
     """A tool call to reply with. The arguments may be invalid JSON on purpose."""
 
@@ -84,7 +85,7 @@ class ScriptedCall:
         return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ScriptedReply:
     """A completion to reply with."""
 

@@ -1,9 +1,9 @@
 """The band of a chain: how likely it is that every condition so far has held."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from foretell.frozen import frozen
 from foretell.number_text import brief_percent, signed
 from foretell.report.charts.svg import NARROW, WIDE, Chart, ChartScale, figure, line, rect, responsive, text
 from foretell.report.markup import Markup
@@ -18,7 +18,7 @@ SMALLEST_NAMED = 0.1
 """Smallest fall that has room for its number."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ChainCondition:
     """One condition of a chain."""
 

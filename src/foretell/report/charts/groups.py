@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import wilson_interval
@@ -82,7 +82,7 @@ def score_by_group(
     return responsive(draw(WIDE), draw(NARROW))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _ByGroup:
     breakdown: Breakdown
     names: Sequence[str]

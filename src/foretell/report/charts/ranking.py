@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval
 from foretell.report.charts.svg import (
     LETTER,
@@ -30,7 +30,7 @@ from foretell.report.numbers import estimate
 TOP = 14
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForestRow:
     """A row of a forest plot."""
 
@@ -107,7 +107,7 @@ BOTTOM, LEFT = 336, 46
 LabelBox = tuple[float, float, float, float]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FrontierPoint:
     """A forecaster with its cost, in dollars, seconds or the share left unanswered."""
 
@@ -211,7 +211,7 @@ def _overlap(a: LabelBox, b: LabelBox) -> bool:
 # Tornado chart: how far an answer moves with each of its inputs, the widest bar on top.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TornadoRow:
     """An input, and the answer at both ends of its range."""
 

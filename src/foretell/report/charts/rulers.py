@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from statistics import median
 
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval
 from foretell.number_text import bracket, percent, percent_range, plural, signed
 from foretell.report.charts.svg import (
@@ -93,7 +94,7 @@ def _labelled_score(score: tuple[float, float, float], price: float | None, rate
     return figure(width, middle + 34, title, *parts, rows=rows)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ShownAnswer:
     """What to draw on a ruler from 0 to 100 %: an answer, its trials, the market, the base rate and the outcome."""
 
@@ -164,7 +165,7 @@ def _probabilities(shown: ShownAnswer, width: float, *, large: bool) -> Chart:
     return figure(width, height, ", ".join(labels), *parts, rows=rows)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RulerRow:
     """One outcome of an event: each forecaster's probability, the market price, and whether it came true."""
 

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from foretell.frozen import frozen
 from foretell.number_text import elapsed, exact_duration, percent
 from foretell.report.charts.svg import (
     LETTER,
@@ -35,7 +35,7 @@ COLOURS = {"model": "a", "tool": "d"}
 BELIEF = SeriesStyle("ink", 6)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TimedStep:
     """A reply or the call of a tool, in seconds since the trial began."""
 
@@ -48,7 +48,7 @@ class TimedStep:
     """Whether it has not ended."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TimedTrial:
     """What a trial did when."""
 

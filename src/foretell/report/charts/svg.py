@@ -10,13 +10,14 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from markupsafe import escape
 
 from foretell.data.untrusted import for_csv
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.report.figure_page import figure_document
 from foretell.report.markup import Markup, clean, compact, element, join, shorten
@@ -26,7 +27,7 @@ from foretell.scoring.baselines import ALWAYS_HALF, BASE_RATE, MARKET_PRICE
 # Scales from numbers and dates to positions: linear, logarithmic and calendar scales with round ticks.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ChartScale:
     """Maps [low, high] to the pixels [start, stop], on a linear or logarithmic scale."""
 
@@ -256,7 +257,7 @@ BOLD_LETTER = 7.7
 CsvRow = Mapping[str, object]
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class Chart:
     """An SVG chart for a page that includes the figure style; displays itself in notebooks."""
 
@@ -411,7 +412,7 @@ def rect(x: float, y: float, width: float, height: float, style: str, *, tip: st
 # Series: each has its own colour, shape and dashes, so that they can be distinguished without colour.
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class SeriesStyle:
     """How a series is drawn: its colour, shape and dashes."""
 
@@ -514,7 +515,7 @@ def legend(keys: Sequence[tuple[str, SeriesStyle]], left: float, y: float, width
     return join(*parts), y - start + 14
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EndLabel:
     """The name of a line and its last value, placed beside its end."""
 

@@ -1,9 +1,10 @@
 """Probabilities over time and over steps: prices and forecasts of a market, beliefs of an agent, many paths."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from foretell.frozen import frozen
 from foretell.number_text import number, percent
 from foretell.report.charts.svg import (
     BOLD_LETTER,
@@ -75,7 +76,7 @@ MOST_HITS = 400
 Points = Sequence[tuple[datetime, float]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DatedLines:
     """Several series of numbers over time."""
 
@@ -227,7 +228,7 @@ def _news_ticks(news: Sequence[tuple[datetime, str]], x: ChartScale, bottom: flo
 # One market over time: its price, forecasts and outcome.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarketHistory:
     """What is known about one market."""
 
@@ -333,7 +334,7 @@ MOST_SPANS = 60
 """Maximum number of bars; of more spans, bars are drawn for some, spaced evenly in the order of their ends."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DatedSpan:
     """From when to when something lasted."""
 
@@ -388,7 +389,7 @@ def _spans(shown: Sequence[DatedSpan], count: int, title: str, width: float) -> 
 # The belief of an agent after each step, and from many trials to one number.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Trajectory:
     """The probability of one target in one trial after each step."""
 

@@ -1,9 +1,10 @@
 """A question that is watched: forecast, range and price over time, its updates by number, and every look at it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
+from foretell.frozen import frozen
 from foretell.number_text import percent, percent_range, plural, signed
 from foretell.report.charts.rulers import MARKET, OURS, RATE
 from foretell.report.charts.svg import (
@@ -38,7 +39,7 @@ NUMBER_RADIUS = 9.0
 MOVE_WIDTH, MOVE_HEIGHT = 130, 16
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ShownUpdate:
     """A forecast at a time; the first one is when the question was asked."""
 
@@ -49,7 +50,7 @@ class ShownUpdate:
     """What moved it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ShownLook:
     """A look at a question that did not change the forecast."""
 
@@ -59,7 +60,7 @@ class ShownLook:
     """Whether there was news that did not bear on the question."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ForecastHistory:
     """What the chart of a watched question shows."""
 

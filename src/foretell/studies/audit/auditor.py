@@ -8,12 +8,13 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
 
 from foretell.data.untrusted import INVISIBLE
+from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.calibration import wilson_interval
 from foretell.metrics.clusters import cluster_warning, factorise
@@ -32,7 +33,7 @@ AuditWord = Literal["clean", "leak", "undecided"]
 LEVEL = 0.95
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ClusteredRate:
     """A share with two 95 % intervals: one treats rows as independent, the other groups them by question."""
 
@@ -100,7 +101,7 @@ def _effective_count(sums: Floats, p: float) -> float:
     return max(1.0, n / design * (normal_quantile(tail) / student_quantile(tail, count - 1)) ** 2)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class VerdictCounts:
     """Counts of verdicts. An undecided text never counts as clean."""
 
@@ -123,7 +124,7 @@ def count_verdicts(words: Iterable[AuditWord]) -> VerdictCounts:
     return VerdictCounts(**Counter(words))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AuditedText:
     """One text with the leakage filter's decision, the auditor's verdict and its question."""
 
@@ -132,7 +133,7 @@ class AuditedText:
     cluster: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FilterMatrix:
     """The leakage filter's decisions against the auditor's verdicts."""
 
@@ -176,7 +177,7 @@ LONGEST = 24_000
 """Maximum number of characters sent per text."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AuditCase:
     """One text to judge, under one instruction."""
 
@@ -199,7 +200,7 @@ class AuditCase:
         return min(len(self.text), LONGEST) + len(self.title) + sum(map(len, self.sources or ()))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AuditRuling:
     """The auditor's ruling on one text."""
 
@@ -219,7 +220,7 @@ class AuditRuling:
         return bool(self.quote) and flat(self.quote) in flat(text)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AuditorVerdict:
     """One line of the auditor's answer."""
 
@@ -229,14 +230,14 @@ class AuditorVerdict:
     quote: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AuditorReply:
     """The auditor's answer."""
 
     verdicts: list[AuditorVerdict]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Auditor:
     """Asks the auditor model. Whatever it does not answer clearly stays undecided."""
 

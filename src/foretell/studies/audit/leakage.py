@@ -17,7 +17,7 @@ and filter both overlook, so the auditor must be another model.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import isfinite, sqrt
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ import numpy as np
 
 from foretell.forecasters.agent.agent import FORECAST
 from foretell.forecasters.agent.loop import UNUSABLE
+from foretell.frozen import frozen
 from foretell.models.canonical import unpack_reply
 from foretell.models.journal import Journal
 from foretell.models.names import check_knowledge_cutoff
@@ -68,7 +69,7 @@ AuditArm = Literal["this run", "no tools", "no filter"]
 PAIRS = (("this run", "no tools"), ("no filter", "this run"), ("no filter", "no tools"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ArmDifference:
     """One arm against another on the targets that every arm answered."""
 
@@ -80,7 +81,7 @@ class ArmDifference:
     """The same in points of the Brier index; positive is better for the first."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeakExposure:
     """How many questions may have benefited from a leak."""
 
@@ -92,7 +93,7 @@ class LeakExposure:
     """Whether every text was judged, so that `touched` is complete."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeakBound:
     """An upper bound on the gain from leaks, as a mean over all questions."""
 
@@ -103,7 +104,7 @@ class LeakBound:
     """None if there is no lead over the run without tools to explain."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeakageEstimate:
     """The three arms compared, and the bound on leakage."""
 
@@ -296,7 +297,7 @@ SOURCE_CHARS = 3_000
 SECTIONS = ("For:", "Against:", "Open:")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentNote:
     """Something the agent wrote."""
 
@@ -309,7 +310,7 @@ class AgentNote:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MemorySuspicion:
     """A statement that seems to know the future, and the ruling on where it comes from."""
 
@@ -321,7 +322,7 @@ class MemorySuspicion:
     """leak: no source says so. clean: a source does, or it was no such statement. Undecided counts as neither."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MemoryAudit:
     """Findings on the model's memory in the agent's reasoning."""
 

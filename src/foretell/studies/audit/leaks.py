@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Literal
 
+from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval, share_interval
 from foretell.models.model import ModelSettings
 from foretell.models.names import ModelName
@@ -48,7 +49,7 @@ PROSE_MARK = "$PROSE"
 Part = Literal["tuned", "judged"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeakCase:
     """One text, and whether it is a leak that must be stopped."""
 
@@ -255,7 +256,7 @@ TextGroup = tuple[str, Callable[[LeakCase], bool]]
 """What must happen to the texts of a group, and which texts belong to it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoppedTexts:
     """The texts, and which of them were stopped."""
 

@@ -8,10 +8,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 from foretell.forecasters.prompt.prediction_context import RankedSource
+from foretell.frozen import frozen
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.model import ToolSpec
@@ -65,7 +66,7 @@ HEAD = pattern(
 MORE = pattern(r"\n?\(\d+ more characters: (?:summarize_results|lookup_url) reads them\)\Z")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TextLocation:
     """The trial and step in which a text came up."""
 
@@ -73,7 +74,7 @@ class TextLocation:
     step: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AuditPassage:
     """A text that the leakage filter kept or dropped. The same text in several trials of a question is one passage."""
 
@@ -91,7 +92,7 @@ class AuditPassage:
     seen: tuple[TextLocation, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TrialTrace:
     """The events of one trial, and its question."""
 
@@ -107,7 +108,7 @@ class TrialTrace:
         return self.key.question, self.key.due
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ShownMaterial:
     """Everything a run showed its agent or withheld from it."""
 
@@ -132,7 +133,7 @@ def trial_traces(
         yield TrialTrace(key=key, question=questions.get((key.question, key.due), unknown), events=trial_events)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MaterialOrigin:
     """Where a run stored the results of its tools, and under which names."""
 
@@ -279,7 +280,7 @@ class NotJournalled(Exception):
     """The result of a tool is not in the journal."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _NamedTool:
     """A stand-in for a tool: only its name matters, since nothing is fetched."""
 
@@ -289,7 +290,7 @@ class _NamedTool:
         raise NotJournalled
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class _ReadOnlyJournal:
     """A journal that is read but never written."""
 
@@ -348,7 +349,7 @@ You may use what you know of history to recognise a statement as later, but the 
 """
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AuditFinding:
     """A passage with its ruling."""
 
@@ -358,7 +359,7 @@ class AuditFinding:
     """Who ruled: the auditor, or the row check for dated numbers."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MaterialAudit:
     """The auditor's verdicts on the material of a run."""
 
@@ -406,7 +407,7 @@ class MaterialAudit:
         return self.judged < self.drawn_from
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AuditScope:
     """The questions of a run, and its mode."""
 

@@ -1,11 +1,12 @@
 """The audit of a run, and its report: how much of the score could be leakage?"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan
 from typing import Any
 
 from foretell.forecasters.prompt.rendering import BOTH, ContextView
+from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.questions.codec import plain_data
 from foretell.questions.forecast import Forecast
@@ -54,7 +55,7 @@ HOW_TO_READ = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AuditReport:
     """All results of the audit of a run."""
 
@@ -250,7 +251,7 @@ def _caveats(report: AuditReport) -> Iterable[str]:
 # The audit.
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AuditRecord:
     """A stored run as an audit needs it: trials, answers, questions, and where its tools' results are."""
 

@@ -3,13 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import chain
 from typing import Any, Literal
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.tools.dates.folding import fold, lower
 
@@ -42,7 +42,7 @@ _WORD = pattern(r"[^\W\d_]+")
 Precision = Literal["day", "month", "year"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class FoundDate:
     """A date in a folded text. It has several readings if day and month may be swapped."""
 

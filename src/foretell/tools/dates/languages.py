@@ -3,10 +3,11 @@
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, lru_cache
 from importlib.resources import files
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 
 WORD = pattern(r"[^\s\d.,;:!?()\[\]{}<>«»„“”\"'’‘।|/…–—_=*#@%$€£&+·•،؛۔።፣፤-]+|[,;:–—(،؛፣፤]")
@@ -15,7 +16,7 @@ CLAUSE = frozenset(",;:–—(،؛፣፤")
 _MOST_KNOWN = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Forms:
     """Words to look for: whole words, endings, beginnings and sequences of words."""
 
@@ -57,7 +58,7 @@ class Forms:
         return known
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class Language:
     """How a language expresses the past and the future."""
 

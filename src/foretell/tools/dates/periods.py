@@ -3,10 +3,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.dates.find import FoundDate, find_in_folded
@@ -196,7 +196,7 @@ _ENDED_AT = pattern(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen(kw_only=False)
 class _Period:
     """A named period and where it is named in the text."""
 

@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from itertools import islice
 from math import isfinite
@@ -13,6 +13,7 @@ import numpy as np
 
 from foretell.data.markets.market import MarketRef, PriceSource
 from foretell.data.series.series import SeriesSource
+from foretell.frozen import frozen
 from foretell.models.journal import Journal
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, instant
@@ -34,7 +35,7 @@ from foretell.tools.tool import FETCH_WIKIPEDIA, LOOKUP_URL, WEB_SEARCH, ToolFai
 ParameterKind = Literal["text", "number", "date"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Parameter:
     """One parameter of an endpoint."""
 
@@ -61,7 +62,7 @@ class Parameter:
         raise ToolFailed(f"the parameter {self.name!r} must be {like}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Endpoint:
     """The handler of one path. It enforces the cutoff: everything it returns was known at that time."""
 
@@ -165,7 +166,7 @@ ROWS = 5_000
 MOST_ROWS = 50_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LocalFile:
     """A CSV file that notebooks may read. For a backtest it needs a date column, or a day when all of it was known.
 

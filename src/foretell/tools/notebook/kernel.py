@@ -8,11 +8,11 @@ import shutil
 import stat
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
+from foretell.frozen import frozen
 from foretell.questions.errors import MissingExtra
 from foretell.tools.notebook.limits import KernelLimits, OutputCaps
 from foretell.tools.notebook.notebook import Output, output_of
@@ -35,7 +35,7 @@ Channel = Literal["shell", "iopub", "control"]
 ExecutionEnding = Literal["done", "failed", "interrupted", "dead"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ExecutionEnd:
     """The final event of a cell's execution."""
 

@@ -1,13 +1,13 @@
 """Resource limits of a notebook, and caps on how much of its output is kept."""
 
-from dataclasses import dataclass
+from foretell.frozen import frozen
 
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class KernelLimits:
     """Resource limits of one notebook's sandbox. Exceeding one raises an error, interrupts or kills, in this order."""
 
@@ -40,7 +40,7 @@ class KernelLimits:
         _refuse_nothing(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OutputCaps:
     """How much of a cell's output is kept. The kernel cuts first; its output is cut again outside."""
 

@@ -5,13 +5,14 @@ import binascii
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from html import escape, unescape
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from foretell.data.untrusted import for_json, for_prompt
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.tools.notebook.limits import OutputCaps
 from foretell.tools.notebook.notebook_file import OURS
@@ -108,7 +109,7 @@ WORDS = ("text/markdown", "text/latex")
 """Types that are kept as plain text, because rendered they could contain anything."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StreamOutput:
     """Text on standard output or standard error."""
 
@@ -116,7 +117,7 @@ class StreamOutput:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DisplayOutput:
     """A value or figure that a cell displayed, in one or more forms."""
 
@@ -129,7 +130,7 @@ class DisplayOutput:
     """Whether it is the value of the cell's last expression."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ErrorOutput:
     """An exception that ended a cell."""
 
@@ -248,7 +249,7 @@ MODEL_TEXT = 8_000
 """Maximum length of a cell's report to a model, in characters."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CellAttempt:
     """A version of a cell that failed and was replaced."""
 
@@ -258,14 +259,14 @@ class CellAttempt:
     """Why it ended, if its outputs do not show it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MarkdownCell:
     """A cell of Markdown text."""
 
     source: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PythonCell:
     """A cell of code and its result."""
 
@@ -312,7 +313,7 @@ def report_for_prompt(report: str) -> str:
 NotebookCell = MarkdownCell | PythonCell
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Notebook:
     """An ordered sequence of cells. A cell that succeeded cannot be changed or removed."""
 

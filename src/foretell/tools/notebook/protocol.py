@@ -9,9 +9,10 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
+
+from foretell.frozen import frozen
 
 GREETING = b"\xff" + b"\0" * 8 + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + b"\0" * 32
 MORE, LONG, COMMAND = 1, 2, 4
@@ -144,7 +145,7 @@ DELIMITER = b"<IDS|MSG>"
 VERSION = "5.4"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class JupyterMessage:
     """A message from a kernel. Signatures are not checked: notebook code knows the key as well as its kernel does."""
 

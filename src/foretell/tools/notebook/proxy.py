@@ -10,10 +10,10 @@ import json
 import os
 from asyncio import StreamReader, StreamWriter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from foretell.frozen import frozen
 from foretell.models.rate_limits import MemoryLimits, RateLimit, RateLimiter
 from foretell.questions.as_of import AsOf
 from foretell.questions.trace import EmitEvent, LeakBlocked, ignore_event
@@ -29,7 +29,7 @@ from foretell.tools.tool import LeakRefused, ToolFailed
 SOCKET = "data.sock"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProxyLimits:
     """Limits on the data requests of one notebook."""
 

@@ -11,10 +11,10 @@ import shlex
 import struct
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.tools.notebook.limits import KernelLimits
 
@@ -138,7 +138,7 @@ def variables(work: Path, tmp: Path) -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Sandbox:
     """How programs are confined on this machine."""
 

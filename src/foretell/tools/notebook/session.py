@@ -3,11 +3,12 @@
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
 from foretell.data.files import write_atomically
+from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
@@ -35,7 +36,7 @@ from foretell.tools.notebook.sandbox import API, SandboxUnavailable
 MAX_SOURCE = 100_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CellResult:
     """The result of one cell."""
 
@@ -56,7 +57,7 @@ class CellResult:
         return self.cell.report() if isinstance(self.cell, PythonCell) else ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NotebookStep:
     """The results of cells that were run in sequence."""
 
@@ -275,7 +276,7 @@ def _rerunnable(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {**cell, "metadata": {**cell["metadata"], "tags": ["raises-exception"]}} if failed else dict(cell)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RerunResult:
     """The result of rerunning a notebook."""
 

@@ -1,7 +1,6 @@
 """Arenas: the list, the board with its filters, its events and entries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
@@ -9,6 +8,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from foretell.arena.listing import arena_rows, event_counts, event_titles, events_by
 from foretell.arena.status import ArenaEventHistory, event_history
 from foretell.arena.store import ArenaStore
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.report.arena_report import ARENA_COLUMNS, ArenaReport, arena_headline
 from foretell.report.charts.rulers import ShownAnswer, probability_ruler
@@ -50,7 +50,7 @@ def known_arena(here: CurrentState, arena: str) -> str:
 Find = Annotated[str, Query(max_length=200)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EventFilters:
     """Which events to list, as given in the page address; `find` matches titles that contain every word."""
 

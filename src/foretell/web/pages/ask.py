@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -11,6 +11,7 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.forecasters.tree.forecaster import CLAIM
+from foretell.frozen import frozen
 from foretell.models.check import unknown_models
 from foretell.number_text import dollars, duration, plural
 from foretell.operations.ask import AskResult, names_model, prepare_ask, stored_answer
@@ -61,7 +62,7 @@ MODEL_PRICE = "model_price"
 router = APIRouter()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StartedRun:
     """A run that was started in the background."""
 
@@ -71,7 +72,7 @@ class StartedRun:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AskEstimate:
     """The expected cost and duration of asking, before anything is started."""
 

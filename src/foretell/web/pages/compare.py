@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from foretell.arena.listing import arena_rows, event_labels
 from foretell.arena.store import ArenaStore
+from foretell.frozen import frozen
 from foretell.number_text import plural
 from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.runs import question_set, read_query, run_title
@@ -42,7 +43,7 @@ StudyParts = Sequence[tuple[str, str, Markup]]
 """Anchor, title and markup of each section of a study."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Compared:
     """What is compared: runs and tables, or two entries of an arena."""
 

@@ -1,7 +1,7 @@
 """One's own questions: the record of all of them, and the history of one with its buttons."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
+from foretell.frozen import frozen
 from foretell.operations.record import RecordResult, change_state, confirm_outcome, record_of
 from foretell.operations.requests.record import RecordRequest
 from foretell.questions.errors import InputError
@@ -37,7 +38,7 @@ MOST_EXAMINED, MOST_BEST, MOST_QUIET, MOST_NOTICES = 6, 4, 6, 5
 """Maximum number of worst and best questions, of looks without a change and of notices that are shown."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RecordFilters:
     """Which questions count, as given in the page address."""
 

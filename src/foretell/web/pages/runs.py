@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -19,6 +19,7 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.data.untrusted import rows_as_csv
+from foretell.frozen import frozen
 from foretell.operations.data_show import QuestionsResult, look_at_set
 from foretell.operations.grid import list_grids
 from foretell.operations.requests.runs import (
@@ -81,7 +82,7 @@ PRIVATE_ORDER: RunOrder = "cost"
 """The order that says which run cost most, so it needs the token."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RunFilters:
     """Which runs to list, as given in the page address."""
 
@@ -112,7 +113,7 @@ class RunFilters:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AnswerFilters:
     """Which answers of a run to list and in which order, as given in the page address."""
 

@@ -16,10 +16,12 @@ for bit. A result is linear in each input, except in inputs that an "odds" opera
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+from foretell.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +45,7 @@ ROUNDING = 1e-9
 """Largest excess over [0, 1] that is treated as a rounding error."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Circuit:
     """The operations of a tree, the position of each claim's probability, and the current inputs."""
 

@@ -8,13 +8,14 @@ degrees of freedom of the variance estimate (Satterthwaite 1946).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import fsum, sqrt
 from typing import TYPE_CHECKING
 
 from foretell.forecasters.tree.arithmetic.circuit import slopes
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
 from foretell.forecasters.tree.proposition import Tree, leaves
+from foretell.frozen import frozen
 from foretell.metrics.probability_functions import student_quantile
 from foretell.number_text import percent
 
@@ -30,7 +31,7 @@ LEVEL = 0.9
 """Coverage of the error bar, as a fraction."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ErrorBar:
     """Uncertainty of the answer, as estimated from repeated trials."""
 
@@ -128,7 +129,7 @@ def _error_of(tree: Tree, place: int | None, id: str, sd: Mapping[str, float]) -
     return sqrt(sum(known))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeafSpread:
     """Errors of the leaves, estimated from repeated trials."""
 

@@ -1,7 +1,7 @@
 """Compute the probabilities of a tree."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit
 from foretell.forecasters.tree.arithmetic.compiler import compile_tree
@@ -9,9 +9,10 @@ from foretell.forecasters.tree.links import JudgedLink
 from foretell.forecasters.tree.proposition import Proposition, Tree, TreeLayout, layout, post_order
 from foretell.forecasters.tree.text import TreeProblem, raise_errors
 from foretell.forecasters.tree.validation import result_problems, tree_problems, written_problems
+from foretell.frozen import frozen
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeEvaluation:
     """A valid tree in which every parent has its probability, with warnings about the tree."""
 
@@ -30,7 +31,7 @@ class TreeEvaluation:
         return self.tree.nodes[self.tree.root].row
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Results:
     """Computed probabilities: of claims, and of the options of claims that answer several."""
 
@@ -48,7 +49,7 @@ class Results:
         )
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class EvaluationCache:
     """Intermediate results of evaluating a tree, kept for what-if."""
 

@@ -1,34 +1,34 @@
 """How a claim is defined in gates: what a link compiles to, and what it compiles with."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from foretell.forecasters.tree.formula import Expression
+from foretell.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class InputBody:
     """An independent variable whose probability is an input."""
 
     p: float
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class CoinBody:
     """An independent variable whose probability is part of a link."""
 
     p: float
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class GateBody:
     """A variable that is true exactly when a literal is true."""
 
     literal: int
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class WeightedBody:
     """A variable that is true with probability base + Σ weight·[literal], given the literals."""
 
@@ -43,7 +43,7 @@ class WeightedBody:
         return low >= -1e-12 and high <= 1.0 + 1e-12
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class OddsBody:
     """An independent variable whose odds are those of another variable times a fixed ratio."""
 
@@ -51,14 +51,14 @@ class OddsBody:
     ratio: float
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class SeparateBody:
     """A variable with its own copy of the variables it reads, independent of all other variables; opaque to gates."""
 
     body: GateBody | WeightedBody
 
 
-@dataclass(frozen=True)
+@frozen(kw_only=False)
 class NumbersBody:
     """A number computed from other variables' numbers, treating every mention as independent; opaque to other gates."""
 

@@ -1,17 +1,18 @@
 """How a claim depends on its inputs: slopes, importance, tornado bars, beta paths, and spread."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import prod
 
 from foretell.forecasters.tree.arithmetic.circuit import Circuit, rerun, slopes
 from foretell.forecasters.tree.arithmetic.evaluation import circuit_and_values
 from foretell.forecasters.tree.proposition import Proposition, Tree, has_own_value
+from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Sensitivity:
     """How a claim depends on one input: a leaf, a pinned or judged claim, or an assumption ("P1:PA")."""
 
@@ -91,7 +92,7 @@ def child_slopes(tree: Tree, claim: str) -> dict[str, float]:
     return {id: slope[circuit.claims[id]] for id in node.children}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TornadoBar:
     """One bar of a tornado chart: the claim's probability with the input at both ends of its range."""
 
@@ -131,7 +132,7 @@ def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = 
     return sorted(bars, key=lambda bar: (-bar.width, bar.id))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Driver:
     """An input that pushes the answer up or down."""
 
@@ -204,7 +205,7 @@ MOST_PATHS = 10_000
 """Maximum number of paths, because shared claims multiply them."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BetaPath:
     """A path from the root to a claim with its own probability (a beta path of Analytica)."""
 
@@ -254,7 +255,7 @@ def beta_paths(tree: Tree) -> list[BetaPath]:
     return sorted(paths, key=lambda path: (-abs(path.product), path.claims))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeSpread:
     """How uncertain the root's probability is, given how uncertain its inputs are."""
 

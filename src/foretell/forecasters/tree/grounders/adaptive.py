@@ -8,13 +8,14 @@ choices.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from foretell.forecasters.forecaster import CannotForecast, Context
 from foretell.forecasters.tree.grow.ground import LONGEST_REASON, CannotGround, Grounder, GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts, sections
 from foretell.forecasters.tree.text import one_line
+from foretell.frozen import frozen
 from foretell.models.model import BudgetExceeded, ModelError
 from foretell.models.structured_output import closed_object
 from foretell.patterns import pattern
@@ -85,7 +86,7 @@ def claim_kind(claim: str) -> ClaimKind:
     return "hard" if len(_TANGLED.findall(claim)) >= 2 else "news"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AdaptiveGrounder:
     """Chooses a grounder for each leaf."""
 

@@ -7,7 +7,7 @@ import secrets
 import socket
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from foretell.forecasters.tree.grow.prompting import (
     fill_prompts,
     sections,
 )
+from foretell.frozen import frozen
 from foretell.models.model import Reply, SystemMessage, ToolSpec, UserMessage
 from foretell.models.names import ModelName
 from foretell.models.structured_output import UnusableReply, closed_object, read_object
@@ -53,7 +54,7 @@ SPECS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SearchAndFetch:
     """Implements the tools search and fetch. Results are identified by URL, which means the same in every toolbox."""
 
@@ -106,7 +107,7 @@ MAX_BODY_BYTES = 100_000
 """Maximum size of a request body in bytes; a request holds only a query or a URL."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SearchServerAddress:
     """URL and token that give a provider access to the tools of a leaf."""
 
@@ -226,7 +227,7 @@ def is_deep_research_model(model: str) -> bool:
     return ModelName.read(model).provider == "openai"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DeepResearchGrounder:
     """Grounds claims with a deep-research model, or with our own loop if the model cannot reach our search."""
 

@@ -12,6 +12,7 @@ from foretell.forecasters.forecaster import Context
 from foretell.forecasters.tree.grounders.search import CONCLUSION_SCHEMA, grounding_from_answer, leaf_task
 from foretell.forecasters.tree.grow.ground import GroundingResult, Leaf
 from foretell.forecasters.tree.grow.prompting import TEXT, StructuredRequest, fill_prompts
+from foretell.frozen import frozen
 from foretell.models.canonical import content_key
 from foretell.models.journal import Journal
 from foretell.models.model import AssistantMessage, Message, UserMessage
@@ -45,7 +46,7 @@ REPLAYED_EVENTS: Mapping[str, type[TraceEvent]] = {
 """Events that can occur while cells run; they are emitted again when a turn is replayed from the journal."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NotebookTurn:
     """The results of running the cells of one turn."""
 
@@ -177,7 +178,7 @@ CORRECT = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NotebookGrounder:
     """Has a model write cells, fix those that fail, and conclude."""
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from foretell.forecasters.agent.agent import BeliefAgent, without_numbers
@@ -24,6 +24,7 @@ from foretell.forecasters.tree.grow.prompting import (
     sections,
 )
 from foretell.forecasters.tree.proposition import Grounding
+from foretell.frozen import frozen
 from foretell.models.model import (
     AssistantMessage,
     BudgetExceeded,
@@ -87,7 +88,7 @@ def leaf_task(leaf: Leaf) -> str:
     return f"{task}\n\n{leaf.material}" if leaf.material else task
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PlainGrounder:
     """Asks a model once, without tools: the fastest and cheapest grounder, but without access to recent news."""
 
@@ -115,7 +116,7 @@ AGAIN = 3
 """Maximum number of consecutive unusable replies."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SearchGrounder:
     """Lets a model search and read with filtered tools, then conclude."""
 
@@ -254,7 +255,7 @@ def _agent() -> BeliefAgent:
     return BeliefAgent(variant=FULL, settings=AgentSettings(clamp=Clamp(low=0.0, high=1.0)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentGrounder:
     """Runs the belief agent with the claim as its question."""
 

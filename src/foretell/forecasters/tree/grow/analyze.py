@@ -6,7 +6,7 @@ it has added itself; it never sees more of a large tree.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from foretell.forecasters.forecaster import Context
@@ -22,6 +22,7 @@ from foretell.forecasters.tree.grow.prompting import (
 from foretell.forecasters.tree.proposition import ROOT, Proposition
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.wording import claim_faults, claim_similarity, similar_claims, tidy
+from foretell.frozen import frozen
 from foretell.models.model import ModelError
 from foretell.models.structured_output import NoUsableAnswer, UnusableReply, closed_object
 from foretell.plugins import load
@@ -48,7 +49,7 @@ def depth_of(id: str) -> int:
     return 0 if id == ROOT else id.count(".") + 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AnalysisLimits:
     """Limits on what one analysis may add."""
 

@@ -6,7 +6,7 @@ Implements the leaves of algorithm 2 of Analytica (2026).
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol, TypeVar
 
 from foretell.data.untrusted import for_log
@@ -17,6 +17,7 @@ from foretell.forecasters.tree.grow.prompting import ClaimSurroundings, TreeQues
 from foretell.forecasters.tree.proposition import Grounding
 from foretell.forecasters.tree.settings import GroundSettings, TreeSettings
 from foretell.forecasters.tree.text import one_line
+from foretell.frozen import frozen
 from foretell.metrics.transforms import logit, sigmoid
 from foretell.models.ledger import charged_reply
 from foretell.models.model import BudgetExceeded, Model, Reply, Request, TokenCount
@@ -28,7 +29,7 @@ from foretell.questions.question import Question, Target
 from foretell.questions.trace import NodeGrounded, ToolUsed, TraceEvent, ignore_event
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SubtreeBudget:
     """Budget of a subtree, split equally among its parts."""
 
@@ -160,7 +161,7 @@ class CannotGround(Exception):
     """Raised if a grounder fails; a retry may succeed."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Leaf:
     """A claim to ground, with everything a grounder may know about it."""
 
@@ -197,7 +198,7 @@ class Leaf:
         return replace(alone, exclusivity="independent", subtype="", series=None, last_value=None)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GroundingResult:
     """The result of grounding a leaf."""
 

@@ -1,13 +1,13 @@
 """Ask a model for a JSON object; if a reply is unusable, ask again with the reason, a limited number of times."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from string import Template
 from textwrap import shorten
 from typing import Any, TypeVar
 
 from foretell.forecasters.forecaster import Context, prompt_template
 from foretell.forecasters.tree.proposition import Proposition
+from foretell.frozen import frozen
 from foretell.models.model import AssistantMessage, Message, Reply, SystemMessage, UserMessage
 from foretell.models.names import ModelRole
 from foretell.models.structured_output import (
@@ -32,7 +32,7 @@ ATTEMPTS = 3
 """Maximum number of attempts to get a usable reply."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StructuredRequest:
     """A request for one JSON object. It depends on the content and the position in the tree, never on timing."""
 
@@ -108,7 +108,7 @@ ANSWERS: Mapping[Exclusivity, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeQuestion:
     """The question behind a tree, seen as of a cutoff, and how models are asked about it."""
 
@@ -154,7 +154,7 @@ class TreeQuestion:
         return "\n".join([ANSWERS[self.question.exclusivity], *lines, *more])
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ClaimSurroundings:
     """The ancestors and siblings of a claim; never the rest of the tree.
 

@@ -42,6 +42,7 @@ from foretell.forecasters.tree.proposition import MISSING, Proposition, Tree, ci
 from foretell.forecasters.tree.settings import TreeSettings
 from foretell.forecasters.tree.text import InvalidTree
 from foretell.forecasters.tree.what_if import resynthesize
+from foretell.frozen import frozen
 from foretell.models.model import ModelError
 from foretell.models.structured_output import UnusableReply, closed_object
 from foretell.plugins import load
@@ -87,7 +88,7 @@ CheckedLink = tuple[Link, tuple[str, ...]]
 """A link that was accepted, and notes on it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SynthesisRule:
     """A synthesis rule that asks a model for its parameters."""
 
@@ -116,7 +117,7 @@ class SynthesisRule:
         return closed_object({"report": TEXT, "key_factor": TEXT, **self.fields(children)})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelFreeRule:
     """A synthesis rule that needs no model."""
 
@@ -250,7 +251,7 @@ LONGEST_REPORTS = 24_000
 """Maximum length of all children's reports together, in characters; it is split equally."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Synthesizer:
     """Combines the claims of one tree."""
 
@@ -402,7 +403,7 @@ def _number_form(link: SplitLink) -> AnswerFormat:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Rejudged:
     """The result of judging stale links again."""
 
