@@ -171,8 +171,8 @@ def _is_default(value: Any, field: Any) -> bool:
     return value is None or (not field.is_required() and value == field.get_default(call_default_factory=True))
 
 
-class AskParameters(TypedDict, total=False):
-    """The keyword parameters of `ask` that do not decide what it returns, to type functions that pass them on."""
+class _ModelParameters(TypedDict, total=False):
+    """The keyword parameters of everything that asks models."""
 
     agent: Agent | None
     model: AnyModel | None
@@ -181,6 +181,13 @@ class AskParameters(TypedDict, total=False):
     budget: float | None
     config: str | Path | None
     set: Mapping[str, Any] | None
+    trials: int | None
+    settings: Settings | None
+
+
+class AskParameters(_ModelParameters, total=False):
+    """The keyword parameters of `ask` that do not decide what it returns, to type functions that pass them on."""
+
     closes: str | date | None
     as_of: str | date | None
     criteria: str
@@ -188,9 +195,7 @@ class AskParameters(TypedDict, total=False):
     exclusivity: Exclusivity
     range: str | tuple[float, float] | tuple[float, float, str] | None
     price: float | None
-    trials: int | None
     progress: Callable[[int, TraceEvent], None] | None
-    settings: Settings | None
 
 
 @overload
@@ -433,25 +438,16 @@ def grid(  # noqa: PLR0913 - one parameter per setting
     return call("grid", locals())
 
 
-class TreeParameters(TypedDict, total=False):
+class TreeParameters(_ModelParameters, total=False):
     """The keyword parameters of `grow_tree` that do not decide what it returns."""
 
-    agent: Agent | None
-    model: AnyModel | None
-    search: Sequence[AnySearch]
-    effort: ReasoningEffort | None
-    budget: float | None
-    config: str | Path | None
-    set: Mapping[str, Any] | None
     closes: str | date | None
     as_of: str | date | None
     criteria: str
     grounder: str | None
     rule: str | None
     leaves: int | None
-    trials: int | None
     progress: Callable[[TraceEvent], None] | None
-    settings: Settings | None
 
 
 @overload
@@ -584,17 +580,9 @@ def update_tree(  # noqa: PLR0913 - one parameter per setting
     return call("update_tree", locals())
 
 
-class TournamentParameters(TypedDict, total=False):
+class TournamentParameters(_ModelParameters, total=False):
     """The keyword parameters of `enter_tournament`."""
 
-    agent: Agent | None
-    model: AnyModel | None
-    search: Sequence[AnySearch]
-    effort: ReasoningEffort | None
-    budget: float | None
-    config: str | Path | None
-    set: Mapping[str, Any] | None
-    trials: int | None
     plan: bool
     dry_run: bool
     sandbox: bool
@@ -603,7 +591,6 @@ class TournamentParameters(TypedDict, total=False):
     include_fallback: bool
     accept_stale: bool
     progress: Callable[[RunProgress], None] | None
-    settings: Settings | None
 
 
 @overload

@@ -175,6 +175,19 @@ UNION_WORDS = {"path_type": "a path", "dict_type": "a mapping", "string_type": "
 """What a value of a type is called, by pydantic's name of the problem."""
 
 
+def split_section(changes: Mapping[str, Any], section: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split changed settings into the keys of a section, without their first part, and all others.
+
+    >>> split_section({"watch.budget": 1, "trials": 3}, "watch")
+    ({'budget': 1}, {'trials': 3})
+    """
+    if section in changes:
+        raise InputError("is a section", column=f"--set {section}", hint=f"write {section}.KEY=VALUE")
+    start = f"{section}."
+    keys = {name.removeprefix(start): value for name, value in changes.items() if name.startswith(start)}
+    return keys, {name: value for name, value in changes.items() if not name.startswith(start)}
+
+
 def environment_values(request: type[OperationRequest]) -> dict[str, Any]:
     """Return the values that environment variables set, by field; a list field is split at commas.
 

@@ -17,8 +17,6 @@ from foretell.models.provider import ProviderClient, ProviderConfig
 from foretell.models.providers.loading import load_provider
 from foretell.questions.errors import InputError, MissingExtra
 
-__all__ = ["ModelRouter", "ProviderClient", "api_key_for", "open_provider"]
-
 
 def api_key_for(name: ModelName, keys: Mapping[str, str]) -> str:
     """Return the API key for a provider. Raises InputError, which suggests models without a key, if it is missing."""

@@ -16,7 +16,7 @@ from foretell.tournaments.forecastbench import PLATFORM as FORECASTBENCH
 from foretell.tournaments.forecastbench import ROUND, TOKEN_VARIABLE, ForecastBenchTeam
 from foretell.tournaments.ledger import SubmissionHistory, open_ledger
 from foretell.tournaments.metaculus import MetaculusOptions
-from foretell.tournaments.platforms import ArenaTrack, MetaculusTournament
+from foretell.tournaments.platforms import TESTING_AREA, ArenaTrack, MetaculusTournament
 from foretell.tournaments.question_visit import QuestionVisit, TournamentPlatform, TournamentResult
 from foretell.tournaments.round_visit import LATEST, NoOpenRound, RoundResult, RoundVisit, pull_rounds
 from foretell.tournaments.settings import MODEL_FREE, ForecastBenchSettings, MetaculusSettings, ProphetArenaSettings
@@ -26,8 +26,6 @@ CONCURRENCY = 4
 """How many trials run at the same time, unless a setting says otherwise."""
 PRACTICE = "practice"
 """The token of the local stand-in; also the team and the bucket there, unless the settings name others."""
-TESTING_AREA = "bot-testing-area"
-"""The tournament of Metaculus for testing bots."""
 
 
 async def enter(

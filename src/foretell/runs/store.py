@@ -164,7 +164,7 @@ class ContextRow(NamedTuple):
 
 @frozen
 class RunRow:
-    """A run in a list."""
+    """A run in a list. Its fields are the columns of `_RUNS`, in their order."""
 
     id: str
     spec: dict[str, Any]
@@ -727,26 +727,14 @@ def _question_rows(run: str, questions: Iterable[Question]) -> list[SqlRow]:
 
 
 def _run_row(row: SqlRow, place: str | Path | None = None) -> RunRow:
-    id, spec, created, services, done, failed, fallback, folder, *labels, deleted, digests = row
-    name, note, tags, archived, problem = labels
-    spec_data, service_list, tag_list = stored_row("run", (id, spec, services, tags), place)
-    return RunRow(
-        id=id,
-        spec=current_names(spec_data),
-        created=created,
-        services=tuple(service_list),
-        done=done,
-        failed=failed,
-        fallback=fallback,
-        folder=folder,
-        name=name,
-        note=note,
-        tags=tuple(tag_list),
-        archived=bool(archived),
-        problem=problem,
-        deleted=deleted,
-        state_of_answers=f"{done} {failed} {fallback} {_digest(digests or '')}",
+    run: dict[str, Any] = dict(zip(RunRow.__dataclass_fields__, row, strict=True))
+    spec, services, tags = stored_row("run", (run["id"], run["spec"], run["services"], run["tags"]), place)
+    run |= {"spec": current_names(spec), "services": tuple(services), "tags": tuple(tags)}
+    run["archived"] = bool(run["archived"])
+    run["state_of_answers"] = (
+        f"{run['done']} {run['failed']} {run['fallback']} {_digest(run['state_of_answers'] or '')}"
     )
+    return RunRow(**run)
 
 
 def _event_row(key: TrialKey, event: TraceEvent) -> SqlRow:

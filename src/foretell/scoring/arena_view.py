@@ -190,16 +190,8 @@ class ArenaLeaderboard:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; missing numbers are null."""
-        measures = [
-            {
-                "name": arena_metric.name,
-                "label": arena_metric.label,
-                "meaning": arena_metric.meaning,
-                "better": arena_metric.better,
-                "decimals": arena_metric.decimals,
-            }
-            for arena_metric in ARENA_METRICS.values()
-        ]
+        shown = ("name", "label", "meaning", "better", "decimals")
+        measures = [{name: getattr(metric, name) for name in shown} for metric in ARENA_METRICS.values()]
         return {"schema": ARENA_LEADERBOARD_SCHEMA, "measures": measures, **plain_data(self)}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from foretell.questions.errors import InputError, known_names
-from foretell.request import OperationRequest, setting
+from foretell.request import OperationRequest, setting, split_section
 from foretell.runs.spec import WATCH as SECTION
 
 
@@ -44,16 +44,8 @@ def read_watch_settings(values: Mapping[str, Any]) -> WatchSettings:
 
 
 def watch_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split changed settings into the keys of the section `watch`, without their first part, and all others.
-
-    >>> watch_changes({"watch.budget": 1, "trials": 3})
-    ({'budget': 1}, {'trials': 3})
-    """
-    if SECTION in changes:
-        raise InputError("is a section", column=f"--set {SECTION}", hint=f"write {SECTION}.KEY=VALUE")
-    start = f"{SECTION}."
-    keys = {name.removeprefix(start): value for name, value in changes.items() if name.startswith(start)}
-    return keys, {name: value for name, value in changes.items() if not name.startswith(start)}
+    """Split changed settings into the keys of the section `watch`, without their first part, and all others."""
+    return split_section(changes, SECTION)
 
 
 def watch_keys(settings: Mapping[str, Any]) -> WatchSettings:

@@ -12,10 +12,9 @@ from foretell.models.model import Model, ModelSettings, Request, SystemMessage, 
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object, schema_errors
 from foretell.questions.as_of import end_of_day
 from foretell.questions.question import Question
-from foretell.standing.question_checks import problems_of, unresolvable_note
+from foretell.standing.question_checks import problems_of
 from foretell.standing.record import Sharpening
 
-__all__ = ["as_asked", "criteria_of", "problems_of", "propose_wording", "sharpened", "unresolvable_note"]
 LONGEST_TEXT, LONGEST_PART, MOST_EDGE_CASES = 600, 1_000, 6
 INSTRUCTION = """\
 You make forecasting questions resolvable. You are given a question as somebody typed it, the day on which it is \

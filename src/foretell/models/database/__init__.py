@@ -5,12 +5,10 @@ import sqlite3
 import time
 from pathlib import Path
 
-from foretell.models.database.interface import Database, Statements
-from foretell.models.database.liveness import SessionLiveness
-from foretell.models.database.sqlite import MEMORY, DiskFlush, SqliteDatabase
+from foretell.models.database.interface import Database
+from foretell.models.database.sqlite import MEMORY, SqliteDatabase
 from foretell.questions.errors import DAMAGED_HINT, DamagedFile, InputError, MissingExtra, storage_error
 
-__all__ = ["Database", "DiskFlush", "SessionLiveness", "Statements", "is_database_url", "open_database"]
 log = logging.getLogger(__name__)
 YOUNG = 60.0
 """Seconds for which a new file may stay empty."""

@@ -9,7 +9,7 @@ from pydantic import field_validator, model_validator
 from foretell.operations.requests.asking import ForecastingRequest
 from foretell.operations.requests.scoring import Columns
 from foretell.questions.errors import InputError, known_names
-from foretell.request import OperationRequest, flags, setting
+from foretell.request import OperationRequest, flags, setting, split_section
 from foretell.scoring.bootstrap_options import BOOTSTRAP, Bootstrap
 from foretell.tournaments.settings import (
     MODEL_FREE,
@@ -77,15 +77,6 @@ def read_section(kind: type[Keys], values: Mapping[str, Any], known: Sequence[st
         return kind.read(values)
     except InputError as error:
         raise error.at(column=f"{SECTION}.{error.column}") from None
-
-
-def section_changes(changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split `--set` into the keys of the section `tournament`, without their first part, and all others."""
-    if SECTION in changes:
-        raise InputError("is a section", column=f"--set {SECTION}", hint=f"write {SECTION}.KEY=VALUE")
-    start = f"{SECTION}."
-    section = {name.removeprefix(start): value for name, value in changes.items() if name.startswith(start)}
-    return section, {name: value for name, value in changes.items() if not name.startswith(start)}
 
 
 def check_platform(text: str) -> str:
@@ -174,7 +165,7 @@ class TournamentRunRequest(ForecastingRequest):
 
     def settings(self, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the settings of the run, without the section `tournament`."""
-        _, others = section_changes(self.set)
+        _, others = split_section(self.set, SECTION)
         for name in others:
             if name.partition(".")[0] in ("questions", "mode"):
                 raise InputError("the questions come from the tournament", column=f"--set {name}", hint="leave it out")
@@ -192,7 +183,7 @@ class TournamentRunRequest(ForecastingRequest):
         """Return a setting that has no effect without a model, or None."""
         used = [flags(name, type(self).model_fields[name])[-1] for name in self.SETTING_KEYS if self._is_set(name)]
         # Ignore an engine that is only set in the environment, and a file whose model is switched off.
-        stated = section_changes(self.set)[1] if self.no_model else self.settings()
+        stated = split_section(self.set, SECTION)[1] if self.no_model else self.settings()
         needed = ("concurrency", "search", *(("forecaster", "models") if self.model_free else ()))
         used += [name for name in stated if name not in needed]
         return used[0] if used else None
@@ -207,7 +198,7 @@ class TournamentRunRequest(ForecastingRequest):
             read_section(kind, stored, known, self.platform)
         except InputError as error:
             raise error.at(path=self.config) from None
-        return read_section(kind, {**stored, **read_changes(section_changes(self.set)[0])}, known, self.platform)
+        return read_section(kind, {**stored, **read_changes(split_section(self.set, SECTION)[0])}, known, self.platform)
 
 
 class TournamentResultsRequest(OperationRequest):
@@ -302,7 +293,7 @@ class SubmitRequest(OperationRequest):
     @model_validator(mode="after")
     def _fits_platform(self) -> Any:
         keys = [f"{SECTION}.{key}" for key in SUBMISSION_KEYS[self.platform]]
-        for name in section_changes(self.set)[1]:
+        for name in split_section(self.set, SECTION)[1]:
             if name != "combine":
                 raise InputError(
                     "there is no such setting", column=f"--set {name}", hint=known_names(name, ["combine", *keys])
@@ -341,7 +332,7 @@ class SubmitRequest(OperationRequest):
         """Return the keys of `tournament` that `set` has."""
         from foretell.runs.spec import read_changes
 
-        values, known = read_changes(section_changes(self.set)[0]), SUBMISSION_KEYS[self.platform]
+        values, known = read_changes(split_section(self.set, SECTION)[0]), SUBMISSION_KEYS[self.platform]
         return read_section(kind, values, known, self.platform)
 
 

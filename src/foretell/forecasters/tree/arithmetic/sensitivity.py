@@ -28,10 +28,10 @@ class Sensitivity:
     """Share of the total importance, as a fraction."""
 
 
-def sensitivities(tree: Tree, of: str | None = None) -> list[Sensitivity]:
-    """Return how the claim (default: the root) depends on each input, most important first."""
+def sensitivities(tree: Tree) -> list[Sensitivity]:
+    """Return how the root depends on each input, most important first."""
     circuit, values = circuit_and_values(tree)
-    root = circuit.claims[of or tree.root]
+    root = circuit.claims[tree.root]
     slope = slopes(circuit.ops, values, root)
     rows: list[tuple[str, float, float]] = []
     weights: dict[str, float] = {}
@@ -111,14 +111,14 @@ class TornadoBar:
         return abs(self.at_high - self.at_low)
 
 
-def tornado(tree: Tree, of: str | None = None, sd: Mapping[str, float] | None = None) -> list[TornadoBar]:
-    """Compute the claim's probability with each input at 0 and at 1, widest bar first.
+def tornado(tree: Tree, sd: Mapping[str, float] | None = None) -> list[TornadoBar]:
+    """Compute the root's probability with each input at 0 and at 1, widest bar first.
 
     With `sd`, only the inputs in it are moved, each by its standard deviation to both sides, clamped to [0, 1].
     """
     circuit, values = circuit_and_values(tree)
     _require_inputs(circuit, sd or {})
-    place = circuit.claims[of or tree.root]
+    place = circuit.claims[tree.root]
     bars: list[TornadoBar] = []
     for name, at in circuit.input_places.items():
         if sd is not None and name not in sd:
