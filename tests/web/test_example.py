@@ -15,9 +15,10 @@ from playwright.sync_api import expect
 from starlette.routing import Match
 
 from foretell.models import facts
-from foretell.operations.example import serving_example
+from foretell.operations.example import ARENA, serving_example
 from foretell.runs.settings import CHECKED_MODELS, KNOWN_MODELS, Settings
 from foretell.web.app import create_app
+from foretell.web.static_files import SHEETS, static_text
 
 SCREENSHOTS = os.environ.get("FORETELL_SCREENSHOTS")
 """Folder for pictures, if they are saved."""
@@ -141,6 +142,23 @@ TORN = """() => {
   return found.slice(0, 8);
 }"""
 """Labels of figures that do not fit into them, and short words that are broken because a cell is too narrow."""
+UNDRESSED = """sheets => {
+  const own = new Set([...document.querySelectorAll('style[data-sheet]')].map(one => one.dataset.sheet)), found = [];
+  const rules = list => [...list].flatMap(rule => rule.selectorText ? [rule] : rules(rule.cssRules ?? []));
+  for (const [name, text] of Object.entries(sheets)) {
+    if (own.has(name)) continue;
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(text);
+    for (const { selectorText } of rules(sheet.cssRules)) {
+      const bare = selectorText.replaceAll(/::[\\w-]+|:(?:hover|focus[\\w-]*|checked)/g, '')
+        .replaceAll(/:(?:is|has|not)\\([, ]*\\)/g, '');
+      if (bare !== ':root' && document.querySelector(bare || '*')) found.push(`lacks ${name}: ${selectorText}`);
+    }
+  }
+  return found;
+}"""
+"""Rules for something on the page in style sheets that it does not have."""
+OPEN_ALL = "() => document.querySelectorAll('details').forEach(one => { one.open = true; })"
 LINKS = """() => [...document.querySelectorAll("main a[href^='/'], header a[href^='/']")]
   .map(link => link.getAttribute('href'))"""
 PATIENCE = 90_000
@@ -301,6 +319,7 @@ def test_every_page_fits_every_width_in_light_and_dark(
     site, problems = serve(example_app), list[str]()
     page.goto(site.login)
     waiting, seen = ["/", "/runs?find=rate", "/login"], set[str]()
+    sheets = {name: static_text(name) for name in SHEETS}
     while waiting:
         address = waiting.pop(0)
         shape = _shape(example_app, address)
@@ -311,6 +330,7 @@ def test_every_page_fits_every_width_in_light_and_dark(
         page.emulate_media(color_scheme="light", reduced_motion="reduce")  # Colours change without a transition.
         page.goto(site.url + address)
         waiting += page.evaluate(LINKS)
+        problems += [f"{address} {problem}" for problem in page.evaluate(UNDRESSED, sheets)]
         page.evaluate(axe)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
@@ -336,6 +356,21 @@ def test_every_page_fits_every_width_in_light_and_dark(
                 page.screenshot(path=str(Path(SCREENSHOTS) / f"{name}-{width}.png"), full_page=not tall)
     assert not problems, "\n".join(problems)
     assert len(seen) >= 15, sorted(seen)
+
+
+def test_parts_that_are_loaded_later_bring_their_style_sheets(
+    page: Any, example_app: FastAPI, serve: Callable[[FastAPI], Any]
+) -> None:
+    site, sheets = serve(example_app), {name: static_text(name) for name in SHEETS}
+    page.goto(f"{site.url}/arena/{ARENA}")
+    parts = page.locator("details a.part")
+    assert parts.count() > 0
+    page.evaluate("document.querySelector('style[data-sheet=\"tables.css\"]').remove()")
+    page.evaluate(OPEN_ALL)
+    expect(parts).to_have_count(0)
+    loaded = page.locator("style[data-sheet]").evaluate_all("all => all.map(one => one.dataset.sheet)")
+    assert loaded == [name for name in SHEETS if name in loaded]
+    assert page.evaluate(UNDRESSED, sheets) == []
 
 
 def _shape(app: FastAPI, address: str) -> str | None:

@@ -27,8 +27,9 @@ from foretell.questions.question import Question, Target
 from foretell.runs.settings import Settings
 from foretell.runs.spec import QuestionsSpec, RunSpec
 from foretell.runs.store import RunStore, TrialKey
-from foretell.web.site import RECORD, WrittenSite, write_site
-from foretell.web.site_files import PageGroup, key_of, read_part
+from foretell.web.site import RECORD, WrittenSite, rewrite_page, write_site
+from foretell.web.site_files import PageGroup, file_of, key_of, read_part
+from foretell.web.static_files import SHEETS, style_sheets
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trees"
 HOSTILE = '<img src=x onerror="document.title=1"> " href="/runs </script></main></title>'
@@ -196,6 +197,41 @@ def test_pages_that_share_a_file_are_found_by_their_address(written_site: tuple[
     for query in ("", "?0123456789ab"):
         shown.goto(f"{(out / file).as_uri()}{query}")
         expect(shown.locator("main")).to_have_text("This site has no page at this address.")
+
+
+def test_pages_of_the_static_site_have_the_style_sheets_of_what_they_show(written_site: tuple[Path, WrittenSite]):
+    out, _ = written_site
+    kinds = set[str]()
+    for link, text in written_pages(out).items():
+        if link.startswith("api/"):
+            continue  # A report, which is one file.
+        needed = set(re.findall(r"/static/([a-z]+)\.css", style_sheets(text, still=True)))
+        page = (out / link.partition("?")[0]).read_text(encoding="utf-8")
+        linked = re.findall(r'<link rel="stylesheet" href="[./]*static/([a-z]+)-\w+\.css">', page)
+        assert needed <= set(linked), link
+        assert linked == [name.removesuffix(".css") for name in SHEETS if name.removesuffix(".css") in linked], link
+        kinds.add(" ".join(linked))
+    assert len(kinds) > 3
+
+
+def test_a_file_of_several_pages_has_the_style_sheets_of_them_all(tmp_path: Path):
+    def page(main: str) -> str:
+        head = (
+            f"<head><title>t</title>{rewrite_page(style_sheets(main, still=True), lambda link: file_of(link))}</head>"
+        )
+        return f'<html>{head}<body><main id="main">{main}</main></body></html>'
+
+    pages = {name: page(f'<div class="{name}"></div>') for name in ("claim", "mosaic", "examined")}
+    group = PageGroup(out=tmp_path, file="runs/a/questions.html")
+    file, length = group.add("one", pages["claim"])
+    group.save()
+    later = PageGroup(out=tmp_path, file="runs/a/questions.html")  # As after an interruption.
+    later.recall(file, "one", length)
+    later.add("two", pages["mosaic"])
+    later.add("three", pages["examined"])
+    later.save()
+    text = (tmp_path / "runs/a/questions.html").read_text(encoding="utf-8")
+    assert re.findall(r"static/([a-z]+)-\w+\.css", text) == ["foretell", "arena", "record", "tree"]
 
 
 def test_what_if_works_in_the_static_site(written_site: tuple[Path, WrittenSite], page: Any, settings: Settings):

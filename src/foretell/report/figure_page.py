@@ -17,7 +17,7 @@ def static_text(name: str) -> str:
 
 def figure_sheet() -> str:
     """Return the style of figures, their read-out and downloads, and scrolling tables, without the colours."""
-    return figure_rules() + static_text("figures.css")
+    return figure_rules() + static_text("figures.css") + static_text("regions.css")
 
 
 def figure_document(figure: Markup) -> str:

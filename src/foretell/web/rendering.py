@@ -1,7 +1,7 @@
 """Rendering of templates. Escaping is always on; only sanitised Markdown and our own figures pass as markup."""
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -11,12 +11,12 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment
 
 from foretell.report.html import make_environment
-from foretell.report.markup import sanitise_text
+from foretell.report.markup import Markup, sanitise_text
 from foretell.report.provenance import Provenance
 from foretell.web.formatting import FILTERS
 from foretell.web.forms import form_value
 from foretell.web.security import Visitor, visitor_of
-from foretell.web.static_files import icon_address, static_address, style_sheet
+from foretell.web.static_files import icon_address, static_address, style_sheets
 
 # Addresses. Templates use kinds of pages and ids; only this table contains paths.
 
@@ -104,6 +104,10 @@ def _hidden(amount: float | None) -> str:
     return "–"
 
 
+SHEETS_PLACE = Markup("<!-- style sheets -->")
+"""Where a page has its style sheets, which are known once the rest of it is."""
+
+
 def render(name: str, view: Any, *, visitor: Visitor | None = None, made: Provenance | None = None, **more: Any) -> str:
     """Render the named template with its data; the footer of a page says what `made` it."""
     visitor = visitor or Visitor()
@@ -112,12 +116,15 @@ def render(name: str, view: Any, *, visitor: Visitor | None = None, made: Proven
         "view": view,
         "href": link_to,
         "static": static_address,
-        "sheet": partial(style_sheet, still=visitor.still),
+        "sheets": SHEETS_PLACE,
         "icon": icon_address(),
         "nav": NAVIGATION,
         **more,
     }
-    return environment(hide_money=not visitor.may_write).get_template(name).render(values, visitor=visitor)
+    text = environment(hide_money=not visitor.may_write).get_template(name).render(values, visitor=visitor)
+    if SHEETS_PLACE not in text:
+        return text  # A part of another page.
+    return text.replace(SHEETS_PLACE, style_sheets(text, still=visitor.still), 1)
 
 
 def html_page(request: Request, name: str, view: Any, *, status: int = 200, **more: Any) -> HTMLResponse:

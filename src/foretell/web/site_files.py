@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from foretell.data.files import write_atomically
 from foretell.patterns import pattern
-from foretell.web.static_files import static_address
+from foretell.web.static_files import SHEETS, static_address
 
 # File names for addresses.
 
@@ -80,6 +80,7 @@ HEAD_PATTERN = pattern(r'<h1.*?</h1>\s*(?:<p class="lead".*?</p>)?', re.DOTALL)
 SCRIPT_PATTERN = pattern(r'<script defer src="([^"]*)"></script>\n?')
 TITLE_PATTERN = pattern(r"(?<=<title>).*?(?=</title>)", re.DOTALL)
 UNPACK = static_address("unpack.js")
+SHEET_PATTERN = pattern(r'<link rel="stylesheet" [^>]*>')
 NEEDS_SCRIPT = '<noscript><p class="note">{} needs JavaScript.</p></noscript>'
 
 
@@ -122,6 +123,11 @@ SHARE = 24
 PART_PATTERN = pattern(r'\.packed = "([^"]*)"')
 
 
+def sheet_place(link: str) -> int:
+    """Return the place of a link to a style sheet among those of a page."""
+    return next(place for place, name in enumerate(SHEETS) if f"/{name.removesuffix('.css')}-" in link)
+
+
 @dataclass(kw_only=True)
 class PageGroup:
     """Pages of one kind: the file that shows them, and the parts with their contents."""
@@ -138,6 +144,8 @@ class PageGroup:
     """The length of the contents of each part."""
     _page: str = ""
     """One of the pages, from which their file is made."""
+    _sheets: set[str] = field(default_factory=set[str])
+    """The links to the style sheets of all pages."""
 
     def part_file(self, number: int) -> str:
         """Return the file of a part, relative to the folder of the site."""
@@ -146,6 +154,8 @@ class PageGroup:
     def recall(self, file: str, key: str, length: int) -> None:
         """Note a page that an earlier export saved."""
         number = int(basename(file).removesuffix(".js")) - 1
+        if not self.parts:
+            self._sheets |= set(SHEET_PATTERN.findall((self.out / self.file).read_text(encoding="utf-8")))
         self._begin_parts(number + 1)
         self._note(number, key, length)
 
@@ -163,6 +173,7 @@ class PageGroup:
         self._note(number, key, length)
         contents[key] = (unescape(title[0]), content[2])
         self._unsaved[number], self._page = contents, page
+        self._sheets |= set(SHEET_PATTERN.findall(page))
         return self.part_file(number), length
 
     def save(self) -> None:
@@ -180,7 +191,8 @@ class PageGroup:
         folder = basename(self.file).removesuffix(".html")
         keys = "\n".join(" ".join(part) for part in self.parts)
         data = f'<script type="text/plain" id="pages" data-folder="{folder}">{keys}</script>'
-        page = TITLE_PATTERN.sub("foretell", self._page, count=1)
+        page = TITLE_PATTERN.sub("foretell", SHEET_PATTERN.sub("", self._page), count=1)
+        page = page.replace("</head>", "\n".join(sorted(self._sheets, key=sheet_place)) + "\n</head>", 1)
         return _filled_by(link_from(dirname(self.file), UNPACK), page, NEEDS_SCRIPT.format("This page"), data)
 
     def _begin_parts(self, count: int) -> None:

@@ -1,8 +1,8 @@
 """Style sheets and scripts, small and self-hosted.
 
-A page is drawn with one style sheet, inlined and allowed by its hash, so that the page is displayed as soon as it
-arrives; the page of a tree has a second one. Scripts are files whose address contains a hash of their content, so that
-browsers can cache them.
+A page is drawn with the style sheets that have a rule for something on it. They are inlined and allowed by their
+hashes, so that the page is displayed as soon as it arrives. Scripts are files whose address contains a hash of their
+content, so that browsers can cache them.
 """
 
 import base64
@@ -17,15 +17,17 @@ from urllib.parse import quote
 from fastapi import APIRouter, HTTPException, Response
 
 from foretell.patterns import pattern
-from foretell.report.figure_page import figure_sheet
 from foretell.report.figure_page import static_text as report_text
 from foretell.report.markup import Markup
-from foretell.report.theme import colour_variables
+from foretell.report.theme import colour_variables, figure_rules
 
 STATIC_FOLDER = Path(__file__).parent / "static"
 MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-SHEETS = ("foretell.css", "tree.css")
-"""Style sheets that are inlined in pages."""
+SHEETS = (
+    *("figures.css", "foretell.css", "tables.css", "forms.css", "runs.css", "run.css", "question.css"),
+    *("home.css", "arena.css", "record.css", "tree.css"),
+)
+"""Style sheets of pages, in the order in which a page has them; later ones override earlier ones."""
 
 router = APIRouter()
 
@@ -33,7 +35,7 @@ router = APIRouter()
 @cache
 def static_text(name: str) -> str | None:
     """Return a file of the static folder, or one built from the report's styles and scripts; None if there is none."""
-    built = {"foretell.css": _style, "foretell.js": _script}
+    built = {"figures.css": _figures, "foretell.css": _style, "foretell.js": _script}
     if name in built:
         return built[name]()
     # Only names of existing files, so that a path cannot lead out of the folder.
@@ -51,8 +53,12 @@ def _source(name: str) -> str:
 
 
 def _style() -> str:
-    """Build the style sheet: colours that follow the system or the visitor's choice, the charts' classes, and ours."""
-    return colour_variables(switchable=True) + figure_sheet() + "\n" + _source("foretell.css")
+    """Build the style sheet of every page: colours that follow the system or the visitor's choice, and ours."""
+    return colour_variables(switchable=True) + report_text("regions.css") + _source("foretell.css")
+
+
+def _figures() -> str:
+    return figure_rules() + report_text("figures.css")
 
 
 def _script() -> str:
@@ -60,11 +66,34 @@ def _script() -> str:
     return bundle("foretell.js", _source) + "".join(bundle(name, report_text) for name in ("sorting.js", "figures.js"))
 
 
-def style_sheet(name: str, *, still: bool) -> Markup:
-    """Return the markup of a style sheet: inlined, or as a link if the pages are files that share it."""
+def style_sheets(page: str, *, still: bool) -> Markup:
+    """Return the markup of a page's style sheets: inlined, or as links if the pages are files that share them."""
+    used = {f"<{name}" for name in set(_TAGS.findall(page))}
+    used |= {f"#{name}" for name in _IDS.findall(page)}
+    used |= {f".{name}" for names in set(_CLASSES.findall(page)) for name in names.split()}
+    names = [name for name in SHEETS if any(rule <= used for rule in _requirements(name))]
     if still:
-        return Markup('<link rel="stylesheet" href="{}">').format(static_address(name))
-    return Markup(f"<style>{static_text(name)}</style>")
+        link = Markup('<link rel="stylesheet" href="{}">')
+        return Markup("\n").join(link.format(static_address(name)) for name in names)
+    return Markup("\n".join(f'<style data-sheet="{name}">{static_text(name)}</style>' for name in names))
+
+
+_TAGS, _IDS, _CLASSES = pattern(r"<([a-z]\w*)"), pattern(r' id="([^"]+)"'), pattern(r' class="([^"]+)"')
+_BLOCK = pattern(r"@(?:media|container|keyframes)[^{]*\{|\{[^{}]*\}|\}|/\*.*?\*/", re.DOTALL)
+_CHOICE = pattern(r":(?:not|nth[\w-]*)\((?:[^()]|\([^()]*\))*\)|:\w+\([^()]*,[^()]*\)|\[[^\]]*\]|::?[\w-]+")
+"""What a selector excludes, chooses from or asks of the state of an element."""
+_PART = pattern(r"([.#]?)([A-Za-z][\w-]*)")
+
+
+@cache
+def _requirements(name: str) -> frozenset[frozenset[str]]:
+    """Return for each rule of a sheet which elements, classes and ids a page must have for the rule to apply."""
+    selectors = _CHOICE.sub("", _BLOCK.sub(";", static_text(name) or ""))
+    return frozenset(
+        frozenset(f"{mark or '<'}{part}" for mark, part in _PART.findall(selector))
+        for selector in re.split("[;,]", selectors)
+        if selector.strip()
+    )
 
 
 @cache

@@ -1,4 +1,5 @@
 // Used by every page: the theme button, contact with the server, and what is folded or copied.
+import { parsed } from './fetched.js';
 import { follow } from './live.js';
 
 const THEMES = ['system', 'light', 'dark'];
@@ -41,7 +42,7 @@ async function content(folded, link) {
   }
   const answer = await fetch(link.href).catch(() => null);
   if (!answer?.ok) return null;
-  const part = new DOMParser().parseFromString(await answer.text(), 'text/html').getElementById('part');
+  const part = parsed(await answer.text()).getElementById('part');
   part.removeAttribute('id'); // There may be several on one page.
   return part;
 }
@@ -77,7 +78,7 @@ for (const box of document.querySelectorAll('[data-finds]')) {
     wanted.set('look', 'yes');
     const answer = await fetch(`${box.form.action}?${wanted}`).catch(() => null);
     if (!answer?.ok || box.value !== words) return;
-    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const page = parsed(await answer.text());
     document.getElementById(box.dataset.finds).replaceWith(page.getElementById(box.dataset.finds));
   };
   box.addEventListener('input', find);

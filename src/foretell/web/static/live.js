@@ -1,5 +1,6 @@
 // Keeps the live parts of a page like those of a reloaded page: follows the events of its run while that is going on, and
 // otherwise asks from time to time whether the server is still there.
+import { parsed } from './fetched.js';
 import { hear, isLost, listenAnew, loseContact, refuse, watchContact } from './contact.js';
 
 const PAUSE = 400; // minimum number of milliseconds between two reloads
@@ -103,7 +104,7 @@ async function reread() {
   if (typeof text !== 'string' || answer.status >= 500) { if (!document.hidden) loseContact(); return 0; }
   hear();
   denied = !answer.ok;
-  const fresh = new DOMParser().parseFromString(text, 'text/html');
+  const fresh = parsed(text);
   if (answer.ok) {
     for (const now of document.querySelectorAll('[data-live]')) {
       const then = fresh.getElementById(now.id);

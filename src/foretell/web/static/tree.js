@@ -93,8 +93,8 @@ function tell() {
   part('answer').dataset.value = answer;
   const sets = changes();
   part('was').textContent = sets.length ? `${percent(was)} →` : '';
-  part('moved').className = Math.abs(moved) < 0.05 ? '' : moved > 0 ? 'up' : 'down';
-  part('moved').textContent = sets.length ? `${moved >= 0 ? '+' : '−'}${Math.abs(moved).toFixed(1)} points in this what-if` : '';
+  part('shift').className = Math.abs(moved) < 0.05 ? '' : moved > 0 ? 'up' : 'down';
+  part('shift').textContent = sets.length ? `${moved >= 0 ? '+' : '−'}${Math.abs(moved).toFixed(1)} points in this what-if` : '';
   tick(part('strip').querySelector('.ghost'), sets.length ? was : null);
   tick(part('strip').querySelector('.now'), answer);
   part('now').hidden = !sets.length;

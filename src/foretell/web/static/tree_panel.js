@@ -1,4 +1,6 @@
 // The panel beside the tree: shows the pages of a claim and their forms without leaving the tree.
+import { parsed } from './fetched.js';
+
 const panel = document.getElementById('panel');
 const LOOK = 700; // milliseconds between two reloads while work is in progress
 const AGAIN = 3000; // milliseconds until the next attempt if the server did not answer
@@ -16,7 +18,7 @@ function request(address) {
   return fetch(at, { headers: { Accept: 'text/html' } });
 }
 
-const read = async (answer) => new DOMParser().parseFromString(await answer.text(), 'text/html');
+const read = async (answer) => parsed(await answer.text());
 
 export function recount(sets) {
   const query = sets.map(([id, p]) => `set=${encodeURIComponent(`${id}=${p}`)}`).join('&');
