@@ -218,17 +218,19 @@ HIDDEN_TYPES = (
 """Kinds of responses that may name an address or a path; the others are our own scripts, styles and pictures."""
 USUAL_FOLDERS = ("home", "Users", "root", "tmp", "var", "private", "mnt", "media", "srv", "opt")
 """First folders of paths on any machine."""
+# The patterns begin with literal text, and are used only if it occurs: every page passes through them.
 # A backslash may stand before a mark in Markdown; in JSON it stands before a quote or a letter, where the text ends.
 _REST = rb"""(?:[^\s"'<>&,;()\[\]\\]|\\[^\s"'a-z])*"""
-_SCHEME = rb"https?\\?(?::|%3A)(?:/|%2F){2}"
-_NETWORK = rb"(?:localhost|127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[::1\]|\[f[cd])"
-_AFTER_NAME = pattern(rb"\\?(?:@|%40)" + _SCHEME + _REST, re.IGNORECASE)
-_OWN_ADDRESS = pattern(_SCHEME + _NETWORK + _REST, re.IGNORECASE)
-
-
+_SCHEME = rb"http(?i:s?\\?(?::|%3A)(?:/|%2F){2})"
+_NETWORK = rb"(?i:localhost|127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[::1\]|\[f[cd])"
+_AFTER_NAME = pattern(rb"\\?(?:@|%40)" + _SCHEME + _REST)
+_OWN_ADDRESS = pattern(_SCHEME + _NETWORK + _REST)
+_LOUD_SCHEME = pattern(rb"http(?=s?\\?(?::|%3A)(?:/|%2F){2})", re.IGNORECASE)
 _AMOUNT = rb"(?:-?\d[\d.eE+-]*|\"\d[^\"]*\")"
+_AMOUNTS = ("dollars", "billed", "reused", "reserved", "budget", "money")
+_AMOUNT_KEYS = tuple(f"{name}{end}".encode() for name in _AMOUNTS for end in ('"', '\\"'))
 _MONEY = pattern(
-    rb'(\\?"(?:[a-z_]*dollars|billed|reused|reserved|budget|money)\\?":\s*)'
+    rb'("(?:[a-z_]*dollars|billed|reused|reserved|budget|money)\\?":\s*)'
     rb"(?:" + _AMOUNT + rb"|\{[^{}]*\})"
 )
 """Amounts and budgets in JSON, by the names of their fields."""
@@ -247,18 +249,44 @@ def private_text_filter(addresses: Iterable[str], routes: Iterable[str]) -> Call
     first = {*USUAL_FOLDERS, *(path.name for path in Path("/").iterdir())} - set(routes)
     names = b"|".join(re.escape(name).encode() for name in sorted(first))
     # After the name of a provider, every path is one of this machine.
-    begin = rb"(?:(?<=[a-z]:)(?:/|%2F)[\w.-]+|(?<![\w.%~-])(?<!:/)(?:/|%2F)(?:" + names + rb"))"
-    path = re.compile(begin + rb"(?:/|%2F)" + _REST)
+    more = rb"(?:/|%2F)" + _REST
+    paths = [
+        re.compile(
+            slash
+            + rb"(?:(?<=[a-z]:"
+            + slash
+            + rb")[\w.-]+|"
+            + rb"(?<![\w.%~-]"
+            + slash
+            + rb")(?<!:/"
+            + slash
+            + rb")(?:"
+            + names
+            + rb"))"
+            + more
+        )
+        for slash in (b"/", b"%2F")
+    ]
     parts = [urlsplit(address) for address in addresses]
-    own = [_SCHEME + re.escape(part.netloc).encode() + _REST for part in parts if part.netloc]
-    named = re.compile(b"|".join(own), re.IGNORECASE) if own else None
+    own = [_SCHEME + rb"(?i:" + re.escape(part.netloc).encode() + rb")" + _REST for part in parts if part.netloc]
+    named = re.compile(b"|".join(own)) if own else None
 
     def last_part(match: re.Match[bytes]) -> bytes:
         return re.split(rb"/|%2F", match[0].rstrip(b"/"))[-1]
 
     def filtered(text: bytes) -> bytes:
-        text = _MONEY.sub(rb"\1null", text)
-        text = _OWN_ADDRESS.sub(b"(own server)", _AFTER_NAME.sub(b"", text))
-        return path.sub(last_part, text if named is None else named.sub(b"(own server)", text))
+        if any(key in text for key in _AMOUNT_KEYS):
+            text = _MONEY.sub(rb"\1null", text)
+        quiet = text.lower()
+        if b"http" in quiet:
+            if quiet.count(b"http") != text.count(b"http"):
+                text = _LOUD_SCHEME.sub(b"http", text)
+            if b"@http" in quiet or b"%40http" in quiet:
+                text = _AFTER_NAME.sub(b"", text)
+            text = _OWN_ADDRESS.sub(b"(own server)", text)
+            text = text if named is None else named.sub(b"(own server)", text)
+        for path in paths:
+            text = path.sub(last_part, text)
+        return text
 
     return filtered
