@@ -66,7 +66,7 @@ def test_moving_leaves_equals_python(trees: Path, site: Any, page: Any):
         _set(page, id, p)
     expected = apply_scenario(tree, Scenario(name="s", edits=tuple(SetP(id=id, p=p) for id, p in edits.items())))
     assert abs(_answer(page) - expected.p) < 1e-9
-    expect(page.locator("#moved")).to_contain_text("points", use_inner_text=True)
+    expect(page.locator("#shift")).to_contain_text("points", use_inner_text=True)
     page.locator("#reset").click()
     assert abs(_answer(page) - (tree.nodes["P0"].p or 0)) < 1e-12
 
