@@ -14,7 +14,20 @@ from foretell import AsOf, Forecast, InputError, Question, Resolution, Target
 from foretell.questions.codec import from_json
 from foretell.questions.errors import MissingExtra
 from foretell.tournaments.submission import read_forecasts
-from foretell.types import Categorical, LastValue, Numeric, NumericRange, Snapshot, WrongValue
+from foretell.types import (
+    AgentOptions,
+    Categorical,
+    LastValue,
+    LinearLink,
+    Numeric,
+    NumericRange,
+    Proposition,
+    Settings,
+    Snapshot,
+    TokenPrice,
+    Tree,
+    WrongValue,
+)
 
 AS_OF = AsOf.day("2026-01-10")
 
@@ -93,6 +106,13 @@ WRONG: list[tuple[Callable[..., object], dict[str, Any], str]] = [
         {"at": "2026-01-10", "last_price": "x"},
         "Snapshot, field last_price: is 'x'; expected a number or None",
     ),
+    (AgentOptions, {"steps": "four"}, "AgentOptions, field steps: is 'four'; expected a whole number"),
+    (LinearLink, {"intercept": "x", "weights": {}}, "LinearLink, field intercept: is 'x'; expected a number"),
+    (Proposition, {"id": "P0", "claim": "?", "p": "x"}, "Proposition, field p: is 'x'; expected a number or None"),
+    (Settings, {"home": 3}, "Settings, field home: is 3; expected a Path"),
+    (Settings, {"home": ".", "keys": "secret"}, "field keys: is text; expected a dictionary from text to text"),
+    (TokenPrice, {"input": "1", "output": 2}, "TokenPrice, field input: is '1'; expected a number"),
+    (Tree, {"root": "P0", "nodes": []}, "Tree, field nodes: is []; expected a dictionary from text to a Proposition"),
     (LastValue, {"at": "2026-01-10", "value": "x"}, "LastValue, field value: is 'x'; expected a number"),
 ]
 

@@ -4,6 +4,7 @@ from math import inf
 
 from foretell.frozen import frozen
 from foretell.models.model import TokenCount
+from foretell.questions.field_checks import check_fields
 
 
 @frozen
@@ -21,6 +22,9 @@ class TokenPrice:
     over: int | None = None
     """Requests with more input tokens than this are charged entirely at the price `beyond`."""
     beyond: "TokenPrice | None" = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def dollars(self, tokens: TokenCount) -> float:
         """The price of one call."""

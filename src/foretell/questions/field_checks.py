@@ -49,7 +49,9 @@ def check_fields(value: Any) -> None:
         if type(given) not in plain:
             made = kind.read(given)
             if made is WRONG:
-                raise WrongValue(type(value).__name__, name, f"is {shown(given)}", kind.words)
+                hidden = not type(value).__dataclass_fields__[name].repr  # It may contain a key.
+                said = WORDS.get(type(given), type(given).__name__) if hidden else shown(given)
+                raise WrongValue(type(value).__name__, name, f"is {said}", kind.words)
             stored[name] = made
 
 
@@ -86,9 +88,22 @@ class _Kind(NamedTuple):
 
 @cache
 def _fields(kind: type) -> tuple[tuple[str, frozenset[type], _Kind], ...]:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     known = ((part.name, _kind(hints[part.name])) for part in fields(kind) if part.init)
     return tuple((name, kind.plain, kind) for name, kind in known if kind is not None)
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    """Return the types of the fields; a name that only type checkers import allows everything."""
+    unknown = dict[str, Any]()
+    while True:
+        try:
+            return get_type_hints(kind, localns=unknown)
+        except NameError as error:
+            name = error.name or ""
+            if name in unknown:
+                raise
+            unknown[name] = Any
 
 
 def _kind(hint: Any) -> _Kind | None:
@@ -102,7 +117,7 @@ def _kind(hint: Any) -> _Kind | None:
         return _sequence(_kind(arguments[0]))
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         return _mapping(_kind(arguments[0]), _kind(arguments[1]))
-    if not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
+    if hint is Any or not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
         return None
     words = WORDS.get(hint) or f"{'an' if hint.__name__[0] in 'AEIO' else 'a'} {hint.__name__}"
     if hint.__name__ in EXAMPLES:

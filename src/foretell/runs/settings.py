@@ -22,6 +22,7 @@ from foretell.patterns import pattern
 from foretell.plugins import KeyVariables, key_in
 from foretell.questions.as_of import Clock
 from foretell.questions.errors import InputError, known_names
+from foretell.questions.field_checks import check_fields
 
 if TYPE_CHECKING:
     from foretell.models.budget import Budget
@@ -80,6 +81,7 @@ class Settings:
         for name in ("home", "corpus_file", "series_file"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
+        check_fields(self)
 
     def key(self, service: str) -> str:
         """The key of a service; empty if there is none."""

@@ -12,6 +12,7 @@ from foretell.frozen import frozen
 from foretell.number_text import plural
 from foretell.questions.as_of import instant
 from foretell.questions.codec import to_json
+from foretell.questions.field_checks import check_fields
 from foretell.questions.question import Question
 from foretell.questions.resolution import Reference, Resolution
 
@@ -222,6 +223,7 @@ class SetFilter:
     as they are, or cut what was written later."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.limit is not None and (not hasattr(self.limit, "__index__") or self.limit < 1):
             raise ValueError(f"limit = {self.limit} is not a number of questions")
         if self.leaky_questions not in get_args(LeakyQuestions):

@@ -8,6 +8,7 @@ from foretell.forecasters.combine.clamp import Clamp, ClampName
 from foretell.forecasters.series.forecasters import Auto
 from foretell.frozen import frozen
 from foretell.questions.errors import InputError
+from foretell.questions.field_checks import check_fields
 
 
 @frozen
@@ -40,6 +41,7 @@ class AgentOptions:
     """Follow the research steps that some sources prescribe."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.variant not in VARIANTS:
             hint = f"variants are {', '.join(VARIANTS)}"
             raise InputError(f"there is no variant {self.variant!r}", column="options", hint=hint)

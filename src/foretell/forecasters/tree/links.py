@@ -16,6 +16,7 @@ from foretell.forecasters.tree.arithmetic.gates import Body, GateBuilder
 from foretell.forecasters.tree.text import TreeProblem, decimal, enumeration, one_line
 from foretell.frozen import frozen
 from foretell.number_text import percent
+from foretell.questions.field_checks import check_fields
 
 INTERCEPT_LIMIT = 0.1
 """Default limit of a linear link's |intercept|: children, not unexplained priors, should determine a claim.
@@ -38,6 +39,9 @@ class Link:
 
     kind: ClassVar[str] = ""
     """The name of the kind in tree files."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def own_probability(self) -> float | None:

@@ -7,6 +7,7 @@ from foretell.forecasters.tree.links import INTERCEPT_LIMIT, LinearLink, Link
 from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
+from foretell.questions.field_checks import check_fields
 from foretell.questions.forecast import Cost, Reconciliation
 
 ROOT = "P0"
@@ -71,6 +72,9 @@ class Proposition:
     """Computed: claims at or below this one that have no probability; the tree's `missing` is used for them."""
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @property
     def linear_form(self) -> LinearLink | None:
         """The link as a weighted sum of the children, if it is one."""
@@ -115,6 +119,9 @@ class Tree:
     cache: object = field(default=None, init=False, compare=False, repr=False)
     """Set by `evaluation.with_cache`, so that the next what-if need not compile the tree again. Not part of the tree's
     value, and not copied by `dataclasses.replace`."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 EVIDENCE_ID = pattern(r"\bE\d+\b")
