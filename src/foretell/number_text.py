@@ -1,6 +1,7 @@
 """Numbers as text for people: the same number has the same text in a terminal, on a page and in a sentence."""
 
 import math
+from collections.abc import Callable
 
 
 def number(value: float, decimals: int) -> str:
@@ -34,6 +35,19 @@ def bracket(low: float, high: float, decimals: int) -> str:
     if math.isnan(low) or math.isnan(high):
         return ""
     return f"[{number(low, decimals)}, {number(high, decimals)}]"
+
+
+def signed_decimals(shown: Callable[[int], float], low: float, high: float, decimals: int) -> int:
+    """Number of decimals, from `decimals`, that shows the sign of a value whose interval excludes zero.
+
+    `shown` returns the value as it is shown with a number of decimals.
+
+    >>> [signed_decimals(lambda _: -0.03, -0.04, high, 1) for high in (-0.02, 0.01)]
+    [2, 1]
+    """
+    if low > 0 or high < 0:
+        return next((places for places in range(decimals, decimals + 5) if round(shown(places), places)), decimals)
+    return decimals
 
 
 def percent(p: float | None, decimals: int | None = None) -> str:

@@ -17,6 +17,7 @@ from foretell.metrics.decisions import hard_score_variance
 from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
 from foretell.metrics.scores import metaculus_baseline_options, peer_points
+from foretell.number_text import number, signed
 from foretell.operations.requests.scoring import MeasureRequest, ScoreRequest
 from foretell.operations.score_numbers import NumberScores, score_numbers
 from foretell.questions.errors import InputError
@@ -126,11 +127,11 @@ class ScoreResult(Result):
 DETAIL_COLUMNS: Mapping[TextColumn, Callable[[ScoreDetails], str]] = {
     TextColumn(head="Forecaster", shrink=12): lambda row: row.forecaster,
     TextColumn(head="Peer", right=True): lambda row: estimate(row.peer, 1),
-    TextColumn(head="Adjusted", right=True): lambda row: f"{row.adjusted.estimate:.3f}",
+    TextColumn(head="Adjusted", right=True): lambda row: number(row.adjusted.estimate, 3),
     TextColumn(head="Reliab.", right=True, drop=1): lambda row: f"{row.reliability:.3f}",
     TextColumn(head="Resol.", right=True, drop=1): lambda row: f"{row.resolution:.3f}",
-    TextColumn(head="Slope", right=True, drop=2): lambda row: f"{row.slope:.2f}",
-    TextColumn(head="Intercept", right=True, drop=3): lambda row: f"{row.intercept:+.2f}",
+    TextColumn(head="Slope", right=True, drop=2): lambda row: number(row.slope, 2),
+    TextColumn(head="Intercept", right=True, drop=3): lambda row: signed(row.intercept, 2),
 }
 OPTION_COLUMNS: Mapping[TextColumn, Callable[[OptionScore], str]] = {
     TextColumn(head="Questions with options", shrink=16): lambda row: row.forecaster,

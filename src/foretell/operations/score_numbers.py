@@ -30,6 +30,7 @@ from foretell.questions.question import NumericRange
 from foretell.report.numbers import estimate
 from foretell.report.result import Result, show_table
 from foretell.report.terminal import TextColumn, show_text
+from foretell.scoring.columns import what_was_understood, with_forecaster
 from foretell.scoring.metaculus_cdf import continuous_cdf
 from foretell.scoring.number_tables import is_number_table, read_ranges, read_stated, read_values
 from foretell.scoring.table_input import (
@@ -72,7 +73,8 @@ class NumberScores(Result):
 
     def to_dict(self) -> Any:
         """Plain data."""
-        return {"schema": "foretell/score-numbers/1", "scores": [asdict(score) for score in self.scores]}
+        scores = [asdict(score) for score in self.scores]
+        return {"schema": "foretell/score-numbers/1", "scores": scores, "notes": list(self.notes)}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each forecaster."""
@@ -136,9 +138,11 @@ def score_numbers(
         open_table(forecast_source, "forecasts", con) as forecasts,
         open_table(outcome_source, "outcomes", con) as outcomes,
     ):
+        forecasts = with_forecaster(forecasts)
         values, stated, ranges = read_values(outcomes), read_stated(forecasts), read_ranges(outcomes)
+        understood = what_was_understood(forecasts)
     unknown = len({question for _, question in stated} - set(values))
-    notes = (f"Left out because they are not in the outcomes: {plural(unknown, 'question')}.",) if unknown else ()
+    left_out = (f"Left out because they are not in the outcomes: {plural(unknown, 'question')}.",) if unknown else ()
     resampling = request.bootstrap.resampling
     by_forecaster: dict[str, list[tuple[str, list[tuple[float, float]]]]] = defaultdict(list)
     for (forecaster, question), pairs in stated.items():
@@ -146,13 +150,15 @@ def score_numbers(
             by_forecaster[forecaster].append((question, sorted(pairs)))
     if not by_forecaster:
         raise InputError("no forecast is about a question with a known value", hint="are the question ids the same?")
-    levels = "level" in forecasts.types
+    levels = bool({"level", "quantile"} & set(forecasts.types))
     scores = [
         _score(name, answered, values, levels=levels, resampling=resampling) for name, answered in by_forecaster.items()
     ]
     if ranges and levels:
         scores = _with_metaculus(scores, by_forecaster, values, ranges, resampling)
-    return NumberScores(scores=tuple(sorted(scores, key=lambda score: score.crps.estimate)), notes=notes)
+    return NumberScores(
+        scores=tuple(sorted(scores, key=lambda score: score.crps.estimate)), notes=(*understood, *left_out)
+    )
 
 
 def _score(

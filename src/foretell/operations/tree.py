@@ -32,7 +32,7 @@ from foretell.forecasters.tree.text import TreeProblem, raise_errors
 from foretell.forecasters.tree.tree_file import check_file, read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import compare_scenarios
 from foretell.frozen import frozen
-from foretell.number_text import percent, plural
+from foretell.number_text import percent, plural, signed
 from foretell.operations.requests.trees import TreeShowRequest
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
@@ -264,12 +264,12 @@ class ShownTree(TreeDocument):
         if self.inputs:
             table = Table("input", "p", "slope", "share", Column("claim", overflow="fold"), box=None)
             for row in sensitivities(self.tree):
-                cells = (row.id, percent(row.p, 1), f"{row.slope:+.3f}", percent(row.share))
+                cells = (row.id, percent(row.p, 1), signed(row.slope, 3), percent(row.share))
                 table.add_row(*cells, Text(one_line(row.claim)))
             console.print(table)
             for path in beta_paths(self.tree):
                 steps = " × ".join(f"{slope:.3g}" for slope in path.slopes)
-                show_text(console, f"{path.product:+.4f}  {' → '.join(path.claims)}  ({steps})\n")
+                show_text(console, f"{signed(path.product, 4)}  {' → '.join(path.claims)}  ({steps})\n")
         for notebook in self.notebooks:
             show_text(console, f"notebook {notebook}\n")
 

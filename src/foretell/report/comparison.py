@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import McNemarTest, benjamini_hochberg, holm
 from foretell.metrics.decisions import clear_answers, consensus_matrix
 from foretell.metrics.metric import metric_text
-from foretell.metrics.scores import called_true, right_side
+from foretell.metrics.scores import called_true
 from foretell.number_text import plural
 from foretell.report.charts.calibration import agreement_plot, reliability_diagram
 from foretell.report.charts.groups import distance_heatmap, verdict_heatmap
@@ -22,8 +21,8 @@ from foretell.report.markup import clean
 from foretell.report.numbers import CellValue, column_heading
 from foretell.report.study import StudyChart, StudyColumn, StudyTable, column, count, draw_settings, table, words
 from foretell.report.study_result import StudyResult
-from foretell.scoring.score import PairComparison
-from foretell.scoring.scoreboard import group_title
+from foretell.scoring.score import PairComparison, accuracies
+from foretell.scoring.scoreboard import Score, group_title
 from foretell.scoring.table import ForecastTable
 from foretell.scoring.verdict import METRIC_NOUNS, Correction, Verdict
 
@@ -186,8 +185,9 @@ def _disagreements(forecasts: ForecastTable, pair: PairComparison, texts: Mappin
 # All pairs of forecasters: verdicts, and McNemar's test.
 
 MATRIX_NOTES = (
-    "A forecast is right if p is on the same side of one half as the outcome; exactly one half counts half in the "
-    "accuracy and is left out of McNemar's test.",
+    "A forecast is right if p is on the same side of one half as the outcome. The accuracy is that of score: over all "
+    "targets that a forecaster answered, with their weights, and exactly one half counts half. McNemar's test counts "
+    "targets that both answered, without weights and without forecasts of one half.",
     "McNemar's test treats targets as independent. Horizons of one question and questions of one day are not, so its "
     "p-values and intervals (Newcombe 1998) are too small on such data. The verdicts resample whole clusters instead.",
     "Agreement is the share of targets that two forecasters put on the same side, without forecasts of one half.",
@@ -198,10 +198,10 @@ def matrix_study(forecasts: ForecastTable, pairs: Sequence[PairComparison], corr
     """Show all pairs of forecasters, the best first: the verdict on each, McNemar's test and how often they agree."""
     names = list(dict.fromkeys(name for pair in pairs for name in (pair.first, pair.second)))
     verdicts = [pair.verdicts[0] for pair in pairs if pair.verdicts]
-    right = np.stack([right_side(forecasts.p_of(name), forecasts.targets.outcome) for name in names])
-    side = np.stack([clear_answers(called_true(forecasts.p_of(name))) for name in names])
+    counted = forecasts.targets.weight > 0
+    side = np.stack([clear_answers(called_true(forecasts.p_of(name)[counted])) for name in names])
     agree = 100 * consensus_matrix(side)
-    board = _against_best(names, pairs, right, forecasts.targets.weight)
+    board = _against_best(names, pairs, accuracies(forecasts.only(*names)))
     charts = list[StudyChart]()
     if verdicts:
         word = metric_text(verdicts[0].metric)
@@ -251,7 +251,7 @@ def _matrix_sentence(names: Sequence[str], verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def _against_best(names: Sequence[str], pairs: Sequence[PairComparison], right: Floats, weight: Floats) -> StudyTable:
+def _against_best(names: Sequence[str], pairs: Sequence[PairComparison], accuracy: Mapping[str, Score]) -> StudyTable:
     """The score and accuracy of every forecaster, and its difference to the best on what both answered."""
     against = {pair.second: pair.verdicts[0] for pair in pairs if pair.first == names[0] and pair.verdicts}
     metric = pairs[0].verdicts[0].metric if pairs[0].verdicts else "brier_index"
@@ -263,13 +263,13 @@ def _against_best(names: Sequence[str], pairs: Sequence[PairComparison], right: 
         StudyColumn(label="best", decimals=word.decimals, brief=True, tip="the best one's score on the same targets"),
         StudyColumn(label="minus the best", decimals=word.decimals, tip="on the targets that both answered"),
         words("Verdict"),
-        column("accuracy", "% of targets on the right side of one half", 1),
+        column("accuracy", "% of all targets that it answered, on the right side of one half", 1),
         count("n", "targets shared with the best"),
     )
     rows: list[tuple[str, tuple[CellValue, ...]]] = []
     for place, name in enumerate(names):
-        known = np.isfinite(right[place]) & (weight > 0)
-        share = 100 * float(np.average(right[place][known], weights=weight[known])) if known.any() else None
+        score = accuracy.get(name)
+        share = 100 * score.metrics["accuracy"].estimate if score and "accuracy" in score.metrics else None
         if name in against:
             verdict = against[name].swapped()
             says = f"{verdict.symbol} {verdict.says}"
@@ -277,7 +277,7 @@ def _against_best(names: Sequence[str], pairs: Sequence[PairComparison], right: 
         else:
             most = max(against.values(), key=lambda verdict: verdict.n, default=None)
             best = None if place or most is None else most.first_score
-            rows.append((name, (best, best, None, "" if place else "best", share, int(known.sum()))))
+            rows.append((name, (best, best, None, "" if place else "best", share, score.n if score else 0)))
     return table("Score and accuracy", "Forecaster", columns, rows, styles={names[0]: "reference"}, correct=False)
 
 
@@ -292,7 +292,7 @@ def _mcnemar_tables(
     gaps = {pair: _accuracy_gap(test) for pair, test in tests.items()}
     gaps |= {(second, first): gap.times(-1) for (first, second), gap in gaps.items()}
     how = {"holm": ", corrected for the number of pairs (Holm)", "bh": ", corrected (Benjamini-Hochberg)"}
-    caption = "Accuracy of the row minus that of the column, in points"
+    caption = "How often only the row is right minus how often only the column is, in % of the targets of the test"
     return (
         _pairs_table("Right where the other is wrong", names, gaps, 1, caption),
         _pairs_table("p-value of McNemar's exact test", names, p, 3, f"Two-sided{how.get(correction, '')}"),

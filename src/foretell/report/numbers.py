@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from foretell.metrics.bootstrap import Interval
-from foretell.number_text import bracket, dollars, number, percent
+from foretell.number_text import bracket, dollars, number, percent, signed_decimals
 from foretell.report.markup import clean
 from foretell.scoring.scoreboard import difference_text
 from foretell.scoring.verdict import Finding, Verdict
@@ -70,7 +70,14 @@ def estimate(interval: Interval | None, decimals: int) -> str:
     """Format an estimate with its interval, e.g. 73.3 [70.1, 76.4]."""
     if interval is None:
         return "–"
-    return f"{number(interval.estimate, decimals)} {bracket(interval.low, interval.high, decimals)}".rstrip()
+    return f"{number(interval.estimate, _places(interval, decimals))} {interval_ends(interval, decimals)}".rstrip()
+
+
+def _places(value: Interval | Verdict, decimals: int) -> int:
+    """Return the number of decimals that shows the sign of a value whose interval excludes zero."""
+    if isinstance(value, Verdict):
+        return value.places(decimals)
+    return signed_decimals(lambda _: value.estimate, value.low, value.high, decimals)
 
 
 def value_text(value: CellValue, decimals: int, *, brief: bool = False, gain: bool = False, unit: CellUnit = "") -> str:
@@ -82,7 +89,7 @@ def value_text(value: CellValue, decimals: int, *, brief: bool = False, gain: bo
     ('–', '1,234', 'past only', '25 %')
     """
     if isinstance(value, Interval):
-        return number(value.estimate, decimals) if brief else estimate(value, decimals)
+        return number(value.estimate, _places(value, decimals)) if brief else estimate(value, decimals)
     if isinstance(value, Verdict):
         ends = "" if brief else interval_ends(value, decimals, gain=gain)
         return f"{difference_text(value, decimals, gain=gain)} {ends}".rstrip()
@@ -95,9 +102,12 @@ def value_text(value: CellValue, decimals: int, *, brief: bool = False, gain: bo
 
 def interval_ends(value: CellValue, decimals: int, *, gain: bool = False) -> str:
     """Format the interval of a cell in brackets; empty if it has none."""
+    if not isinstance(value, Interval | Verdict):
+        return ""
+    decimals = _places(value, decimals)
     if isinstance(value, Verdict):
         value = value.gain_interval if gain else value.interval
-    return bracket(value.low, value.high, decimals) if isinstance(value, Interval) else ""
+    return bracket(value.low, value.high, decimals)
 
 
 def half_text(behind: Mapping[str, Finding]) -> str:

@@ -1,6 +1,6 @@
 """Several tables as one: stored runs and the user's own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from foretell.frozen import frozen
 from foretell.questions.errors import InputError
-from foretell.scoring.join import COST_COLUMNS, log_tables, table_rows
+from foretell.scoring.join import COST_COLUMNS, FACTS, Difference, difference_notes, log_tables, table_rows
 from foretell.scoring.long_tables import Row, day_text
 from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.table_input import TableSource
@@ -40,6 +40,7 @@ def add_tables(
     also those in a column of the forecasts, are added to the known ones.
     """
     known = {(row["question"], row["target"], row["due"]): row for row in run.outcomes}
+    differences: list[Difference] = []
     by_question: dict[str, list[Row]] = {}
     for row in run.outcomes:
         by_question.setdefault(row["question"], []).append(row)
@@ -49,8 +50,9 @@ def add_tables(
         if key not in known:
             by_question.setdefault(str(key[0]), []).append(row)
             known[key] = {"due": None, **row}
-        elif row.get("outcome") is not None:
-            known[key] = known[key] | {"outcome": row["outcome"]}
+            return
+        # A later outcome replaces an earlier one, as where a run is scored with the user's own outcomes.
+        known[key] = joined_row(known[key], row, differences, newer=("outcome",))
 
     added, notes = list[Row](), list[str]()
 
@@ -77,7 +79,25 @@ def add_tables(
                         if column not in ("forecaster", "p", "trial", *COST_COLUMNS)
                     }
                 )
+    notes += difference_notes(differences)
     return replace(run, forecasts=[*run.forecasts, *added], outcomes=list(known.values()), notes=(*run.notes, *notes))
+
+
+def joined_row(first: Row, second: Row, differences: list[Difference], newer: Collection[str] = ()) -> Row:
+    """Return two rows about one target as one, with the values of the first, or of the second in the columns `newer`.
+
+    Values that are missing come from the other row. Facts in which the rows differ are added to `differences`.
+    """
+    stated = {column: value for column, value in second.items() if value is not None}
+    joined = {**first, **{c: value for c, value in stated.items() if first.get(c) is None or c in newer}}
+    for column in FACTS:
+        values = {float(row[column]) for row in (first, stated) if row.get(column) is not None}
+        if len(values) > 1:
+            used = float(joined[column])
+            (other,) = values - {used}
+            question, target = str(joined["question"]), str(joined.get("target") or "yes")
+            differences.append(Difference(column=column, question=question, target=target, used=used, other=other))
+    return joined
 
 
 FORECAST_COLUMNS = ("forecaster", "question", "target", "due", "trial", "p", *COST_COLUMNS)

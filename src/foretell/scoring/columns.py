@@ -4,12 +4,14 @@ A table whose required columns have their own names is read as it is. Otherwise 
 with one column for each forecaster is turned into a long one, and a note says how it was read.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from foretell.data.usual_names import USUAL_NAMES, columns_named, plain_name
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError, InputProblem
 from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.table_input import SHOWN_ROWS, InputTable, column_types, quoted
@@ -24,6 +26,8 @@ NOT_FORECASTS = {
     *("priceage", "dollars", "seconds"),
 }
 """Columns of numbers that are never a forecaster."""
+QUANTILE = pattern(r"(q|quantile)_?(0?\.)?\d\d", re.IGNORECASE)
+"""Name of a column with one quantile: q10, quantile_0.90."""
 ANY_FORECASTER = "forecast"
 """Name of the forecaster of a table that neither has a column for it nor is a file."""
 
@@ -41,6 +45,8 @@ def assign_roles(table: InputTable, needed: Sequence[str], column_names: ColumnN
         return _with_target(table)
     roles, problems = _recognised(table, named)
     wide: tuple[str, ...] = tuple(named.get("p", ())) if len(named.get("p", ())) > 1 else ()
+    if "p" in needed and "p" not in roles:
+        _refuse_quantile_columns(table)
     if "p" in needed and "p" not in roles and "forecaster" not in roles and not problems:
         wide = wide or _forecaster_columns(table, roles)
     missing = [role for role in needed if role not in roles and role != "forecaster" and not (role == "p" and wide)]
@@ -50,6 +56,15 @@ def assign_roles(table: InputTable, needed: Sequence[str], column_names: ColumnN
     roles.pop("p" if wide else "", None)
     roles = _without_needless_round(table, roles, wide)
     return _renamed(table, roles, wide, long="p" in needed)
+
+
+def _refuse_quantile_columns(table: InputTable) -> None:
+    """Raise if a table has a column for each quantile, which would be taken for forecasters."""
+    columns = [column for column in table.columns if QUANTILE.fullmatch(column)]
+    if len(columns) > 1:
+        level = columns[0][-2:]
+        hint = f"write a row for each, with the columns question, level and value, and level 0.{level} for {columns[0]}"
+        raise InputError(f"columns {', '.join(columns)} are quantiles", path=table.name, hint=hint)
 
 
 def _named_columns(table: InputTable, column_names: ColumnNames) -> dict[str, tuple[str, ...]]:
@@ -212,8 +227,7 @@ def _renamed(table: InputTable, roles: Mapping[str, str], wide: Sequence[str], *
     names = {role: column for role, column in roles.items() if role != column}
     assumed = {} if "target" in roles else {"target": "yes"}
     if long and "forecaster" not in roles and not wide:
-        name = Path(table.name).name.removesuffix(".gz")
-        assumed["forecaster"] = ANY_FORECASTER if name == "forecasts" else Path(name).stem
+        assumed["forecaster"] = _only_forecaster(table)
     columns += [f"{_literal(value)} as {role}" for role, value in assumed.items()]
     if not wide:
         return replace(_viewed(table, f"select {', '.join(columns)} from {table.table}", names), assumed=assumed)
@@ -223,6 +237,21 @@ def _renamed(table: InputTable, roles: Mapping[str, str], wide: Sequence[str], *
         for i, column in enumerate(wide)
     ]
     return replace(_viewed(table, " union all ".join(parts), names), wide=tuple(wide), assumed=assumed)
+
+
+def _only_forecaster(table: InputTable) -> str:
+    """The name of the forecaster of a table without a column for it: that of its file."""
+    name = Path(table.name).name.removesuffix(".gz")
+    return ANY_FORECASTER if name == "forecasts" else Path(name).stem
+
+
+def with_forecaster(table: InputTable) -> InputTable:
+    """Add the only forecaster, if the table has no column for it."""
+    if "forecaster" in table.types:
+        return table
+    name = _only_forecaster(table)
+    viewed = _viewed(table, f"select *, {_literal(name)} as forecaster from {table.table}", {})
+    return replace(viewed, assumed={**table.assumed, "forecaster": name})
 
 
 def _viewed(table: InputTable, query: str, names: Mapping[str, str]) -> InputTable:

@@ -19,6 +19,7 @@ from foretell.data.files import open_duckdb
 from foretell.forecasters.combine.rows import UNKNOWN_DAY, Days, Examples, Strings, TrialRows
 from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats, Ints
+from foretell.number_text import plural
 from foretell.questions.errors import InputError, InputProblem
 from foretell.scoring.columns import assign_roles, refuse_unknown_names, what_was_understood
 from foretell.scoring.role_columns import ColumnNames
@@ -214,8 +215,15 @@ def _reading_notes(f: InputTable, o: InputTable, matched: ColumnArrays, *, resol
         "Not scored, because the target has not resolved": int((np.ma.filled(place, 0) < 0).sum()),
         "Left out, because the outcomes do not mention the target": int(np.ma.getmaskarray(place).sum()),
     }
+    within = o is f or (o.table == "outcomes" and o.name == f.name)
+    unused = [] if within else [column for column in FACTS if column in f.types and column not in o.types]
     return [
         *_understood(f, o),
+        *(difference_notes(_differences_within(f)) if within else []),
+        *(
+            f"Not used: {column} in the table of forecasts, because the table of outcomes is read for it."
+            for column in unused
+        ),
         *([excluded_note(excluded)] if excluded else []),
         *(f"{why}: {n:,} forecast{'s' * (n != 1)}." for why, n in left_out.items() if n),
     ]
@@ -271,11 +279,65 @@ def _two_outcomes(f: InputTable) -> list[int]:
     return [row for (row,) in f.con.execute(f"{query} order by 1").fetchall()]
 
 
+FACTS = ("outcome", *PRICE_COLUMNS, "weight", "payoff")
+"""Numbers of a target, which are the same in all rows about it."""
+
+
+@frozen
+class Difference:
+    """Two values of one fact of a target in the rows about it, of which one is used."""
+
+    column: str
+    question: str
+    target: str
+    used: float
+    other: float
+
+
+def difference_notes(differences: Sequence[Difference]) -> list[str]:
+    """Name for each column the first target whose rows differ in it.
+
+    >>> difference_notes([Difference(column="price", question="q1", target="yes", used=0.4, other=0.9)])
+    ['Rows about one target differ in price: q1 has 0.4, which is used, and 0.9.']
+    """
+    by_column: dict[str, list[Difference]] = {}
+    for difference in differences:
+        by_column.setdefault(difference.column, []).append(difference)
+    notes: list[str] = []
+    for column, cases in by_column.items():
+        case, more = cases[0], len(cases) - 1
+        name = case.question if case.target in ("", "yes") else f"{case.question} ({case.target})"
+        others = f"; so do those about {plural(more, 'more target', 'more targets')}" if more else ""
+        notes.append(
+            f"Rows about one target differ in {column}: {name} has {case.used:g}, which is used, "
+            f"and {case.other:g}{others}."
+        )
+    return notes
+
+
+def _differences_within(f: InputTable) -> list[Difference]:
+    """Return the targets of a table of forecasts whose rows have different facts."""
+    target = f.text("target") if "target" in f.types else "'yes'"
+    key = ", ".join(map(quoted, _outcome_key(f)))
+    found: list[Difference] = []
+    for column in (name for name in FACTS if name in f.types):
+        number = f.number(column)
+        query = f"""with facts as (select *, {number} as _fact from {f.table} where {number} is not null)
+            select arg_min({f.text("question")}, _row), arg_min({target}, _row), arg_min(_fact, _row),
+                arg_max(_fact, abs(_fact - _first))
+            from (select *, first_value(_fact) over (partition by {key} order by _row) as _first from facts)
+            group by {key} having count(distinct _fact) > 1 order by min(_row)"""
+        rows = f.con.execute(query).fetchall()
+        found += [Difference(column=column, question=q, target=t, used=x, other=y) for q, t, x, y in rows]
+    return found
+
+
 def _outcomes_within(f: InputTable) -> InputTable:
     """Extract the outcomes from the table of forecasts, with every target once."""
     key = _outcome_key(f)
     columns = [c for c in f.columns if c not in ("forecaster", "p", "trial", *COST_COLUMNS)]
-    others = ", ".join(f"any_value({quoted(c)}) as {quoted(c)}" for c in columns if c not in key)
+    # The first value, which does not depend on the number of processors.
+    others = ", ".join(f"arg_min({quoted(c)}, _row) as {quoted(c)}" for c in columns if c not in key)
     keys = ", ".join(map(quoted, key))
     f.con.execute(
         f"create or replace temp table outcomes as "

@@ -23,7 +23,11 @@ def is_number_table(source: TableSource) -> bool:
     False
     """
     columns = table_columns(source)
-    return "p" not in columns and "value" in columns and bool({"level", "sample"} & columns)
+    return "p" not in columns and "value" in columns and bool(set(LEVELS) & columns)
+
+
+LEVELS = ("level", "quantile", "sample")
+"""Columns that say which quantile or sample a row states."""
 
 
 def read_ranges(outcomes: InputTable) -> dict[str, NumericRange]:
@@ -60,14 +64,14 @@ def read_values(outcomes: InputTable) -> dict[str, float | None]:
 
 def read_stated(forecasts: InputTable) -> dict[tuple[str, str], list[tuple[float, float]]]:
     """Return levels, or sample numbers, with their values, by forecaster and question."""
-    which = "level" if "level" in forecasts.types else "sample"
+    which = next((name for name in LEVELS if name in forecasts.types), "level")
     forecasts.require("forecaster", "question", which, "value")
-    number = forecasts.number("level") if which == "level" else forecasts.number("sample")
+    number = forecasts.number(which)
     rules = [*text_rules(forecasts, "forecaster", "question"), _finite(forecasts, "value", optional=False)]
-    if which == "level":
+    if which != "sample":
         bad = f"{number} is null or not ({number} > 0 and {number} < 1)"
         rules.append(
-            ColumnRule(column="level", bad=bad, problem="{value} is not a level", hint="0.9 for the 90 % quantile")
+            ColumnRule(column=which, bad=bad, problem="{value} is not a level", hint="0.9 for the 90 % quantile")
         )
     check_rules(forecasts, rules)
     key = {name: forecasts.text(name) for name in ("forecaster", "question", which)}

@@ -43,6 +43,12 @@ class PairComparer:
         for common, members in self._shared(pairs, rows):
             names = list(dict.fromkeys(name for pair in members for name in pair))
             columns = np.stack([self._columns(name, common) for name in names], axis=1)
+            # A target without a score, such as one without a price, is no cluster that the uncertainty rests on.
+            scored = columns.any(axis=(1, 2))
+            kinds = [kinds_of(self.table.targets, targets) for targets in (common, common[scored])]
+            if not scored.any() or kinds[0] != kinds[1]:
+                continue  # As on a board, there is no mean over kinds if one of them has no score.
+            common, columns = common[scored], columns[scored]
             places = {(names.index(a), names.index(b)): (a, b) for a, b in members}
             compared = compare_pairs(
                 columns,

@@ -23,9 +23,9 @@ from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings
 from foretell.runs.spec import AUTO
 from foretell.runs.store import RunRow, RunStore, find_run_row
-from foretell.scoring.added_tables import RunRows
+from foretell.scoring.added_tables import RunRows, joined_row
 from foretell.scoring.baselines import BASE_RATE, MARKET_PRICE
-from foretell.scoring.join import read_table
+from foretell.scoring.join import Difference, difference_notes, read_table
 from foretell.scoring.long_tables import Row, day_text, forecast_rows, outcome_rows
 from foretell.scoring.run_answers import (
     StoredAnswer,
@@ -50,7 +50,8 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
     together: list[Row] = []
     with closing(RunStore(settings.store)) as store:
         rows = [find_run_row(store, start) for start in starts]
-        questions, outcomes = questions_of_runs(store, [row.id for row in rows])
+        differences = list[Difference]()
+        questions, outcomes = questions_of_runs(store, [row.id for row in rows], differences)
         answers = [list(store.answers(row.id)) for row in rows]
         counts = {row.id: store.question_count(row.id) for row in rows}
         names = [_name_of_run(row, own) for row, own in zip(rows, answers, strict=True)]
@@ -78,6 +79,7 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
         for name, row, answers_of_run in zip(names, rows, answers, strict=True)
         for caveat in caveats_of_answers(row, counts[row.id], answers_of_run, excluded=0)
     )
+    notes += tuple(difference_notes(differences))
     return RunRows(
         forecasts=forecasts, combined=together, outcomes=outcomes, names=tuple(names), texts=texts, notes=notes
     )
@@ -96,8 +98,14 @@ COMBINED = ", combined"
 """Suffix for the row of a run's answers if they differ from its trials alone."""
 
 
-def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Question], list[Row]]:
-    """The distinct questions of all runs, and their targets with outcomes."""
+def questions_of_runs(
+    store: RunStore, runs: Iterable[str], differences: list[Difference] | None = None
+) -> tuple[list[Question], list[Row]]:
+    """The distinct questions of all runs, and their targets with outcomes.
+
+    Facts that runs state differently are those of the first run, and are added to `differences`.
+    """
+    found = [] if differences is None else differences
     from foretell.runs.question_sets import questions_of_run
 
     rows: dict[tuple[str, str, str], Row] = {}
@@ -113,7 +121,8 @@ def questions_of_runs(store: RunStore, runs: Iterable[str]) -> tuple[list[Questi
             question_set = QuestionSet(name=run, questions=tuple(store.questions(run)))
         chosen |= {(question.id, question.due.isoformat()): question for question in question_set.questions}
         for row in outcome_rows(question_set.questions, [*question_set.resolutions, *stored], question_set.excluded):
-            rows.setdefault((row["question"], row["target"], row["due"]), row)
+            key = (row["question"], row["target"], row["due"])
+            rows[key] = joined_row(rows[key], row, found) if key in rows else row
     for name in ("payoff", EXCLUDED):
         if any(name in row for row in rows.values()):
             rows = {key: {**row, name: row.get(name)} for key, row in rows.items()}

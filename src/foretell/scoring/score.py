@@ -45,6 +45,7 @@ from foretell.scoring.pair_comparer import PairComparer
 from foretell.scoring.scoreboard import (
     Score,
     Scoreboard,
+    group_title,
     verdict_row,
 )
 from foretell.scoring.table import ForecastTable, with_baselines, with_computed_columns
@@ -127,9 +128,28 @@ def score_table(table: ForecastTable, scoring: ScoringOptions | None = None) -> 
         reference=reference,
         metric=scoring.metric,
         settings=settings,
-        notes=(*table.notes, *merged),
+        notes=(*table.notes, *merged, *_metrics_of_some(scores, groups, metrics)),
         behind_half=dict(_behind_half(table, scores, groups[:1], comparer)),
     )
+
+
+def _metrics_of_some(
+    scores: Sequence[Score], groups: Sequence[tuple[Mapping[str, str], Ints]], metrics: Mapping[str, Metric]
+) -> list[str]:
+    """Name the only groups that have a metric, such as those with prices; baselines do not count."""
+    scored: dict[str, list[str]] = {}
+    for score in scores:
+        for name in score.metrics if score.forecaster not in BASELINES else ():
+            scored.setdefault(name, []).append(group_title(score.group))
+    titles = [group_title(group) for group, _ in groups]
+    metrics_of: dict[tuple[str, ...], list[str]] = {}
+    for name, having in scored.items():
+        metrics_of.setdefault(tuple(title for title in titles if title in having), []).append(metrics[name].label)
+    return [
+        f"Computed only for {', '.join(having)}: {', '.join(labels)}."
+        for having, labels in metrics_of.items()
+        if len(having) < len(titles)
+    ]
 
 
 def _behind_half(
@@ -285,13 +305,15 @@ class PairComparison(Tabular):
     mcnemar: McNemarTest | None = None
     """How often one is right while the other is wrong, for the metrics accuracy and choice."""
     notes: tuple[str, ...] = ()
-    """Which clusters were merged before they were resampled."""
+    """Which clusters were merged before they were resampled, and which groups have no score by the metric."""
 
     @property
     def sentence(self) -> str:
         """The verdict in words."""
         if self.verdicts:
-            return self.verdicts[0].sentence
+            first = self.verdicts[0]
+            where = "" if first.group == {"kind": OVERALL} else f"{group_title(first.group)} only: "
+            return f"{where}{first.sentence}"
         return f"{self.first} and {self.second} have no target with an outcome in common."
 
     def to_dict(self) -> dict[str, Any]:
@@ -303,10 +325,12 @@ class PairComparison(Tabular):
         return [verdict_row(verdict) for verdict in self.verdicts]
 
     def __str__(self) -> str:
-        return f"{self.sentence}\n\n{rows_as_text(self.rows())}" if self.verdicts else self.sentence
+        parts = [self.sentence, rows_as_text(self.rows()) if self.verdicts else "", *self.notes]
+        return "\n\n".join(filter(None, parts))
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(self.sentence)}</p>{rows_as_html(self.rows())}"
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<p>{escape(self.sentence)}</p>{rows_as_html(self.rows())}{notes}"
 
 
 def compare_pair(
@@ -322,18 +346,23 @@ def compare_pair(
     comparer = pair_comparer(table, scoring)
     targets = np.flatnonzero(np.isfinite(table.p_of(first)) & np.isfinite(table.p_of(second)))
     layers = layers_of(table.targets, scoring.by, scoring.cluster, targets) if len(targets) else []
-    verdicts = [
-        verdict for group, rows in _groups(layers) for verdict in comparer.verdicts([(first, second)], group, rows)
-    ]
+    groups = list(_groups(layers))
+    verdicts = [verdict for group, rows in groups for verdict in comparer.verdicts([(first, second)], group, rows)]
+    compared = [verdict.group for verdict in verdicts]
+    without = [group_title(group) for group, _ in groups if group not in compared]
+    lacking = [f"Not compared on {', '.join(without)}: no {comparer.metric.label} there."] if without else []
+    if compared and compared[0] == {"kind": OVERALL} and (n := verdicts[0].n) < len(targets):
+        lacking.append(f"{n:,} of the {len(targets):,} targets that both answered have a {comparer.metric.label}.")
     # The overall verdict is one comparison. The groups are many, so they are corrected for their number.
+    overall = int(compared[:1] == [{"kind": OVERALL}])
     return PairComparison(
         first=first,
         second=second,
-        verdicts=(*verdicts[:1], *corrected(verdicts[1:])),
+        verdicts=(*verdicts[:overall], *corrected(verdicts[overall:])),
         resampling=scoring.resampling,
         pilot=pilot_of(table, first, second),
         mcnemar=mcnemar_of_pair(table, first, second, scoring.metric) if scoring.metric in RIGHT_OR_WRONG else None,
-        notes=tuple(merged_notes(layers[0])) if layers else (),
+        notes=(*(merged_notes(layers[0]) if layers else ()), *lacking),
     )
 
 
@@ -349,6 +378,12 @@ def prepared(table: ForecastTable, scoring: ScoringOptions, *, baselines: bool) 
     table = with_computed_columns(table, scoring.by)
     table = table.filled(scoring.missing) if scoring.missing is not None else table
     return with_baselines(table) if baselines else table
+
+
+def accuracies(table: ForecastTable) -> dict[str, Score]:
+    """The overall accuracy of every forecaster, as on a board; its interval is not computed."""
+    board = score_table(table, ScoringOptions(metric="accuracy", baselines=False, resampling=Resampling(draws=2)))
+    return {score.forecaster: score for score in board.group(**board.groups()[0])}
 
 
 RIGHT_OR_WRONG = ("accuracy", "choice")
@@ -373,6 +408,7 @@ def mcnemar_of_pair(table: ForecastTable, first: str, second: str, metric: str =
     _, rows = np.unique(targets.askings, return_index=True) if metric == "choice" else (None, np.arange(len(targets)))
     both = np.stack([correct[rows] for correct in right])
     # A forecast of 0.5, or a tie of the most probable options, is neither right nor wrong.
+    both[:, targets.weight[rows] <= 0] = np.nan
     clear = clear_answers(both)
     n = int(np.isfinite(clear).all(axis=0).sum())
     return replace(mcnemar(*clear), left_out=int(np.isfinite(both).all(axis=0).sum()) - n) if n else None

@@ -198,6 +198,7 @@ def difference_text(verdict: Verdict, decimals: int, *, gain: bool = False) -> s
 
     Stars mean better or worse by more than chance.
     """
+    decimals = verdict.places(decimals)
     # With more decimals than the scores beside it, it is not their difference as they are shown.
     alike = decimals <= metric_text(verdict.metric).decimals
     shown = verdict.shown_difference(decimals) if alike else verdict.diff

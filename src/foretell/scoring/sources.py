@@ -150,7 +150,9 @@ def compare(  # noqa: PLR0913 - one parameter per option
         resampling=resampling,
         matters=matters,
     )
-    return compare_pair(_table(forecasts, outcomes, trials, weights, columns), first, second, scoring)
+    table = _table(forecasts, outcomes, trials, weights, columns)
+    pair = compare_pair(table, first, second, scoring)
+    return replace(pair, notes=(*table.notes, *pair.notes))
 
 
 @suggesting
@@ -205,9 +207,9 @@ def _table(
             problem = "outcomes, trials, weights and columns have no effect on a table that was read"
             raise InputError(problem, hint="give them to read_table")
         return forecasts
-    table = join.read_table(*_sources(forecasts, outcomes), reading)
-    missing = _without_forecast(forecasts) if isinstance(forecasts, Backtest) else []
-    return replace(table, notes=(*table.notes, *missing)) if missing else table
+    own, known, notes = _sources(forecasts, outcomes)
+    table = join.read_table(own, known, reading)
+    return replace(table, notes=(*notes, *table.notes)) if notes else table
 
 
 def _without_forecast(done: Backtest) -> list[str]:
@@ -220,24 +222,26 @@ def _without_forecast(done: Backtest) -> list[str]:
     return [f"{name} is left out: it answered no question ({errors[0]})." for name, errors in failed.items()]
 
 
-def _sources(forecasts: TableSource, outcomes: TableSource | None) -> tuple[TableSource, TableSource | None]:
-    """Turn runs, backtests and resolutions into long tables; keep other inputs."""
+def _sources(
+    forecasts: TableSource, outcomes: TableSource | None
+) -> tuple[TableSource, TableSource | None, Sequence[str]]:
+    """Turn runs, backtests and resolutions into long tables, with notes on what failed; keep other inputs."""
     if isinstance(forecasts, Backtest):
         if forecasts.failures and not forecasts.forecasts:
             raise InputError("every question failed, so there is no forecast", hint=forecasts.failures[0].error)
         if outcomes is None or _all_are(outcomes, Resolution):
             known = forecasts.resolutions if outcomes is None else cast("list[Resolution]", outcomes)
             outcomes = outcome_rows(forecasts.questions, known, forecasts.excluded)
-        return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes
+        return forecast_rows(forecasts.forecasts, forecasts.questions), outcomes, _without_forecast(forecasts)
     runs = [forecasts] if isinstance(forecasts, str) else forecasts
     if not _all_are(runs, str) or any(map(names_a_file, cast("list[str]", runs))):
-        return forecasts, outcomes
+        return forecasts, outcomes, ()
     # Imported here: tables are scored without the store of runs.
     from foretell.runs.settings import load_settings
     from foretell.scoring.run_scores import run_rows
 
     rows = run_rows(load_settings(), cast("list[str]", runs), decided=outcomes is None)
-    return rows.forecasts, outcomes or rows.outcomes
+    return rows.forecasts, outcomes or rows.outcomes, rows.notes
 
 
 def _all_are(values: object, kind: type) -> bool:

@@ -13,7 +13,7 @@ from foretell.metrics.bootstrap import Interval
 from foretell.metrics.comparison import Comparison, benjamini_hochberg, holm, stars
 from foretell.metrics.metric import Metric, metric_text
 from foretell.metrics.power import questions_about
-from foretell.number_text import number, p_text, plural
+from foretell.number_text import number, p_text, plural, signed_decimals
 
 Finding = Literal["better", "worse", "no difference that matters", "could be chance", "too few to tell"]
 SYMBOLS: Mapping[Finding, str] = {
@@ -184,6 +184,10 @@ class Verdict:
             f"Corrected for {plural(self.comparisons, 'comparison')}, it could be chance ({p_text(self.p_corrected)})."
         )
 
+    def places(self, decimals: int) -> int:
+        """Number of decimals, from `decimals`, that shows which one is ahead if the interval excludes zero."""
+        return signed_decimals(self.shown_difference, self.low, self.high, decimals)
+
     def shown_difference(self, decimals: int) -> float:
         """Return the difference of the two scores as they are shown, so that the numbers side by side subtract.
 
@@ -245,7 +249,8 @@ class Verdict:
         scope = f"on the {plural(self.n, 'event' if self.unit == 'event' else 'target')} both answered"
         if self._same:
             return f"{self.first} and {self.second} score the same {scope}."
-        by = f"{number(abs(self.shown_difference(self.decimals)), self.decimals)} {self._noun} {self._numbers()}"
+        places = self.places(self.decimals)
+        by = f"{number(abs(self.shown_difference(places)), places)} {self._noun} {self._numbers(places)}"
         if self.decided:
             return f"{self.first} is {self.says} than {self.second} by {by} {scope}, which is more than chance."
         if self.says == "could be chance":
@@ -256,9 +261,8 @@ class Verdict:
         differ = f"{self.first} and {self.second} do not differ by an amount that matters ({least})"
         return f"{differ}: the first is {'ahead' if self.gain >= 0 else 'behind'} by {by} {scope}."
 
-    def _numbers(self) -> str:
+    def _numbers(self, places: int) -> str:
         """Both scores, the interval of the amount stated, and p."""
-        places = self.decimals
         scores = " and ".join(number(score.estimate, places) for score in (self.first_score, self.second_score))
         stated = self.gain_interval if self.gain >= 0 else self.gain_interval.times(-1)
         ends = f"{number(stated.low, places)} to {number(stated.high, places)}"

@@ -19,7 +19,7 @@ from foretell.forecasters.combine.rules import Training
 from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.transforms import logit, sigmoid
-from foretell.number_text import brief_percent
+from foretell.number_text import brief_percent, signed
 
 # The weight of the trials where they differ from an anchor, which is the market price or an estimate without a model.
 #
@@ -236,7 +236,7 @@ class LearningGain:
     def __str__(self) -> str:
         if not self.n:
             return "This forecaster has no track record yet, so these are the starting weights."
-        text = f"On {self.n} earlier outcomes, learned weights changed the Brier score by {-self.gain:+.4f} "
+        text = f"On {self.n} earlier outcomes, learned weights changed the Brier score by {signed(-self.gain, 4)} "
         text += f"(standard error {self.error:.4f}), "
         if not self.share_used and self.less_trust:
             return f"{text}so the trials count less than at the start."

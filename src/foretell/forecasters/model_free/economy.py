@@ -31,7 +31,7 @@ from foretell.frozen import frozen
 from foretell.metrics.arrays import Bools, Floats, Ints
 from foretell.metrics.probability_functions import normal_below
 from foretell.metrics.transforms import logit, normal_cdf, sigmoid
-from foretell.number_text import percent
+from foretell.number_text import percent, signed
 from foretell.questions.question import Question, SeriesRef
 
 # Other series that are informative about an interest rate: the yield curve, and the parents of averages.
@@ -286,7 +286,7 @@ class EconomyModel(PooledModel):
         if view is not None and kind == ADMINISTERED:
             shift = shift + logit(administered(view, horizon)) - logit(administered(None, horizon))
         if view is not None:
-            sentence = f" The one-year rate is {view:+.2f} points from the overnight rate."
+            sentence = f" The one-year rate is {signed(view, 2)} points from the overnight rate."
         average = None if question.series is None else AVERAGES.get(question.series.id)
         parent = None if average is None else others.get(average.parent)
         moved = None if average is None or parent is None else average.rises(parent, due, horizon)

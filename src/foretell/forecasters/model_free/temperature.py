@@ -25,6 +25,7 @@ from foretell.forecasters.series.history import DAYS_PER_YEAR
 from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.transforms import normal_cdf
+from foretell.number_text import signed
 from foretell.patterns import pattern
 from foretell.questions.question import Question, SeriesRef
 
@@ -256,7 +257,8 @@ class TemperatureModel(ReadsOwnSeries):
         mean, spread = climate.change(due, due + horizons(question), seen)
         words = (
             f"Yearly normals of the station from {source} and {len(earlier)} later reports: a change of "
-            f"{mean[0]:+.1f} ± {spread[0]:.1f} degrees expected by the first date, {mean[-1]:+.1f} by the last."
+            f"{signed(mean[0], 1)} ± {spread[0]:.1f} degrees expected by the first date, "
+            f"{signed(mean[-1], 1)} by the last."
         )
         shown = [f"{report.value:.1f} on {np.datetime64(int(report.day), 'D')}" for report in ahead]
         words += f" Forecast: {', '.join(shown)}." if shown else " No public forecast was available."
