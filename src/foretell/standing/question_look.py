@@ -259,21 +259,7 @@ class _QuestionLook:
     ) -> tuple[Look, StandingBelief]:
         """Ask the question. What the searches find now counts as seen, because the answer had the same sources."""
         answer = await self.watcher.asker.first(self.standing, sighting, budget)
-        belief = StandingBelief(
-            number=1,
-            look=self.number,
-            at=self.now,
-            p=answer.p,
-            ranges=answer.ranges,
-            evidence=answer.evidence,
-            rationale=answer.rationale,
-            prices=sighting.prices,
-            base_rates=answer.base_rates,
-            run=answer.run,
-            billed=answer.billed,
-            own=answer.own,
-            distribution=answer.distribution,
-        )
+        belief = StandingBelief(number=1, look=self.number, at=self.now, prices=sighting.prices, **vars(answer))
         belief = replace(belief, coherent=await self._coherent(belief))
         look = self._look(sighting, ("first",), _Outcome(why="It was asked for the first time.", news=tuple(news)))
         return replace(look, billed=answer.billed), belief

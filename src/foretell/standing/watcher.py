@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 @frozen
 class FirstAnswer:
-    """The answer to a question when it is opened."""
+    """The answer to a question when it is opened: the fields of its first `StandingBelief` that it decides."""
 
     p: Mapping[str, float]
     own: Mapping[str, float] = field(default_factory=dict[str, float])
