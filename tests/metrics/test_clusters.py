@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretell.metrics import factorise
-from foretell.metrics.clusters import cross_clusters
+from foretell.metrics.clusters import cross_clusters, effective_clusters, number_of_shared_days, share_days
 
 labels = st.lists(st.integers(0, 6), min_size=1, max_size=30)
 
@@ -90,3 +90,22 @@ def test_invalid_labels_raise(bad):
 def test_lengths_must_agree():
     with pytest.raises(ValueError, match="same number"):
         cross_clusters(factorise([1]), factorise([1, 2]))
+
+
+def test_days_are_shared_if_any_day_has_several_clusters():
+    cluster, day = np.array([0, 0, 1, 2, 3]), np.array([0, 0, 0, 1, 4])
+    assert number_of_shared_days(cluster, day) == 3
+    assert number_of_shared_days(cluster, np.array([5, 5, 3, 2, 1])) == 0, "every day belongs to a single cluster"
+
+
+@pytest.mark.parametrize(("days", "shared"), [(9, False), (10, True)])
+def test_days_are_resampled_from_ten_days_on(days, shared):
+    cluster = np.arange(2 * days)
+    assert share_days(cluster, cluster // 2) is shared
+
+
+def test_effective_clusters_follow_satterthwaite():
+    assert effective_clusters([2], [1.0]) == 2
+    assert effective_clusters([11, 21], [1.0, 3.0]) == 1 + int(16 / (1 / 10 + 9 / 20))
+    assert effective_clusters([5, 1], [1.0, 0.0]) == 1, "nothing is known of the uncertainty of a single cluster"
+    assert effective_clusters([5, 7], [0.0, 0.0]) == 12

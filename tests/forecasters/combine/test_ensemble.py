@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from foretell.forecasters.combine.crossfit import gain
 from foretell.forecasters.combine.ensemble import (
+    BestSoFar,
     Ensemble,
     EqualWeights,
     GreedySelection,
+    PooledWeights,
     SkillWeights,
     greedy_path,
     side_by_side,
@@ -90,7 +92,7 @@ def _empty(members):
     return Examples(rows=nothing, outcome=np.empty(0), known_on=np.empty(0, "M8[D]"), weight=np.empty(0))
 
 
-@pytest.mark.parametrize("method", [SkillWeights, GreedySelection, EqualWeights])
+@pytest.mark.parametrize("method", [SkillWeights, GreedySelection, EqualWeights, PooledWeights, BestSoFar])
 def test_without_a_past_weights_are_equal(method):
     fitted = method(names=("a", "b")).fit(_empty(2))
     assert fitted.weights == (0.5, 0.5)
@@ -152,6 +154,114 @@ def test_greedy_path_matches_a_naive_search():
     once = greedy_path(examples, steps=9, replacement=False)
     assert sorted(once) == [0, 1, 2, 3]
     assert once[0] == bag[0]
+
+
+def test_greedy_path_uses_equal_weights_where_no_chosen_member_has_an_answer():
+    for seed in range(8):
+        examples = world(40, noise=[0.5, 0.8, 1.0], seed=seed)
+        p, y = examples.rows.trials.copy(), examples.outcome
+        p[np.random.default_rng(seed).uniform(size=p.shape) < 0.4] = np.nan
+        examples = replace(examples, rows=examples.rows.with_trials(p))
+        answered = ~np.isnan(p).all(axis=0)
+        together = sigmoid(np.nanmean(logit(p[:, answered]), axis=0))
+        bag: list[int] = []
+        for _ in range(4):
+            losses = []
+            for m in range(3):
+                chosen = logit(p[[*bag, m]][:, answered])
+                known = ~np.isnan(chosen).all(axis=0)
+                mean = together.copy()
+                mean[known] = sigmoid(np.nanmean(chosen[:, known], axis=0))
+                losses.append(np.sum((mean - y[answered]) ** 2))
+            bag.append(int(np.argmin(losses)))
+        assert greedy_path(examples, steps=4, replacement=True) == bag
+
+
+def _past(p, outcome, weight=None):
+    """Return examples of one day each, with members in rows."""
+    n = len(outcome)
+    due = ROUNDS[0] + np.arange(n)
+    weight = np.ones(n) if weight is None else np.asarray(weight, float)
+    known_on = due + np.timedelta64(1, "D")
+    return Examples(rows=rows_of(p, due=due), outcome=np.asarray(outcome, float), known_on=known_on, weight=weight)
+
+
+def test_best_so_far_has_the_least_weighted_squared_error():
+    one_large, many_small = [0.4, 1.0, 1.0], [0.64, 0.64, 0.64]  # 0.36 against 0.39; absolute errors differ likewise
+    assert BestSoFar(names=("a", "b")).fit(_past([one_large, many_small], [1, 1, 1])).weights == (1.0, 0.0)
+    two_small, one_middle = [0.65, 0.65, 1.0], [0.4, 1.0, 1.0]  # 0.245 against 0.36, and 0.7 against 0.6
+    assert BestSoFar(names=("a", "b")).fit(_past([two_small, one_middle], [1, 1, 1])).weights == (1.0, 0.0)
+    heavy = _past([two_small, one_middle], [1, 1, 1], weight=[1, 9, 1])
+    assert BestSoFar(names=("a", "b")).fit(heavy).weights == (0.0, 1.0)
+
+
+def test_a_missing_answer_counts_as_one_half_for_the_best_so_far():
+    for other, weights in ((0.45, (1.0, 0.0)), (0.55, (0.0, 1.0))):
+        assert BestSoFar(names=("a", "b")).fit(_past([[0.9, np.nan], [0.9, other]], [1, 1])).weights == weights
+
+
+def test_pooled_weights_minimise_the_documented_loss():
+    examples = world(300, noise=[0.3, 0.8, 1.2], seed=3)
+    spread, p, y = 0.2, examples.rows.trials, examples.outcome
+    x = logit(p, 1e-3).T
+    days, count = np.unique(examples.known_on, return_counts=True)
+    size = count[np.searchsorted(days, examples.known_on)]
+    weight = 1 / (1 + (size - 1) * 0.1)  # Outcomes of one day are correlated.
+    w = np.full(3, 1 / 3)
+    for _ in range(50):
+        q = 1 / (1 + np.exp(-x @ w))
+        gradient = x.T @ (weight * (q - y)) + (w - 1 / 3) / spread**2
+        w -= np.linalg.solve(x.T @ (x * (weight * q * (1 - q))[:, None]) + np.eye(3) / spread**2, gradient)
+    assert (w > 0).all()
+    fitted = PooledWeights(names=names(examples), spread=spread).fit(examples)
+    assert fitted.weights == pytest.approx(w / w.sum(), abs=1e-8)
+    assert fitted.weights[0] > fitted.weights[1] > fitted.weights[2]
+
+
+def test_pooled_weights_are_never_negative():
+    rng = np.random.default_rng(1)
+    truth = rng.normal(0, 2, 400)
+    outcome = (rng.uniform(size=400) < sigmoid(truth)).astype(float)
+    # The third says the opposite of what is known.
+    examples = _past(sigmoid(np.stack([truth, 0.5 * truth + rng.normal(size=400), -truth])), outcome)
+    fitted = PooledWeights(names=("a", "b", "c"), spread=5.0).fit(examples)
+    assert fitted.weights[2] == 0.0
+    assert sum(fitted.weights) == pytest.approx(1)
+    assert fitted.weights[0] > 0.5
+
+
+def test_pooled_weights_are_equal_if_no_member_has_a_positive_one():
+    truth = np.random.default_rng(2).normal(0, 2, 200)
+    examples = _past(sigmoid(np.stack([-truth, -2 * truth])), (truth > 0).astype(float))
+    assert PooledWeights(names=("a", "b"), spread=10.0).fit(examples).weights == (0.5, 0.5)
+
+
+def test_a_missing_answer_counts_as_the_mean_of_the_others_in_pooled_weights():
+    examples = world(120, noise=[0.3, 0.8, 1.2], seed=4)
+    p = examples.rows.trials.copy()
+    p[0, ::3] = np.nan
+    p[:, :2] = np.nan  # A row that nobody answered has no effect.
+    filled = p.copy()
+    filled[0, ::3] = sigmoid(logit(p[1:, ::3]).mean(axis=0))
+    gaps = PooledWeights(names=names(examples)).fit(replace(examples, rows=examples.rows.with_trials(p)))
+    whole = replace(examples, rows=examples.rows.with_trials(filled)).take(np.arange(120) >= 2)
+    assert gaps.weights == pytest.approx(PooledWeights(names=names(examples)).fit(whole).weights, abs=1e-6)
+
+
+def test_skill_weights_count_the_clusters_of_the_member_that_answered_most():
+    examples = world(400, noise=[0.2, 1.5])
+    p = examples.rows.trials.copy()
+    p[1, 40:] = np.nan
+    part = replace(examples, rows=examples.rows.with_trials(p))
+    fitted = SkillWeights(names=names(examples), half_life=1e9).fit(part)
+    y, together = part.outcome, EqualWeights(names=names(part)).fit(part).probabilities(part.rows)
+    gains = [gain((q - y) ** 2 - (together - y) ** 2, part.rows.cluster, np.ones(400)) for q in p]
+    assert [round(each.n_clusters) for each in gains] == [400, 40]
+    excess = np.array([each.mean for each in gains])
+    trust = max(0.0, 1 - np.mean([each.se**2 for each in gains]) / excess.var())
+    expected = np.exp(-0.5 * 400 * trust * (excess - excess.mean()))
+    assert 0 < trust < 1
+    assert fitted.weights == pytest.approx(expected / expected.sum(), abs=1e-6)
 
 
 def test_greedy_selection_drops_bad_members_if_later_rounds_confirm_it():
@@ -225,12 +335,15 @@ def test_invalid_members_and_settings_raise_errors():
         Ensemble(names=("a", "b", "c"), weights=(0.5, 0.5, 0.0)).probabilities(rows)
     with pytest.raises(ValueError, match="same name"):
         Ensemble(names=("a", "a"), weights=(0.5, 0.5)).probabilities(rows)
-    with pytest.raises(ValueError, match="sum to one"):
-        Ensemble(names=("a", "b"), weights=(0.5, 0.6))
+    for weights in ((0.5, 0.6), (-0.5, 1.5), (float("nan"), 1.0)):
+        with pytest.raises(ValueError, match="sum to one"):
+            Ensemble(names=("a", "b"), weights=weights)
     with pytest.raises(ValueError, match="2 members have 1 weights"):
         Ensemble(names=("a", "b"), weights=(1.0,))
     with pytest.raises(ValueError, match="half_life"):
         SkillWeights(names=("a",), half_life=0)
+    with pytest.raises(ValueError, match="spread"):
+        PooledWeights(names=("a",), spread=0)
     with pytest.raises(ValueError, match="steps"):
         GreedySelection(names=("a",), steps=0)
     with pytest.raises(ValueError, match="at least one forecaster"):
