@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,13 @@ import pytest
 
 import foretell
 from fakes.models import BackgroundModels
+from foretell.models.journal import Journal
+from foretell.operations.requests.scoring import ScoreRequest
+from foretell.operations.score import ScoreResult, score
 from foretell.questions.as_of import instant
 from foretell.questions.trace import BeliefRevised, LeakBlocked, ModelCalled, ToolUsed
+from foretell.runs.settings import load_settings
+from foretell.runs.store import RunStore
 
 Build = Callable[..., Any]
 CALLS = 6
@@ -73,6 +79,32 @@ def test_runs_and_show_print_the_run(workspace: Any):
     assert sum(step["event"] == "ToolUsed" for trial in steps.values() for step in trial) == 6
     missing = workspace.foretell("show", run, "own/9")
     assert (missing.returncode, "has no answer" in missing.stderr) == (2, True)
+
+
+def test_a_reply_that_several_trials_use_is_counted_once(workspace: Any):
+    first = workspace.run(workspace.spec(trials=3))
+    second = workspace.run(workspace.spec(trials=4))  # It reuses the replies to three of its trials.
+    for run in (first, second):
+        with closing(RunStore(workspace.home / "runs.db")) as store:
+            calls = [event for _, _, event in store.events(run) if isinstance(event, ModelCalled)]
+            cost = store.cost(run)
+        distinct = {call.key: call for call in calls}.values()
+        assert len(distinct) < len(calls)  # Filters and summaries are shared by the trials of a question.
+        with closing(Journal(workspace.home / "journal.db")) as journal:
+            assert cost.dollars == pytest.approx(journal.ledger.money(run).billed)
+        assert cost.reused == pytest.approx(sum(call.dollars or 0 for call in distinct if call.reused))
+        assert cost.calls == len(distinct)
+        shown = json.loads(workspace.foretell("show", run, "--json").stdout)
+        for name, of in (("billed", "dollars"), ("reused", "reused")):
+            assert shown["run"][name] == pytest.approx(getattr(cost, of))
+            assert sum(answer["usage"].get(of, 0.0) for answer in shown["answers"]) == pytest.approx(getattr(cost, of))
+        outcomes = [{"question": f"own/{n}", "outcome": n % 2} for n in range(3)]
+        (workspace.folder / "outcomes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in outcomes))
+        settings = load_settings({"FORETELL_HOME": str(workspace.home)})
+        scored = score(ScoreRequest(sources=(run,), outcomes=workspace.folder / "outcomes.jsonl"), settings)
+        assert isinstance(scored, ScoreResult)
+        for forecaster in scored.table.costs.values():
+            assert 3 * forecaster.dollars == pytest.approx(cost.worth)
 
 
 def test_the_same_run_again_pays_nothing(workspace: Any, provider: BackgroundModels):

@@ -104,7 +104,7 @@ class StoredRunBuilder:
     def tell(self, store: RunStore, key: TrialKey, *, fails: bool = False) -> None:
         """Store one trial from beginning to end."""
         store.start_trial(key)
-        store.add_events((key, event) for event in self.events(key.trial, fails=fails))
+        store.add_events((key, event) for event in self.events(key.trial, question=key.question, fails=fails))
         self.finish(store, key, fails=fails)
 
     def finish(self, store: RunStore, key: TrialKey, *, fails: bool = False) -> None:
@@ -140,12 +140,13 @@ class StoredRunBuilder:
         rest = (1 - first) / (len(self.options) - 1)
         return {option: first if i == 0 else rest for i, option in enumerate(self.options)}
 
-    def events(self, trial: int, *, fails: bool = False) -> Iterator[TraceEvent]:
-        """Yield the events of one trial."""
+    def events(self, trial: int, *, question: str = "", fails: bool = False) -> Iterator[TraceEvent]:
+        """Yield the events of one trial of a question."""
         words = self.words
         for step in range(1, self.steps + 1):
+            key = f"{question}/{trial}/{step}"
             yield ModelCalled(
-                role="agent", model="openai:made-up", key="00", input_tokens=400, output_tokens=100, dollars=0.003
+                role="agent", model="openai:made-up", key=key, input_tokens=400, output_tokens=100, dollars=0.003
             )
             source = f"search_{step}_result_1"
             yield LeakBlocked(

@@ -136,15 +136,15 @@ def test_unreachable_database_is_reported_without_its_password():
 
 
 def test_measured_costs_are_those_of_a_trial_of_runs_with_models(place: Place):
-    def call(dollars: float) -> ModelCalled:
-        return ModelCalled(role="agent", model="m", key="k", dollars=dollars, input_tokens=1, output_tokens=1)
+    def call(dollars: float, trial: int) -> ModelCalled:
+        return ModelCalled(role="agent", model="m", key=f"k{trial}", dollars=dollars, input_tokens=1, output_tokens=1)
 
     with closing(RunStore(place)) as store:
         for run, spec in (("r", '{"models": {"agent": "openai:m"}}'), ("free", "{}")):
             store.begin(run, spec, "2026-01-02T00:00:00")
             for trial in range(4):
                 key = key_of(0, trial)._replace(run=run)
-                store.finish_trial(key, forecast_of(0, trial), new_events=[call(0.5)])
+                store.finish_trial(key, forecast_of(0, trial), new_events=[call(0.5, trial)])
         store.begin("open", '{"models": {"agent": "openai:other"}}', "2026-01-02T00:00:00")
         (cost,) = measured_costs(store).values()
     assert (cost.trials, cost.dollars) == (4, 0.5)

@@ -17,7 +17,7 @@ QUESTIONS = [
 
 
 async def answer(trial: RunTrial, emit: EmitEvent) -> Forecast:
-    emit(ModelCalled(role="agent", model="m", key="k", dollars=0.5))
+    emit(ModelCalled(role="agent", model="m", key=f"{trial.question.id}/{trial.trial}", dollars=0.5))
     if trial.question.id == "q1":
         raise RuntimeError("no luck")
     return Forecast(question_id=trial.question.id, forecaster="t", as_of=trial.question.as_of, p={"yes": 0.5})

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fakes.stored_run import StoredRunBuilder
-from foretell.questions.forecast import Cost, Forecast
-from foretell.questions.trace import ForecastMade, ModelCalled
-from foretell.report.question_view import cost_of_events
+from foretell.questions.forecast import Forecast
+from foretell.questions.trace import CallMeter, ForecastMade, ModelCalled, cost_of_calls
 from foretell.runs.store import RunRow, RunStore, TrialKey
 from foretell.scoring.run_scores import QuestionAnswer, score_run
 from foretell.scoring.stored_scores import keep_summary
@@ -58,14 +57,18 @@ def test_totals_of_a_run_are_those_of_its_events(place: Path | str):
         call = ModelCalled(role="agent", model="m", key="k", input_tokens=7, output_tokens=3)
         first = store.last_event()
         store.add_events(
-            (key._replace(run=run), event) for event in (call, replace(call, dollars=0.5, reused=True, uncounted=True))
+            (key._replace(run=run), event)
+            for event in (call, replace(call, key="l", dollars=0.5, reused=True, uncounted=True))
         )
         store.add_events([(key, call)])
         events = [event for _, _, event in store.events(run)]
-        assert store.cost(run) == Cost() + cost_of_events(events)
+        assert store.cost(run) == cost_of_calls(events)
         assert store.endings(run) == Counter(event.how for event in events if isinstance(event, ForecastMade))
-        assert store.cost(run, after=first).unpriced == 1
-        assert store.cost(run, after=first).reused == 0.5
-        assert store.cost(run, upto=first) + store.cost(run, after=first) == store.cost(run)
+        later, whole = CallMeter(), CallMeter()
+        store.meter_calls(run, later, after=first)
+        assert (later.cost.unpriced, later.cost.reused, later.cost.uncounted) == (1, 0.5, 1)
+        for numbers in ({"upto": first}, {"after": first}, {"after": first}):  # A reply that is read again is known.
+            store.meter_calls(run, whole, **numbers)
+        assert whole.cost == store.cost(run)
         assert not store.cost("none").calls
         assert not store.endings(run, after=first)

@@ -113,31 +113,26 @@ class LiveView:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.calls = 0
-        self.billed = self.reused = 0.0
+        from foretell.questions.trace import CallMeter
+
+        self.meter = CallMeter()
         self.withheld = 0
 
     def count(self, event: "TraceEvent") -> None:
         """Count model calls, their cost and withheld texts."""
-        from foretell.questions.trace import LeakBlocked, ModelCalled
+        from foretell.questions.trace import LeakBlocked
 
-        match event:
-            case LeakBlocked():
-                self.withheld += 1
-            case ModelCalled():
-                self.calls += 1
-                self.billed += 0.0 if event.reused else event.dollars or 0.0
-                self.reused += (event.dollars or 0.0) if event.reused else 0.0
-            case _:
-                pass
+        self.meter.count(event)
+        self.withheld += isinstance(event, LeakBlocked)
 
     def counts(self) -> str:
         """Return calls, dollars, withheld texts and pending requests as text."""
         from foretell.models.ledger import Money
         from foretell.models.waiting import waiting_text
 
-        money = str(Money(billed=self.billed, reused=self.reused))
-        parts = (f"{self.calls} calls", money, f"{self.withheld} withheld", waiting_text())
+        cost = self.meter.cost
+        money = str(Money(billed=cost.dollars, reused=cost.reused))
+        parts = (f"{cost.calls} calls", money, f"{self.withheld} withheld", waiting_text())
         return " · ".join(filter(None, parts))
 
 

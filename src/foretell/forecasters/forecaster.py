@@ -8,7 +8,6 @@ from dataclasses import field, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from itertools import count
-from math import fsum
 from string import Template
 from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar, cast
@@ -33,7 +32,15 @@ from foretell.questions.codec import parse_options
 from foretell.questions.errors import InputError, known_names, said
 from foretell.questions.forecast import Cost, Failure, Forecast
 from foretell.questions.question import Question, SeriesRef
-from foretell.questions.trace import EmitEvent, Failed, ModelCalled, TraceEvent, ignore_event
+from foretell.questions.trace import (
+    CallMeter,
+    EmitEvent,
+    Failed,
+    ModelCalled,
+    TraceEvent,
+    cost_of_calls,
+    ignore_event,
+)
 from foretell.tools.content_filter import Excerpt, LeakVerdict
 from foretell.tools.leakage_filter import FilteredTools
 from foretell.tools.leakage_rules import LeakageRules
@@ -347,27 +354,13 @@ class EventLog(Generic[Key]):
         return [event for key in order if key in self.jobs for event in self.jobs[key].events()]
 
     def usage(self) -> Cost:
-        """Total cost of the model calls."""
-        calls = self._calls()
-        return Cost(
-            # Calls end in any order. Unlike a plain sum, fsum does not depend on it.
-            dollars=round(fsum(event.dollars or 0.0 for event in calls if not event.reused), 12),
-            reused=round(fsum(event.dollars or 0.0 for event in calls if event.reused), 12),
-            input_tokens=sum(event.input_tokens for event in calls),
-            output_tokens=sum(event.output_tokens for event in calls),
-            calls=len(calls),
-            unpriced=sum(event.dollars is None for event in calls),
-            uncounted=sum(event.uncounted for event in calls),
-        )
+        """Total cost of the model calls, each reply once even if several jobs used it."""
+        return cost_of_calls(self.events(self.jobs))
 
     def models(self) -> tuple[str, ...]:
         """Models used, as ROLE=MODEL."""
-        return tuple(sorted({f"{event.role}={event.model}" for event in self._calls()}))
-
-    def _calls(self) -> list[ModelCalled]:
-        """Return every call once, even if several jobs used its reply."""
         calls = [event for event in self.events(self.jobs) if isinstance(event, ModelCalled)]
-        return list({event.key: event for event in calls}.values())
+        return tuple(sorted({f"{event.role}={event.model}" for event in calls}))
 
 
 class UsageMeter:
@@ -375,23 +368,16 @@ class UsageMeter:
 
     def __init__(self, emit: EmitEvent) -> None:
         self._emit = emit
-        self._counted = set[str]()
-        self.usage = Cost()
+        self._meter = CallMeter()
+
+    @property
+    def usage(self) -> Cost:
+        """The cost so far."""
+        return self._meter.cost
 
     def __call__(self, event: TraceEvent) -> None:
-        """Count the event and forward it. A reply that is used twice is counted once."""
-        if isinstance(event, ModelCalled) and event.key not in self._counted:
-            self._counted.add(event.key)
-            dollars = event.dollars or 0.0
-            self.usage += Cost(
-                dollars=0.0 if event.reused else dollars,
-                reused=dollars if event.reused else 0.0,
-                input_tokens=event.input_tokens,
-                output_tokens=event.output_tokens,
-                calls=1,
-                unpriced=int(event.dollars is None),
-                uncounted=int(event.uncounted),
-            )
+        """Count the event and forward it."""
+        self._meter.count(event)
         self._emit(event)
 
 

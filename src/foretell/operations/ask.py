@@ -347,7 +347,9 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
     # The same question asked earlier today belongs to the same run but has its own answer.
     at = question.as_of_in(spec.mode).at
     answers = [
-        answer for answer in store.answers(spec.id) if answer.question_id == question.id and answer.as_of.at == at
+        answer
+        for answer in store.costed_answers(spec.id)
+        if answer.question_id == question.id and answer.as_of.at == at
     ]
     how = combining_of_run(store, spec)
     # A fallback answer that is marked as one is better than none.

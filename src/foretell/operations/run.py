@@ -270,6 +270,6 @@ def _unconfirmed_calls(settings: Settings) -> tuple[str, ...]:
 def write_tables(prepared: PreparedRun, settings: Settings, out: Path) -> list[Path]:
     """Write forecasts.csv (every trial), outcomes.csv and failures.csv of a run."""
     with closing(RunStore(settings.store)) as store:
-        answers, excluded = tuple(store.answers(prepared.spec.id)), prepared.benchmark.questions.excluded
+        answers, excluded = tuple(store.costed_answers(prepared.spec.id)), prepared.benchmark.questions.excluded
     result = Backtest(questions=prepared.questions, answers=answers, excluded=excluded)
     return list(write_backtest(result, prepared.benchmark.questions.resolutions, out).values())

@@ -237,7 +237,7 @@ def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
         id = row.id
         texts = {question.id: question.text for question in store.questions(id)}
         chosen = None if request.question is None else _question_named(request.question, texts)
-        answers = [answer for answer in store.answers(id) if chosen in (None, answer.question_id)]
+        answers = [answer for answer in store.costed_answers(id) if chosen in (None, answer.question_id)]
         if chosen is not None and not answers:
             hint = f"foretell show {id} lists its questions"
             raise InputError(f"run {id} has no answer to {chosen!r}", hint=hint)

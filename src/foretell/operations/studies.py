@@ -181,7 +181,7 @@ def _forecasts_of_runs(settings: Settings, starts: Sequence[str]) -> list[tuple[
     with closing(RunStore(settings.store)) as store:
         for start in starts:
             run = find_stored_run(store, start)
-            answers = [answer for answer in store.answers(run.id) if isinstance(answer, Forecast)]
+            answers = [answer for answer in store.costed_answers(run.id) if isinstance(answer, Forecast)]
             forecasts = [forecast for forecast in answers if forecast.forecaster != PANEL]
             if not forecasts:
                 raise InputError(f"run {run.id} has no forecast", hint="start it again with foretell run")
@@ -211,7 +211,9 @@ def _runs_of_grid(settings: Settings, grid: Grid) -> dict[str, FactoredRun]:
             if store.run(id) is None:
                 raise InputError(f"{run.name} was not run yet", path=file, hint=f"foretell grid {file}")
             answers = [
-                answer for answer in store.answers(id) if isinstance(answer, Forecast) and answer.forecaster != PANEL
+                answer
+                for answer in store.costed_answers(id)
+                if isinstance(answer, Forecast) and answer.forecaster != PANEL
             ]
             if not answers:
                 raise InputError(f"{run.name} has no forecast", path=file, hint=f"foretell grid {file}")

@@ -217,7 +217,7 @@ def _planned(request: TreeRequest, settings: Settings) -> PlannedTree:
 
 def stored_tree(store: RunStore, spec: RunSpec, question: Question, settings: Settings) -> TreeResult:
     """Return the tree that a run has grown for a claim."""
-    answers = [answer for answer in store.answers(spec.id) if answer.as_of.at == question.as_of_in(spec.mode).at]
+    answers = [answer for answer in store.costed_answers(spec.id) if answer.as_of.at == question.as_of_in(spec.mode).at]
     forecast = answers[-1] if answers else None
     if not isinstance(forecast, Forecast):
         raise NoAnswer(f"the tree has no answer: {forecast.error if forecast else 'nothing was run'}")

@@ -1,13 +1,15 @@
 """Events of a forecast in progress, which every view of it reads."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from datetime import UTC, datetime
+from math import fsum
 from typing import Any, Self
 
 from foretell.frozen import frozen
 from foretell.number_text import percent
+from foretell.questions.forecast import Cost
 
 
 class TimedEvent:
@@ -219,3 +221,55 @@ EmitEvent = Callable[[TraceEvent], None]
 
 def ignore_event(event: TraceEvent) -> None:
     """Do nothing."""
+
+
+class CallMeter:
+    """Adds up the cost of model calls. A reply that several trials or steps use counts once."""
+
+    def __init__(self) -> None:
+        self._keys = set[str]()
+        self._billed, self._reused = list[float](), list[float]()
+        self._input = self._output = self._unpriced = self._uncounted = 0
+
+    def count(self, event: TraceEvent) -> bool:
+        """Count the event if it is the first use of a reply, and say whether it is."""
+        if not isinstance(event, ModelCalled):
+            return False
+        tokens = event.input_tokens, event.output_tokens
+        return self.add(event.key, event.dollars, tokens, reused=event.reused, uncounted=event.uncounted)
+
+    def add(
+        self, key: str, dollars: float | None, tokens: tuple[int, int], *, reused: bool, uncounted: bool = False
+    ) -> bool:
+        """Count a reply with its input and output tokens, and say whether it is its first use."""
+        if key in self._keys:
+            return False
+        self._keys.add(key)
+        (self._reused if reused else self._billed).append(dollars or 0.0)
+        self._input += tokens[0]
+        self._output += tokens[1]
+        self._unpriced += dollars is None
+        self._uncounted += uncounted
+        return True
+
+    @property
+    def cost(self) -> Cost:
+        """The cost of all calls so far."""
+        return Cost(
+            # Calls end in any order. Unlike a plain sum, fsum does not depend on it.
+            dollars=round(fsum(self._billed), 12),
+            reused=round(fsum(self._reused), 12),
+            input_tokens=self._input,
+            output_tokens=self._output,
+            calls=len(self._keys),
+            unpriced=self._unpriced,
+            uncounted=self._uncounted,
+        )
+
+
+def cost_of_calls(events: Iterable[TraceEvent]) -> Cost:
+    """Return the cost of the model calls among events, each reply once."""
+    meter = CallMeter()
+    for event in events:
+        meter.count(event)
+    return meter.cost

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -20,11 +20,11 @@ from foretell.number_text import dollars, plural
 from foretell.patterns import pattern
 from foretell.questions import trace as kinds
 from foretell.questions.codec import plain_data
-from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
+from foretell.questions.forecast import Failure, Forecast, Numeric
 from foretell.questions.question import Question, probability_of_none
 from foretell.questions.resolution import Resolution
 from foretell.questions.thresholds import LEVELS
-from foretell.questions.trace import ModelCalled, TraceEvent
+from foretell.questions.trace import TraceEvent, cost_of_calls
 from foretell.report.charts.steps import busy
 from foretell.report.markup import shorten
 from foretell.report.pending_work import pending_in_words
@@ -51,20 +51,6 @@ SOURCE_HEAD = pattern(r"^\[([\w.-]{1,80})\] (.{0,1000})$", re.MULTILINE)
 URL_PATTERN = pattern(r"^(.*?)\s*(https?://\S+)$")
 ADDRESS_AND_DATE = pattern(r"^(.{0,600}?) \((https?://[^\s,()]{1,300})(?:, ([^()]{1,40}))?\)$")
 """How a result's first line ends: with its address and date."""
-
-
-def cost_of_events(events: Iterable[TraceEvent]) -> Cost:
-    """Return the cost of the model calls among events."""
-    calls = [event for event in events if isinstance(event, ModelCalled)]
-    return Cost(
-        calls=len(calls),
-        input_tokens=sum(call.input_tokens for call in calls),
-        output_tokens=sum(call.output_tokens for call in calls),
-        dollars=sum(call.dollars or 0.0 for call in calls if not call.reused),
-        reused=sum(call.dollars or 0.0 for call in calls if call.reused),
-        uncounted=sum(call.uncounted for call in calls),
-        unpriced=sum(call.dollars is None for call in calls),
-    )
 
 
 def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") -> dict[str, Any]:
@@ -94,7 +80,7 @@ def trace_view(events: Sequence[tuple[int, TraceEvent]], rationale: str = "") ->
         "searches": [str(event.arguments.get("query", "")) for event in used if event.tool == WEB_SEARCH],
         "tools": Counter(event.tool for event in used),
         "withheld": Counter(event.layer for event in happened if isinstance(event, kinds.LeakBlocked)),
-        "spending": cost_of_events(happened),
+        "spending": cost_of_calls(happened),
         "how": next((event.in_words for event in reversed(happened) if isinstance(event, kinds.ForecastMade)), ""),
     }
 
@@ -533,7 +519,7 @@ def question_view(
         "open": Counter(text for trial in trials for text in trial["trace"]["open_questions"]).most_common(MOST_OPEN),
         # What the leakage filter withheld, each item once.
         "withheld": _withheld(trials),
-        "spending": cost_of_events(event for several in events.values() for _, event in several),
+        "spending": cost_of_calls(event for several in events.values() for _, event in several),
         "finished": finished,
         # When the first of its trials began; None if that is not known.
         "began": min((trial["time"]["began"] for trial in trials if trial["time"]), default=None),

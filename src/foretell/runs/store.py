@@ -8,6 +8,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b, sha256
 from pathlib import Path
@@ -21,7 +22,7 @@ from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost, Failure, Forecast, StopWish
 from foretell.questions.question import Question
-from foretell.questions.trace import ModelCalled, TraceEvent
+from foretell.questions.trace import CallMeter, ModelCalled, TraceEvent
 from foretell.runs.spec import RunState, current_names
 from foretell.runs.stored_rows import ROW_READERS, TRIAL_COLUMNS, answer_checksum, stored_answer, stored_row
 
@@ -150,6 +151,8 @@ class TrialKey(NamedTuple):
         return self
 
 
+_TrialOfRun = tuple[str, str, int]
+"""Question, due date and number of a trial."""
 OwnershipCheck = Callable[[Statements, Set[TrialKey]], Set[TrialKey]]
 """Returns which of these trials are still ours, locked until the end of the transaction."""
 
@@ -524,28 +527,21 @@ class RunStore:
         events = self.events(run, after=after, kinds=(ModelCalled,))
         return [(number, event) for number, _, event in events if isinstance(event, ModelCalled)]
 
-    def cost(self, run: str, *, after: int = 0, upto: int = sys.maxsize) -> Cost:
-        """Return the cost of the model calls of a run, or of those among events with these numbers."""
-        dollars, read, written = (
-            self._db.json_field("body", field, "number") for field in ("dollars", "input_tokens", "output_tokens")
-        )
-        reused, uncounted = (self._db.json_field("body", field, "flag") for field in ("reused", "uncounted"))
-        query = f"""
-        select count(*), count({dollars}), sum(case when {reused} then 0 else {dollars} end),
-            sum(case when {reused} then {dollars} end), sum(case when {uncounted} then 1 end),
-            sum({read}), sum({written})
-        from event where run = ? and id > ? and id <= ? and kind = 'ModelCalled'"""
-        calls, priced, *sums = self._db.read(query, (run, after, upto))[0]
-        billed, reused_dollars, uncounted_calls, input_tokens, output_tokens = (amount or 0 for amount in sums)
-        return Cost(
-            dollars=round(float(billed), 12),
-            reused=round(float(reused_dollars), 12),
-            calls=calls,
-            unpriced=calls - priced,
-            uncounted=int(uncounted_calls),
-            input_tokens=int(input_tokens),
-            output_tokens=int(output_tokens),
-        )
+    def cost(self, run: str) -> Cost:
+        """Return the cost of the model calls of a run, each reply once even if several trials used it."""
+        meter = CallMeter()
+        self.meter_calls(run, meter)
+        return meter.cost
+
+    def meter_calls(self, run: str, meter: CallMeter, *, after: int = 0, upto: int = sys.maxsize) -> None:
+        """Count the model calls of a run among events with these numbers."""
+        numbers = (self._db.json_field("body", name, "number") for name in ("dollars", "input_tokens", "output_tokens"))
+        flags = (self._db.json_field("body", name, "flag") for name in ("reused", "uncounted"))
+        columns = ", ".join((self._db.json_field("body", "key"), *numbers, *flags))
+        query = f"""select {columns} from event
+        where run = ? and id > ? and id <= ? and kind = 'ModelCalled' order by id"""
+        for key, dollars, read, written, reused, uncounted in self._db.read(query, (run, after, upto)):
+            meter.add(key, dollars, (int(read or 0), int(written or 0)), reused=bool(reused), uncounted=bool(uncounted))
 
     def endings(self, run: str, *, after: int = 0, upto: int = sys.maxsize) -> Counter[str]:
         """Return how often trials of a run ended in which way, according to events with these numbers."""
@@ -640,6 +636,42 @@ class RunStore:
         query = f"select {_TRIAL} from cell where run = ? order by question, due, trial"
         for row in self._db.stream(query, (run,)):
             yield stored_answer(row, self._db.place)
+
+    def costed_answers(self, run: str) -> Iterator[Forecast | Failure]:
+        """Every answer, with the cost of a reply that several trials used divided equally among them.
+
+        The costs of the answers then add up to what was paid.
+        """
+        excess = self._shared_costs(run)
+        query = f"select {_TRIAL} from cell where run = ? order by question, due, trial"
+        for row in self._db.stream(query, (run,)):
+            answer = stored_answer(row, self._db.place)
+            billed, reused = excess.get((row[1], row[2], row[3]), (0.0, 0.0))
+            if isinstance(answer, Forecast) and (billed or reused):
+                usage = answer.usage
+                usage = replace(
+                    usage, dollars=round(usage.dollars - billed, 12), reused=round(usage.reused - reused, 12)
+                )
+                answer = replace(answer, usage=usage)
+            yield answer
+
+    def _shared_costs(self, run: str) -> dict[_TrialOfRun, tuple[float, float]]:
+        """Return by trial how much more than its share its replies cost that others used too: billed and reused."""
+        key, dollars = self._db.json_field("body", "key"), self._db.json_field("body", "dollars", "number")
+        query = f"""select {key}, question, due, trial, {dollars}, {self._db.json_field("body", "reused", "flag")}
+        from event where run = ? and kind = 'ModelCalled' order by id"""
+        first: dict[str, tuple[_TrialOfRun, tuple[float, bool]]] = {}
+        shared: dict[str, dict[_TrialOfRun, tuple[float, bool]]] = {}
+        for reply, question, due, trial, paid, reused in self._db.stream(query, (run,)):
+            use = (question, due, trial), (paid or 0.0, bool(reused))
+            if first.setdefault(reply, use)[0] != use[0]:
+                shared.setdefault(reply, dict([first[reply]]))[use[0]] = use[1]
+        excess: dict[_TrialOfRun, tuple[float, float]] = {}
+        for users in shared.values():
+            for trial, (paid, reused) in users.items():
+                more, (billed, free) = paid * (1 - 1 / len(users)), excess.get(trial, (0.0, 0.0))
+                excess[trial] = (billed, free + more) if reused else (billed + more, free)
+        return excess
 
     def answers_to(self, key: TrialKey) -> list[Forecast | Failure]:
         """Return every answer of a run to a trial's question, by trial."""

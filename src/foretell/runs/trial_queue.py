@@ -20,6 +20,7 @@ from foretell.frozen import frozen
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.questions.errors import MissingExtra
+from foretell.questions.trace import CallMeter
 from foretell.runs.executor import HOPELESS_AFTER, RunProgress, why_hopeless
 from foretell.runs.store import RunStore, RunTrial, TrialKey
 
@@ -391,7 +392,7 @@ class RunFollower:
     _next_look: float = 0.0
     _before: Money | None = None
     """What the run had cost when following began."""
-    _reused: float = 0.0
+    _meter: CallMeter = field(default_factory=CallMeter)
     _others: tuple[int, int, int] = (0, 0, 0)
     """Forecasts, failures and fallback forecasts of the run in trials that are not followed."""
 
@@ -436,8 +437,7 @@ class RunFollower:
         forecasts, failed, fallback = (count - other for count, other in zip(tally, self._others, strict=True))
         for number, call in await self.store.aside(self.store.model_calls, run, after=self._seen):
             self._seen = number
-            self.progress.calls += 1
-            self._reused += (call.dollars or 0.0) if call.reused else 0.0
+            self.progress.calls += self._meter.count(call)
         self.progress.done = before.total + forecasts + failed
         self.progress.failed = before.failed + failed
         self.progress.fallback = before.fallback + fallback
@@ -463,6 +463,6 @@ class RunFollower:
         start = time.monotonic()
         money = await self.journal.database.aside(self.journal.ledger.money, run)
         billed = money.billed - (self._before or money).billed
-        self.progress.money = replace(money, billed=round(billed, 9), reused=self._reused)
+        self.progress.money = replace(money, billed=round(billed, 9), reused=self._meter.cost.reused)
         end = time.monotonic()
         self._next_look = end + RECHECK_SHARE * (end - start)

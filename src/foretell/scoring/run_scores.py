@@ -52,7 +52,7 @@ def run_rows(settings: Settings, starts: Sequence[str], *, decided: bool = True)
         rows = [find_run_row(store, start) for start in starts]
         differences = list[Difference]()
         questions, outcomes = questions_of_runs(store, [row.id for row in rows], differences)
-        answers = [list(store.answers(row.id)) for row in rows]
+        answers = [list(store.costed_answers(row.id)) for row in rows]
         counts = {row.id: store.question_count(row.id) for row in rows}
         names = [_name_of_run(row, own) for row, own in zip(rows, answers, strict=True)]
         names = [

@@ -22,6 +22,7 @@ from foretell.operations.doctor import DoctorResult, doctor
 from foretell.operations.requests.runs import RunsRequest
 from foretell.operations.requests.setup import DoctorRequest
 from foretell.questions.forecast import Cost
+from foretell.questions.trace import CallMeter
 from foretell.runs.costs import money_of_run
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.settings import Settings, clock_of
@@ -60,6 +61,7 @@ class RunTotals:
     """Totals over the events of a run up to event number `upto`: what it cost, and how its trials ended."""
 
     upto: int = 0
+    meter: CallMeter = field(default_factory=CallMeter)
     spending: Cost = field(default_factory=Cost)
     endings: Counter[str] = field(default_factory=Counter[str])
 
@@ -211,11 +213,9 @@ class WebState:
                 before = RunTotals()
             if before.upto < newest:
                 new = {"after": before.upto, "upto": newest}
-                before = RunTotals(
-                    upto=newest,
-                    spending=before.spending + self.store.cost(run, **new),
-                    endings=before.endings + self.store.endings(run, **new),
-                )
+                self.store.meter_calls(run, before.meter, **new)
+                endings = before.endings + self.store.endings(run, **new)
+                before = RunTotals(upto=newest, meter=before.meter, spending=before.meter.cost, endings=endings)
             self._totals[run] = before
             return before
 

@@ -14,7 +14,15 @@ from foretell.number_text import percent
 from foretell.operations.requests.trees import TreeUpdateRequest
 from foretell.operations.tree_edit import TreeEditResult
 from foretell.operations.tree_update import update
-from foretell.questions.trace import Failed, ModelCalled, NodeAnalyzed, NodeGrounded, NodeSynthesized, TraceEvent
+from foretell.questions.trace import (
+    CallMeter,
+    Failed,
+    ModelCalled,
+    NodeAnalyzed,
+    NodeGrounded,
+    NodeSynthesized,
+    TraceEvent,
+)
 from foretell.runs.settings import Settings
 from foretell.web.background_runs import BackgroundJob, BackgroundStatus
 
@@ -42,10 +50,7 @@ class TreeWork:
     """Name of the tree."""
     request: TreeUpdateRequest
     began: float
-    calls: int = 0
-    dollars: float = 0.0
-    unpriced: int = 0
-    """Number of calls whose price is not known."""
+    meter: CallMeter = field(default_factory=CallMeter)
     log_lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=LINES_KEPT))
     result: TreeEditResult | None = None
     job: BackgroundJob | None = None
@@ -58,15 +63,13 @@ class TreeWork:
     def on_event(self, event: TraceEvent) -> None:
         """Update the totals and the log with an event."""
         if isinstance(event, ModelCalled):
-            self.calls += 1
-            self.dollars += 0.0 if event.reused else event.dollars or 0.0
-            self.unpriced += event.dollars is None
+            self.meter.count(event)
         elif line := _line(event):
             self.log_lines.append(line)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        result = self.result
+        result, cost = self.result, self.meter.cost
         return {
             "work": self.id,
             "title": work_title(self.request),
@@ -74,8 +77,8 @@ class TreeWork:
             "claims": list(self.request.claims or filter(None, [self.request.expand])),
             "state": self.status.state,
             "error": self.status.error,
-            "calls": self.calls,
-            "dollars": None if self.unpriced else self.dollars,
+            "calls": cost.calls,
+            "dollars": None if cost.unpriced else cost.dollars,
             "log": list(self.log_lines),
             "result": None if result is None else {**result.to_dict(), "warnings": list(result.warnings)},
         }
