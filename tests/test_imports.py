@@ -19,8 +19,8 @@ from foretell.operations.table import OPERATIONS
 from test_architecture import modules
 
 ALWAYS = (
-    "cli data frozen interface number_text operations operations.requests own_objects patterns plugins questions "
-    "report request"
+    "cli data frozen interface number_text operations operations.requests own_objects patterns plugins python_calls "
+    "questions report request"
 )
 """What every command may load. A name stands for the modules directly in a package; inner packages are named apart."""
 TABLES = "data.datasets forecasters.combine metrics scoring"

@@ -104,14 +104,15 @@ def _begun(name: str, fields: Mapping[str, Any]) -> Generator[tuple[type[Operati
 
 
 def _named_fields(result: Any, request: type[OperationRequest]) -> Any:
-    """Return a result whose notes name parameters instead of flags."""
-    from foretell.request import name_fields
+    """Return a result whose notes and text name calls and parameters instead of commands and flags."""
+    from foretell.python_calls import in_python
 
     for name in ("cautions", "notes", "problems"):
         if isinstance(written := vars(result).get(name), tuple):
             texts = cast("tuple[Any, ...]", written)
-            named = (name_fields(text, request) if isinstance(text, str) else text for text in texts)
+            named = (in_python(text, request) if isinstance(text, str) else text for text in texts)
             object.__setattr__(result, name, tuple(named))
+    object.__setattr__(result, "in_python", True)
     return result
 
 

@@ -7,10 +7,11 @@ schema and Python its signature, so adding an option means adding one field.
 import json
 import os
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Self, Union, cast, get_args, get_origin
@@ -282,7 +283,7 @@ def title_of(name: str, info: FieldInfo) -> str:
 
 
 COMMAND_OR_FLAG = pattern(
-    r"""\b(?:foretell|pip)\ [a-z][^;:,()]*
+    r"""(?<!\w)'[^']*'(?!\w) | "[^"]*" | \b(?:foretell|pip)\ [a-z][^;:,()]*
     | (?<![\w-])(?P<flag>--[a-z][a-z-]*|-[a-zA-Z](?![\w-]))
       (?P<value>
         \ [\w.:]+=[^\s;()]*[^\s;,().:]
@@ -290,13 +291,14 @@ COMMAND_OR_FLAG = pattern(
       )?""",
     re.VERBOSE,
 )
-"""A whole command, or a flag with its value if the next word is one: a placeholder, a name with a sign, or the last."""
+"""Quoted text, a whole command, or a flag with its value if the next word is one: a placeholder, a name with a sign, or
+the last."""
 
 
 def name_fields(text: str, request: type[OperationRequest], *, titles: bool = False) -> str:
     """Write the flags in a text as the request's fields, as programs set them, or, with `titles`, as labels in forms.
 
-    A whole command, such as `foretell doctor --repair`, stays as it is.
+    A whole command, such as `foretell doctor --repair`, and quoted text stay as they are.
 
     >>> class AskRequest(OperationRequest):
     ...     network: bool = setting(True, "Use the network.")
@@ -318,7 +320,7 @@ def name_fields(text: str, request: type[OperationRequest], *, titles: bool = Fa
         flag, value = match["flag"], match["value"] or ""
         if flag is None or (len(flag) == len("-f") and flag not in known):
             return match[0]
-        name, negated = _field_of(flag, request)
+        name, negated = field_of(flag, request)
         if titles:
             shown = (
                 f"“{title_of(name, fields[name])}”{' set to no' if negated else ''}" if name in fields else f"`{name}`"
@@ -327,7 +329,7 @@ def name_fields(text: str, request: type[OperationRequest], *, titles: bool = Fa
         info = fields.get(name)
         if negated or (info is not None and plain_type(info) is bool):
             return (f"`{name}=False`" if negated else f"`{name}`") + value
-        return f"`{name}={_as_python(value[1:], info)}`" if value else f"`{name}`"
+        return f"`{name}={as_python(value[1:], info)}`" if value else f"`{name}`"
 
     spelled = COMMAND_OR_FLAG.sub(respelled, text)
     if titles or not arguments:
@@ -352,17 +354,17 @@ def _argument_words(name: str, info: FieldInfo) -> tuple[str, ...]:
     return tuple(dict.fromkeys([part for word in shown for part in word.split("_OR_")] + shown))
 
 
-def _as_python(text: str, info: FieldInfo | None) -> str:
+def as_python(text: str, info: FieldInfo | None) -> str:
     """Write the value of a flag as Python; what is in capitals stands for something else.
 
-    >>> [_as_python(text, None) for text in ("openai:NAME", "FILE", "0.5", "trials=3", "p=mine,yours")]
+    >>> [as_python(text, None) for text in ("openai:NAME", "FILE", "0.5", "trials=3", "p=mine,yours")]
     ['"openai:NAME"', 'FILE', '0.5', '{"trials": 3}', '{"p": ["mine", "yours"]}']
     """
-    if re.fullmatch("[A-Z][A-Z_]*|[0-9.]+", text):
+    if re.fullmatch(r"[A-Z][A-Z_]*|\d*\.?\d+", text):
         plain = text
     elif re.fullmatch("[a-zA-Z][^=]*=.*", text):
         key, _, value = text.partition("=")
-        parts = [_as_python(part, None) for part in value.split(",")]
+        parts = [as_python(part, None) for part in value.split(",")]
         written = parts[0] if len(parts) == 1 else f"[{', '.join(parts)}]"
         plain = f"{{{key if key.isupper() else json.dumps(key)}: {written}}}"
     else:
@@ -370,7 +372,7 @@ def _as_python(text: str, info: FieldInfo | None) -> str:
     return f"[{plain}]" if info is not None and is_list(info) else plain
 
 
-def _field_of(flag: str, request: type[OperationRequest]) -> tuple[str, bool]:
+def field_of(flag: str, request: type[OperationRequest]) -> tuple[str, bool]:
     """Return the field that a flag sets, and whether the flag negates it, as --no-network does."""
     names = {spelled: name for name, info in request.model_fields.items() for spelled in flags(name, info)}
     positive = names.get(flag.replace("--no-", "--", 1)) if flag not in names else None
@@ -378,11 +380,17 @@ def _field_of(flag: str, request: type[OperationRequest]) -> tuple[str, bool]:
 
 
 @contextmanager
-def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, titles: bool = False) -> Generator[None]:
+def errors_name_fields(
+    request: type[OperationRequest] = OperationRequest,
+    *,
+    titles: bool = False,
+    rename: Callable[[str, type[OperationRequest]], str] | None = None,
+) -> Generator[None]:
     """Name the fields of a request in the errors raised inside, for callers that do not type commands.
 
     Errors name options as the command line spells them, because flags are easy to recognise in a text. With `titles`,
-    fields are named by their label in forms. Without a request, `--as-of` becomes `as_of`.
+    fields are named by their label in forms; with `rename`, texts are what it returns. Without a request, `--as-of`
+    becomes `as_of`.
 
     >>> class AskRequest(OperationRequest):
     ...     runs: tuple[str, ...] = setting((), "A run.", flag="--run")
@@ -398,19 +406,20 @@ def errors_name_fields(request: type[OperationRequest] = OperationRequest, *, ti
     try:
         yield
     except InputError as error:
-        error.problem = name_fields(error.problem, request, titles=titles)
-        error.hint = error.hint and name_fields(error.hint, request, titles=titles)
+        rename = rename or partial(name_fields, titles=titles)
+        error.problem = rename(error.problem, request)
+        error.hint = error.hint and rename(error.hint, request)
         error.table_problems = tuple(
             replace(
                 table_problem,
-                problem=name_fields(table_problem.problem, request, titles=titles),
-                hint=table_problem.hint and name_fields(table_problem.hint, request, titles=titles),
+                problem=rename(table_problem.problem, request),
+                hint=table_problem.hint and rename(table_problem.hint, request),
             )
             for table_problem in error.table_problems
         )
         if error.column and error.column.startswith("-"):
             flag, *rest = error.column.split()
-            error.column = ".".join([_field_of(flag.rpartition("/")[2], request)[0], *rest])
+            error.column = ".".join([field_of(flag.rpartition("/")[2], request)[0], *rest])
         elif error.column:
             words = {word: name for name, info in request.model_fields.items() for word in _argument_words(name, info)}
             error.column = words.get(error.column, error.column)

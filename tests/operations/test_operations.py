@@ -620,7 +620,7 @@ def test_python_errors_name_parameters_instead_of_flags() -> None:
         foretell.ask("Will it rain?", closes="2020-01-01", model="none")
     with pytest.raises(InputError, match=r"^field question: the question has no words"):
         foretell.ask("123", model="none")
-    with pytest.raises(InputError, match="give `runs`; foretell runs lists them"):
+    with pytest.raises(InputError, match=r"give `runs`; `foretell\.list_runs\(\)` lists them"):
         foretell.study("trajectories")
     answer = foretell.ask("Will it rain?", model="none")
     assert "because the network is switched off" in " ".join(answer.notes)

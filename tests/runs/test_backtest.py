@@ -228,8 +228,8 @@ def test_wrong_arguments_are_refused_before_anything_is_asked():
     assert len(backtest("constant:p=0.3", (question for question in [PRICED])).questions) == 1
     for fields, problem in (
         ({"limit": 0}, "limit = 0 is not a number of questions"),
-        ({"limit": 2.5}, "limit = 2.5 is not a number of questions"),
-        ({"leaky_questions": "maybe"}, "'maybe' is none of exclude, keep, redact"),
+        ({"limit": 2.5}, "limit is 2.5; expected a whole number or None"),
+        ({"leaky_questions": "maybe"}, "leaky_questions is 'maybe'; expected 'exclude', 'keep' or 'redact'"),
         ({"settings": "/home"}, r"must be a foretell\.types\.Settings"),
     ):
         with pytest.raises(InputError, match=problem):

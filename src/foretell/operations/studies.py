@@ -28,11 +28,11 @@ from foretell.models.canonical import unpack_reply
 from foretell.models.journal import Journal
 from foretell.models.names import ModelName
 from foretell.models.router import api_key_for
+from foretell.python_calls import in_python, python_errors
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.report.provenance import call_text, command_text, running_command
 from foretell.report.study_result import StudyResult
-from foretell.request import errors_name_fields, name_fields
 from foretell.runs import event_loop
 from foretell.runs.contexts import RunContexts, gathers_sources, named_view, stored_contexts
 from foretell.runs.event_loop import run_sync
@@ -379,7 +379,7 @@ def study(  # noqa: PLR0913 - one parameter per option of the studies
     if not isinstance(name, str) and not callable(name):
         raise InputError("must be the name of a study or a function", column="name")
     chosen = load_study(name) if isinstance(name, str) else study_of(name)
-    with errors_name_fields(chosen.options):
+    with python_errors(chosen.options):
         request = chosen.options.read(given)
         if inputs is not None:
             named = next((name for name in ("sources", "forecasts", "outcomes", "grid") if name in given), None)
@@ -391,7 +391,7 @@ def study(  # noqa: PLR0913 - one parameter per option of the studies
         call = command_text(f"study {name}", request) if by_name else call_text("study", name, **passed, **given)
         with running_command(call):
             done = run_study(chosen, request, inputs=inputs, settings=settings, watch=progress)
-    return replace(done, notes=tuple(name_fields(note, chosen.options) for note in done.notes))
+    return replace(done, notes=tuple(in_python(note, chosen.options) for note in done.notes))
 
 
 NO_OPTIONS = frozenset(("name", "inputs", "options", "progress", "settings"))

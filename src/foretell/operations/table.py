@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 from foretell.frozen import frozen
 from foretell.plugins import load_object
+from foretell.python_calls import python_errors
 from foretell.report.provenance import command_text, current_command, running_command
 from foretell.report.result import Result
-from foretell.request import OperationRequest, errors_name_fields, hints
+from foretell.request import OperationRequest, hints
 
 Request = TypeVar("Request", bound=OperationRequest)
 ROWS = (".json", ".csv", ".parquet")
@@ -128,7 +129,7 @@ PYTHON_NAMES = {
 @contextmanager
 def reading(kind: type[Request], values: Mapping[str, Any]) -> Generator[Request]:
     """Yield the request of a Python program; errors name its parameters, and results remember the command."""
-    with errors_name_fields(kind):
+    with python_errors(kind):
         request = kind.read(values)
         with running_command(command_text(_words(kind), request)):
             yield request

@@ -15,6 +15,7 @@ from foretell.metrics.arrays import Floats
 from foretell.metrics.bootstrap import Interval
 from foretell.metrics.metric import METRICS
 from foretell.number_text import percent, plural
+from foretell.python_calls import python_errors
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
@@ -27,7 +28,6 @@ from foretell.report.provenance import call_text, current_command, running_comma
 from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyTable, cell_number, column, count, table
 from foretell.report.study_result import StudyResult
 from foretell.report.terminal import console
-from foretell.request import errors_name_fields
 from foretell.scoring.arena_leaderboard import (
     ARENA_METRICS,
     INDEX,
@@ -477,7 +477,7 @@ def arena_report(
 
 
 @suggesting
-@errors_name_fields()
+@python_errors()
 def score_arena(
     path: str | Path,
     *,

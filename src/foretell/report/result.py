@@ -1,7 +1,7 @@
 """What an operation returns: a value that can be printed, saved as JSON, and turned into rows or a data frame."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import wraps
 from html import escape
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from foretell.data.untrusted import for_json, for_terminal
 from foretell.frozen import frozen
+from foretell.python_calls import in_python
 from foretell.questions.codec import plain_data
 from foretell.questions.tabular import Tabular
 from foretell.report.provenance import running_command
 from foretell.report.terminal import TextColumn, console, show_text, text_table
-from foretell.request import OperationRequest, name_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +33,8 @@ class Result(Tabular):
     """The field with the rows of the result's table; without one, the result is a single row."""
     command: str = ""
     """The command that its pages name, if they are written after the operation has ended."""
+    in_python: bool = False
+    """Whether a Python program asked for it. Its text then names calls and parameters instead of commands and flags."""
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -57,7 +59,8 @@ class Result(Tabular):
 
             @wraps(words)
             def harmless(self: Result) -> str:
-                return for_terminal(words(self))
+                text = for_terminal(words(self))
+                return self._in_python(text) if self.in_python else text
 
             cls.__str__ = harmless
         for name in ("to_html", "to_markdown"):
@@ -85,7 +88,22 @@ class Result(Tabular):
 
     def __str__(self) -> str:
         """Return the text for a terminal of 80 columns, without colour."""
-        return self.to_json() if type(self).print is Result.print else self._printed(80)
+        if type(self).print is Result.print:
+            return self.to_json()
+        return self._in_python(self._printed(80)) if self.in_python else self._printed(80)
+
+    def _in_python(self, text: str) -> str:
+        """Return a text that names calls instead of commands. What is in a field, such as a command line, stays."""
+        if not ("foretell " in text or "--" in text):
+            return text
+        own = [value for value in _texts(plain_data(self.to_dict())) if "foretell " in value or "--" in value]
+        own = [value for value in dict.fromkeys(own) if value in text and value not in self.warnings]
+        for place, value in enumerate(own):
+            text = text.replace(value, f"\0{place}\0")
+        text = in_python(text)
+        for place, value in enumerate(own):
+            text = text.replace(f"\0{place}\0", value)
+        return text
 
     def _printed(self, width: int) -> str:
         from io import StringIO
@@ -96,9 +114,19 @@ class Result(Tabular):
 
     def _repr_html_(self) -> str:
         """Return the text for a terminal of 120 columns, and the notes that it lacks, for a notebook."""
-        text = name_fields(str(self) if type(self).print is Result.print else self._printed(120), OperationRequest)
+        text = self._in_python(str(self) if type(self).print is Result.print else self._printed(120))
         notes = [note for note in map(for_terminal, self.warnings) if note not in text]
         return f"<pre>{escape(text)}</pre>" + "".join(f"<p>{escape(note)}</p>" for note in notes)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in plain data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        parts: Any = value.values() if isinstance(value, Mapping) else value
+        for part in parts:
+            yield from _texts(part)
 
 
 def _naming_command(method: Callable[[Result], str]) -> Callable[[Result], str]:

@@ -16,12 +16,12 @@ from foretell.forecasters.forecaster import Context, Forecaster, NoSeries, as_fo
 from foretell.forecasters.prompt.prediction_context import PredictionContexts
 from foretell.frozen import frozen
 from foretell.interface import suggesting
+from foretell.python_calls import python_errors
 from foretell.questions.backtest import Backtest, BacktestAnswer
-from foretell.questions.errors import InputError, WrongValue
+from foretell.questions.errors import InputError, WrongValue, said
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
 from foretell.questions.resolution import Resolution
-from foretell.request import errors_name_fields
 from foretell.runs.event_loop import run_sync
 from foretell.runs.question_sets import AskedQuestions, Benchmark, open_benchmark
 from foretell.runs.services import SeriesOnDemand
@@ -60,7 +60,7 @@ AnyQuestions = Sequence[Question] | Benchmark | str | Path
 
 
 @suggesting
-@errors_name_fields()
+@python_errors()
 def backtest(  # noqa: PLR0913 - one parameter per setting
     forecasters: AnyForecaster | Sequence[AnyForecaster],
     questions: AnyQuestions,
@@ -121,7 +121,7 @@ async def abacktest(  # noqa: PLR0913 - one parameter per setting
 
     Parameters, result and errors are those of `backtest`. Cancelling it cancels the work.
     """
-    with errors_name_fields():
+    with python_errors():
         plan = await asyncio.to_thread(_plan, forecasters, questions, series, past, limit, leaky_questions, settings)
         return await _backtest(plan, progress)
 
@@ -158,7 +158,7 @@ def _plan(  # noqa: PLR0913 - the parameters of a backtest
     try:
         wanted = SetFilter(limit=limit, leaky_questions=leaky_questions)
     except ValueError as error:
-        raise InputError(str(error)) from None
+        raise InputError(said(error)) from None
     named = str(questions) if isinstance(questions, str | Path) else None
     own_past = past
     resolutions: tuple[Resolution, ...] = ()

@@ -7,10 +7,10 @@ from typing import Literal, cast
 from foretell.interface import suggesting
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
 from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
+from foretell.python_calls import python_errors
 from foretell.questions.backtest import Backtest
 from foretell.questions.errors import InputError
 from foretell.questions.resolution import Resolution
-from foretell.request import errors_name_fields
 from foretell.scoring import join
 from foretell.scoring.long_tables import forecast_rows, outcome_rows
 from foretell.scoring.role_columns import ColumnNames
@@ -24,7 +24,7 @@ Weights = Literal["equal", "question"]
 
 
 @suggesting
-@errors_name_fields()
+@python_errors()
 def score(  # noqa: PLR0913 - one parameter per option
     forecasts: TableSource,
     outcomes: TableSource | None = None,
@@ -92,7 +92,7 @@ def score(  # noqa: PLR0913 - one parameter per option
 
 
 @suggesting
-@errors_name_fields()
+@python_errors()
 def compare(  # noqa: PLR0913 - one parameter per option
     forecasts: TableSource,
     outcomes: TableSource | None,
@@ -156,7 +156,7 @@ def compare(  # noqa: PLR0913 - one parameter per option
 
 
 @suggesting
-@errors_name_fields()
+@python_errors()
 def read_table(
     forecasts: TableSource,
     outcomes: TableSource | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from foretell.frozen import frozen
 from foretell.number_text import plural
@@ -224,11 +224,8 @@ class SetFilter:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.limit is not None and (not hasattr(self.limit, "__index__") or self.limit < 1):
+        if self.limit is not None and self.limit < 1:
             raise ValueError(f"limit = {self.limit} is not a number of questions")
-        if self.leaky_questions not in get_args(LeakyQuestions):
-            known = ", ".join(get_args(LeakyQuestions))
-            raise ValueError(f"leaky_questions = {self.leaky_questions!r} is none of {known}")
         if self.again is not None and not self.again > 0:
             raise ValueError(f"again = {self.again:g} is not a number of days")
         if self.minimum_volume < 0:

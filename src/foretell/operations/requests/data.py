@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from foretell.data.datasets.question_set import LeakyQuestions, SetFilter, SetStatus
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, said
 from foretell.request import OperationRequest, setting
 
 SET_HELP = (
@@ -43,7 +43,7 @@ class QuestionSetFields(OperationRequest):
         try:
             return SetFilter(**values)
         except ValueError as error:
-            raise InputError(str(error), column="--closes-after") from None
+            raise InputError(said(error), column="--closes-after") from None
 
 
 class ListingFields(QuestionSetFields):
