@@ -8,6 +8,7 @@ from foretell.metrics import (
     market_difficulty,
     question_difficulty,
 )
+from foretell.metrics.difficulty import target_difficulty
 
 
 def test_always_half_has_an_adjusted_brier_score_of_a_quarter():
@@ -52,6 +53,7 @@ def test_unseen_question_has_no_difficulty_and_no_adjusted_score():
     fitted = question_difficulty([0.1, 0.3], ["a", "a"], ["x", "z"])
     gamma = fitted.of(["x", "y"])
     assert np.isnan(gamma[1])
+    assert fitted.of(["zz", "a", "z"]) == pytest.approx([np.nan, np.nan, 0.1], nan_ok=True)
     with pytest.raises(ValueError, match="gamma"):
         adjusted_brier([0.1, 0.1], gamma, 0.0)
 
@@ -64,3 +66,35 @@ def test_disconnected_methods_warn():
 def test_negative_adjusted_scores_give_an_index_of_100():
     assert adjusted_brier([0.0], [0.5], 0.1)[0] == pytest.approx(-0.4)
     assert adjusted_brier_index([0.0], [0.5], 0.1) == 100.0
+
+
+NOTHING = np.full(4, np.nan)
+
+
+def answers(scores):
+    """Return the forecasts, methods and targets of a table of Brier scores, methods in rows, if all came true."""
+    method, target = np.nonzero(np.isfinite(np.array(scores, float)))
+    return 1 - np.sqrt(np.array(scores, float)[method, target]), method, target
+
+
+def test_a_target_without_a_price_is_as_hard_as_its_fitted_effect():
+    ones = np.ones(4)
+    whole = answers([[0.1, 0.3, 0.5, 0.3], [0.2, 0.4, 0.6, 0.4]])
+    assert target_difficulty(*whole, price=NOTHING, outcome=ones) == pytest.approx([0.15, 0.35, 0.55, 0.35])
+    # The second method is 0.1 worse where both answered, and did not answer the hardest: its mean would be too low.
+    part = answers([[0.1, 0.3, 0.5, np.nan], [0.2, 0.4, np.nan, np.nan]])
+    difficulty = target_difficulty(*part, price=NOTHING, outcome=ones)
+    assert np.diff(difficulty[:3]) == pytest.approx([0.2, 0.2])
+    assert np.mean(difficulty[:3]) == pytest.approx(np.mean([0.1, 0.3, 0.5, 0.2, 0.4]))
+    assert np.isnan(difficulty[3]), "nobody answered it"
+
+
+def test_the_price_of_a_market_replaces_the_fitted_effect():
+    table, ones = answers([[0.1, 0.3, 0.5, 0.3]]), np.ones(4)
+    price = np.array([0.4, np.nan, np.nan, 0.4])
+    mixed = target_difficulty(*table, price=price, outcome=ones)
+    assert mixed == pytest.approx([0.36, 0.3, 0.5, 0.36])
+    dataset = np.array([True, True, False, False])
+    assert target_difficulty(*table, price=price, outcome=ones, dataset=dataset)[0] == pytest.approx(0.1)
+    nobody = target_difficulty([], [], np.array([], int), price=price, outcome=ones)
+    assert nobody == pytest.approx([0.36, np.nan, np.nan, 0.36], nan_ok=True)

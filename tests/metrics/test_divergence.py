@@ -80,3 +80,9 @@ def test_divergence_of_published_models_is_small(shared_data):
     apart = matrix.mean[np.triu_indices(3, k=1)]
     assert matrix.n.min() == 791
     assert ((apart > 0.004) & (apart < 0.03)).all()
+
+
+def test_opposite_certainties_are_one_bit_apart():
+    matrix = divergence_matrix([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
+    assert matrix.mean[0].tolist() == pytest.approx([0.0, 1.0, 0.5])
+    assert matrix.n.tolist() == [[2, 2, 2]] * 3

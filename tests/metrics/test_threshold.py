@@ -130,6 +130,35 @@ def test_threshold_of_a_group_does_not_use_its_own_rows():
         assert set(fit_threshold.threshold[group == member]) == {expected}
 
 
+def test_groups_are_dealt_evenly_into_that_many_folds():
+    rng = np.random.default_rng(6)
+    p, group = rng.uniform(size=360), np.arange(360) // 3
+    y = (rng.uniform(size=360) < p).astype(float)
+    fitted = cross_fit_threshold(p, y, group, folds=3, resampling=FEW)
+    values = np.unique(fitted.threshold)
+    assert len(values) == 3
+    for value in values:
+        held_out = fitted.threshold == value
+        assert held_out.sum() == 120
+        assert not set(group[held_out]) & set(group[~held_out])
+        assert best_threshold(p[~held_out], y[~held_out]).value == value
+
+
+def test_a_weight_of_two_counts_like_two_rows():
+    rng = np.random.default_rng(8)
+    p, group = rng.uniform(size=90).round(2), np.arange(90) // 3
+    y, weight = (rng.uniform(size=90) < p).astype(float), rng.integers(1, 4, 90)
+    weighted = cross_fit_threshold(p, y, group, weight=weight, folds=5, resampling=FEW)
+    again = np.repeat(np.arange(90), weight)
+    repeated = cross_fit_threshold(p[again], y[again], group[again], folds=5, resampling=FEW)
+    assert weighted.threshold[again].tolist() == repeated.threshold.tolist()
+    for name in ("score", "score_at_half", "in_sample"):
+        assert getattr(weighted, name) == pytest.approx(getattr(repeated, name)), name
+    assert weighted.gain.diff == pytest.approx(repeated.gain.diff)
+    plain = cross_fit_threshold(p, y, group, folds=5, resampling=FEW)
+    assert plain.score != pytest.approx(weighted.score)
+
+
 def test_folds_without_both_classes_fall_back_to_one_half():
     fit_threshold = cross_fit_threshold([0.2, 0.9, 0.3], [1, 0, 0], [0, 1, 2], folds=3, resampling=FEW)
     assert fit_threshold.fallbacks == 1

@@ -32,6 +32,26 @@ def granted(answer: Grant | Shortage) -> Grant:
     return answer
 
 
+def test_an_estimate_counts_the_fee_of_a_request_apart_from_its_tokens():
+    price = TokenPrice(input=2000, output=8000, request=0.5)
+    estimate = CallEstimate(100, 50, price, factor=0.5)
+    assert estimate.dollars(0) == pytest.approx((0.2 + 0.5) / 2)
+    assert estimate.dollars() == pytest.approx((0.2 + 0.4 + 0.5) / 2)
+    assert estimate.share(0.35) == pytest.approx(1.0), "as many tokens as estimated"
+    assert estimate.share(0.25 + 0.05) == pytest.approx(0.5), "half of the tokens, and the whole fee"
+    assert CallEstimate(0, 50, price).share(0.7) == 1.0, "nothing was estimated to compare with"
+    assert CallEstimate(100, 50).share(0.7) == 1.0
+
+
+def test_the_longest_reply_is_what_the_money_left_pays_for():
+    estimate = CallEstimate(100, 50, TokenPrice(input=2000, output=8000, request=0.5), factor=0.5)
+    assert estimate.longest(0.35 + 0.004 * 20) == 20
+    assert estimate.longest(0.35 + 0.004 * 20.99) == 20
+    assert estimate.longest(100.0) == 50
+    free = TokenPrice(input=2000, output=0)
+    assert [CallEstimate(100, 50, free).longest(dollars) for dollars in (0.2, 0.19)] == [50, 0]
+
+
 @pytest.fixture
 def ledgers(place: Path | str) -> Iterator[list[Ledger]]:
     """Three ledgers on one database, which act like three processes."""

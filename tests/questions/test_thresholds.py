@@ -1,10 +1,12 @@
 """Ids of targets that name thresholds of a number or a date."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from foretell.questions.thresholds import read_thresholds
+from foretell.questions.question import NumericRange, Question, Target
+from foretell.questions.thresholds import NUMERIC, read_thresholds, thresholds_of
 
 
 def test_ids_name_the_side_and_the_value():
@@ -23,3 +25,12 @@ def test_ids_name_the_side_and_the_value():
 @pytest.mark.parametrize("id", ["yes", ">", "3.5", ">3.5 %", ">2027-02-30", ">2027-01-31 at noon"])
 def test_one_id_that_names_none_is_enough_for_no_thresholds(id: str):
     assert read_thresholds([">1", id]) is None
+
+
+def test_only_a_question_about_a_number_has_thresholds():
+    targets = (Target(id=">3"), Target(id=">5"))
+    question = Question(id="q", source="own", text="How many?", due="2027-01-01", targets=targets)
+    assert thresholds_of(question) is None
+    assert set(thresholds_of(replace(question, subtype=NUMERIC)) or ()) == {">3", ">5"}
+    scale = NumericRange(minimum=0, maximum=10)
+    assert set(thresholds_of(replace(question, range=scale)) or ()) == {">3", ">5"}
