@@ -64,6 +64,44 @@ def test_pilot_measures_spread_and_clustering():
     assert pilot.questions_needed() == pilot.questions_needed(pilot.gain)
 
 
+GAINS = np.array([1.0, 2.0, 4.0, 5.5, 6.0, 2.5, -1.0])
+CLUSTERS, CROSSED = np.array([0, 0, 1, 1, 1, 2, 2]), np.array([0, 1, 0, 1, 1, 0, 1])
+
+
+def variance_of_mean(groups):
+    """C/(C−1)·Σ_c(Σ_{i∈c} d_i − d̄)²/n², by a loop over clusters."""
+    totals = [np.sum(GAINS[groups == name] - GAINS.mean()) for name in set(groups)]
+    return len(totals) / (len(totals) - 1) * sum(total**2 for total in totals) / len(GAINS) ** 2
+
+
+def test_intraclass_correlation_is_that_of_an_analysis_of_variance():
+    parts = [GAINS[:2], GAINS[2:5], GAINS[5:]]
+    between = sum(len(part) * (part.mean() - GAINS.mean()) ** 2 for part in parts) / 2
+    within = sum(np.sum((part - part.mean()) ** 2) for part in parts) / 4
+    typical = (7 - (2**2 + 3**2 + 2**2) / 7) / 2
+    pilot = plan_from_pilot(GAINS, np.zeros(7), CLUSTERS)
+    assert pilot.icc == pytest.approx((between - within) / (between + (typical - 1) * within))
+    assert (pilot.n, pilot.n_clusters, pilot.gain) == (7, 3, pytest.approx(GAINS.mean()))
+    assert pilot.sd == pytest.approx(GAINS.std(ddof=1))
+
+
+def test_inflation_is_the_measured_variance_over_that_of_independent_rows():
+    plain = GAINS.var(ddof=1) / 7
+    assert plan_from_pilot(GAINS, np.zeros(7), CLUSTERS).inflation == pytest.approx(variance_of_mean(CLUSTERS) / plain)
+    one, other, both = (variance_of_mean(groups) for groups in (CLUSTERS, CROSSED, CLUSTERS * 10 + CROSSED))
+    crossed = plan_from_pilot(GAINS, np.zeros(7), CLUSTERS, CROSSED)
+    assert crossed.inflation == pytest.approx(max(one, other, one + other - both) / plain)
+    assert crossed.n_clusters == 2
+
+
+def test_differences_between_strata_are_no_spread():
+    stratum = np.array([0, 0, 0, 0, 1, 1, 1])
+    centred = GAINS - np.array([GAINS[stratum == name].mean() for name in stratum])
+    pilot = plan_from_pilot(GAINS, np.zeros(7), stratum=stratum)
+    assert pilot.sd == pytest.approx(np.sqrt(np.sum(centred**2) / (7 - 2)))
+    assert pilot.gain == pytest.approx(GAINS.mean())
+
+
 def test_pilot_without_clusters_has_no_inflation():
     rng = np.random.default_rng(0)
     a, b = rng.random(50), rng.random(50)
