@@ -195,7 +195,7 @@ class AskParameters(_ModelParameters, total=False):
     options: Sequence[str]
     exclusivity: Exclusivity
     range: str | tuple[float, float] | tuple[float, float, str] | None
-    price: float | None
+    price: float | str | None
     progress: Callable[[int, TraceEvent], None] | None
 
 
@@ -254,7 +254,7 @@ def ask(  # noqa: PLR0913 - one parameter per setting
     options: Sequence[str] = (),
     exclusivity: Exclusivity = "exactly one",
     range: str | tuple[float, float] | tuple[float, float, str] | None = None,
-    price: float | None = None,
+    price: float | str | None = None,
     trials: int | None = None,
     sharpen: Literal["propose", "accept"] | None = None,
     plan: bool = False,
@@ -283,7 +283,7 @@ def ask(  # noqa: PLR0913 - one parameter per setting
         exclusivity: How many of several outcomes come true.
         range: For a number: the range it almost certainly lies in, such as (0, 100), (0, 100, "dollars") or
             "0:100 dollars". The answer is a distribution.
-        price: Current market price, 0 to 1.
+        price: Current market price: 0.62 or "62%".
         trials: How many independent trials to run and combine (default: 1).
         sharpen: Let the model add what the question needs to be resolved: "propose" returns the wording, "accept"
             asks it.

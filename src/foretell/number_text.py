@@ -67,6 +67,15 @@ def percent(p: float | None, decimals: int | None = None) -> str:
     return f"{100 * p:.{max(places, decimals or 0)}f} %"
 
 
+def points(share: float) -> str:
+    """Format a difference of probabilities or shares, such as a calibration error, in percentage points.
+
+    >>> points(0.0567), points(-0.2), points(math.nan)
+    ('5.7 pts', '−20.0 pts', '–')
+    """
+    return "–" if math.isnan(share) else f"{number(100 * share, 1)} pts"
+
+
 def brief_percent(p: float) -> str:
     """Format a probability in a sentence: as `percent`, but without a zero after the point.
 

@@ -163,9 +163,9 @@ def test_overrides_are_cleared_and_limits_reported():
     ("arguments", "problem"),
     [
         (("--set", "P9=0.5"), "node P9: is not in the tree"),
-        (("--set", "P1=1.5"), "--set P1: must be from 0 to 1, not 1.5"),
+        (("--set", "P1=1.5"), "--set P1: must be a probability such as 62% or 0.62, not 1.5; or auto"),
         (("--set", "P1"), "'P1' is not of the form NAME=VALUE"),
-        (("--set", "P1=high"), "--set P1: must be a number from 0 to 1, or auto"),
+        (("--set", "P1=high"), "--set P1: must be a probability such as 62% or 0.62, not high; or auto"),
         (("--scenario", "none"), "no scenario 'none' is saved"),
         (("--save", "x"), "there is nothing to save"),
         (("--sd", "P1=0.1"), "P1 is not an input of the tree"),

@@ -375,7 +375,8 @@ def test_environment_variables_set_defaults_in_every_interface(
         ({"model": "openai:x", "set": {"budget.quest": 1}}, "did you mean question"),
         ({"model": "compat:unheard@http://203.0.113.1/v1", "budget": 1.0}, "needs a known price"),
         ({"trials": 0}, "must be at least 1, not 0"),
-        ({"price": 40.0}, "must be at most 1, not 40"),
+        ({"price": 40.0}, "must be a probability such as 62% or 0.62, not 40"),
+        ({"price": "about 40%"}, "must be a probability such as 62% or 0.62, not about 40%"),
         ({"question": " "}, "is empty"),
         ({"options": ["a"]}, "name at least two outcomes"),
         ({"as_of": "2999-01-01"}, "is in the future"),
@@ -453,8 +454,10 @@ def test_fields_for_tree_options_name_an_existing_option(kind: Any) -> None:
 
 
 def test_results_have_text_html_and_data_frame(interfaces: Interfaces) -> None:
-    result = foretell.ask(QUESTION, price=0.25, model="none", settings=interfaces.settings("python"))
-    assert "0.25" in str(result)
+    result = foretell.ask(QUESTION, price="25%", model="none", settings=interfaces.settings("python"))
+    assert "25 %" in str(result)
+    assert "25 %" in result._repr_html_()
+    assert "0.25" not in str(result)
     assert "<table>" in result._repr_html_()
     pandas = pytest.importorskip("pandas", reason="to_pandas needs it")
     assert list(result.to_pandas()["p"]) == [0.25]

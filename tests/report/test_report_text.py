@@ -47,6 +47,7 @@ def test_terminal_shows_the_numbers_in_its_width(board: Scoreboard, width: int) 
 
 def test_wide_terminal_has_more_columns(board: Scoreboard) -> None:
     assert "ECE" in printed(board, 120)
+    assert "4.5 pts" in printed(board, 120)
     assert "−2.1* [−3.9, −0.4]" in printed(board, 120)
     assert "ECE" not in printed(board, 80).partition("Not shown")[0]
 

@@ -135,6 +135,8 @@ class Metric:
     label: str = ""
     meaning: str = ""
     decimals: int = 3
+    unit: Literal["", "points"] = ""
+    """How people are shown it: "points" for a share that is shown in percentage points."""
     per_question: RowScore | None = None
     """Score of each row if the metric is a mean of such scores (NaN if a row has none); else None."""
     needs: Literal["", "prices", "fees", "peers", "difficulty", "payoffs"] = ""
@@ -484,6 +486,7 @@ _ROWS: Sequence[Metric] = (
         better="low",
         label="ECE",
         meaning="calibration error: mean gap of forecast and frequency over ten bins; 0 is perfect; none if constant",
+        unit="points",
         bounds=SHARE,
         version="2",
     ),

@@ -71,7 +71,7 @@ class ArenaEventResult(ReportResult):
         if report.question.url:
             console.print(Text(report.question.url))
         for target, prices in report.prices.items():
-            path = " → ".join(f"{price:.2f}" for _, price in _thinned(prices))
+            path = " → ".join(percent(price) for _, price in _thinned(prices))
             outcome = f"  came out {report.outcomes[target]}" if target in report.outcomes else ""
             console.print(Text(f"{report.labels[target]}: {path or 'no price'}{outcome}"))
         columns = [

@@ -196,6 +196,10 @@ class AskResult(PublicAnswer, Result):
             text = text.replace(f"{line[:1].upper()}{line[1:]}\n", "")
         return text
 
+    def _in_percent(self) -> list[dict[str, Any]]:
+        """Return the rows as people read them."""
+        return [row | {"p": percent(row["p"])} if "p" in row else row for row in self.rows()]
+
     def _range(self, target: Target | None) -> tuple[float, float] | None:
         """Return the interval of a target, if it has one."""
         return None if target is None else self.ranges.get(target.id)
@@ -205,12 +209,12 @@ class AskResult(PublicAnswer, Result):
         matches = [match_line(match) for match in self.matches]
         texts = filter(None, [*self.reasoning, self._reasons, *matches, *self.warnings])
         parts = (f'<p style="white-space: pre-wrap">{escape(for_terminal(text))}</p>' for text in texts)
-        return rows_as_html(self.rows()) + "".join(parts)
+        return rows_as_html(self._in_percent()) + "".join(parts)
 
     def __str__(self) -> str:
         notes = [f"note: {note}" for note in self.warnings]
         matches = [match_line(match) for match in self.matches]
-        return "\n".join([rows_as_text(self.rows()), *self.reasoning, "", self._reasons, *matches, *notes])
+        return "\n".join([rows_as_text(self._in_percent()), *self.reasoning, "", self._reasons, *matches, *notes])
 
 
 def match_line(match: MarketMatch) -> str:

@@ -17,7 +17,7 @@ from foretell.metrics.decisions import hard_score_variance
 from foretell.metrics.metric import LOG_FLOOR, METRICS
 from foretell.metrics.returns import Bettor, kalshi_fee, no_fee, proportional_fee
 from foretell.metrics.scores import metaculus_baseline_options, peer_points
-from foretell.number_text import number, signed
+from foretell.number_text import number, percent, signed
 from foretell.operations.requests.scoring import MeasureRequest, ScoreRequest
 from foretell.operations.score_numbers import NumberScores, score_numbers
 from foretell.questions.errors import InputError
@@ -462,7 +462,7 @@ class ErrorsResult(Result):
         columns: dict[TextColumn, Callable[[Any], object]] = {
             TextColumn(head="Most wrong about", shrink=24): lambda case: case.title or case.question,
             TextColumn(head="target", shrink=6, drop=2): lambda case: case.target,
-            TextColumn(head="p", right=True): lambda case: f"{case.p:.2f}",
+            TextColumn(head="p", right=True): lambda case: percent(case.p),
             TextColumn(head="came out", right=True): lambda case: f"{case.outcome:g}",
             TextColumn(head="Brier", right=True): lambda case: f"{case.brier:.3f}",
             TextColumn(head="difficulty", right=True, drop=1): lambda case: (

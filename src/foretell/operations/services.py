@@ -15,6 +15,7 @@ from foretell.data.known_services import KNOWN_SERVICES, ServiceFacts
 from foretell.data.service_limits import ServiceAddresses, ServiceStore
 from foretell.frozen import frozen
 from foretell.models.rate_limits import PlaceState
+from foretell.number_text import percent
 from foretell.plugins import exists, load, names, variables_in_words
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import InputError, known_names
@@ -458,7 +459,7 @@ class _MarketChecks:
                 continue
             good = bool(points) and all(0.0 <= point.p <= 1.0 and as_of.admits(point.at) for point in points)
             _expect(good, "impossible prices")
-            return f"{len(points)} prices of {ref.id}, the last {points[-1].p:.3f} of {points[-1].at:%Y-%m-%d}"
+            return f"{len(points)} prices of {ref.id}, the last {percent(points[-1].p)} of {points[-1].at:%Y-%m-%d}"
         raise NothingToCheck(f"no prices are available for the {len(named)} listed markets that were tried")
 
     async def settle(self) -> str:

@@ -97,10 +97,10 @@ class ThresholdResult(Result):
         """Print a table."""
         columns: dict[TextColumn, Callable[[ForecasterThreshold], object]] = {
             TextColumn(head="Forecaster", shrink=12): lambda row: row.forecaster,
-            TextColumn(head="threshold", right=True): lambda row: f"{row.report.threshold.value:.3f}",
+            TextColumn(head="threshold", right=True): lambda row: percent(row.report.threshold.value, 1),
             TextColumn(head="validation", right=True, drop=2): lambda row: f"{row.report.threshold.score:.3f}",
             TextColumn(head="test", right=True): lambda row: f"{row.report.score:.3f}",
-            TextColumn(head="at 0.5", right=True): lambda row: f"{row.report.score_at_half:.3f}",
+            TextColumn(head="at 50 %", right=True): lambda row: f"{row.report.score_at_half:.3f}",
             TextColumn(head="gain", right=True): lambda row: (
                 f"{signed(row.report.gain.diff, 3)} {bracket(row.report.gain.low, row.report.gain.high, 3)}"
             ),
@@ -289,7 +289,7 @@ class DecidedForecasts(Result):
         """Print how many were called True and, with outcomes, their scores."""
         columns: dict[TextColumn, Callable[[DecisionSummary], object]] = {
             TextColumn(head="Forecaster", shrink=12): lambda row: row.forecaster,
-            TextColumn(head="threshold", right=True): lambda row: f"{row.threshold:.3f}",
+            TextColumn(head="threshold", right=True): lambda row: percent(row.threshold, 1),
             TextColumn(head="called True", right=True): lambda row: f"{row.called_true:,} of {row.n:,}",
         }
         if any(summary.scored for summary in self.summaries):

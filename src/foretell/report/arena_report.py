@@ -64,7 +64,7 @@ class ArenaColumn:
 
 def _score(name: str, *, default: bool = False) -> ArenaColumn:
     metric = ARENA_METRICS[name]
-    shown = column(metric.label, metric.meaning, metric.decimals)
+    shown = StudyColumn(label=metric.label, tip=metric.meaning, decimals=metric.decimals, unit=metric.unit)
     return ArenaColumn(shown=shown, value=lambda view, line: line.scores.get(name), default=default)
 
 

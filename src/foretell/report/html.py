@@ -57,7 +57,7 @@ def html_cell(value: CellValue, column: StudyColumn) -> HtmlCell:
     if isinstance(value, str):
         return HtmlCell(text=value, style="n" if column.numeric else "long", sort_key=None)
     text = value_text(value, column.decimals, brief=True, gain=column.gain, unit=column.unit)
-    detail = "" if column.brief else interval_ends(value, column.decimals, gain=column.gain)
+    detail = "" if column.brief else interval_ends(value, column.decimals, gain=column.gain, unit=column.unit)
     mark = {"better": "good", "worse": "bad"}.get(value.says, "") if isinstance(value, Verdict) else ""
     number = cell_number(value, gain=column.gain)
     key = (f"{number:.6g}" if math.isfinite(number) else "") if detail or not PLAIN_NUMBER.match(text) else None

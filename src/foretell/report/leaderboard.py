@@ -12,7 +12,7 @@ from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import calibration_line
 from foretell.metrics.clusters import FEW_CLUSTERS
 from foretell.metrics.metric import DECISION_METRICS, METRICS, MetricRows, metric_text
-from foretell.number_text import number, percent, plural
+from foretell.number_text import number, percent, percent_range, plural
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
 from foretell.report.charts.groups import MOST_ROWS, question_set, score_by_group, verdict_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier, pareto
@@ -22,7 +22,18 @@ from foretell.report.html import HtmlBlock, Section, advice_blocks, page, settin
 from foretell.report.markup import clean, markdown_text, shorten
 from foretell.report.numbers import CellValue, column_heading, column_name, estimate, half_text
 from foretell.report.provenance import Provenance
-from foretell.report.study import RowStyle, StudyChart, StudyColumn, StudyTable, column, draw_settings, table, words
+from foretell.report.study import (
+    RowStyle,
+    StudyChart,
+    StudyColumn,
+    StudyTable,
+    column,
+    draw_settings,
+    points,
+    share,
+    table,
+    words,
+)
 from foretell.report.study_result import StudyResult
 from foretell.report.terminal import left_out_note
 from foretell.scoring.baselines import ALWAYS_HALF, BASELINES, OVERALL
@@ -60,15 +71,21 @@ def board_table(
     shown = [metric_text(m) for m in others if any(row.metric(m) is not None for row in section.rows)]
     columns = (
         StudyColumn(label="#", decimals=0),
-        StudyColumn(label=own.label, decimals=own.decimals, tip=f"{own.meaning}; interval {level_text(board)}"),
+        StudyColumn(
+            label=own.label,
+            decimals=own.decimals,
+            unit=own.unit,
+            tip=f"{own.meaning}; interval {level_text(board)}",
+        ),
         StudyColumn(
             label="vs ref",
             decimals=own.decimals,
+            unit=own.unit,
             brief=brief,
             tip=f"minus {board.reference}, on the targets both answered",
         ),
         *(
-            StudyColumn(label=metric.label, decimals=metric.decimals, brief=True, tip=metric.meaning)
+            StudyColumn(label=metric.label, decimals=metric.decimals, unit=metric.unit, brief=True, tip=metric.meaning)
             for metric in shown
         ),
         StudyColumn(label="n", decimals=0, tip="targets scored"),
@@ -326,8 +343,8 @@ def _calibration(subject: _PageInput) -> list[HtmlBlock]:
             rows[name] = (line.slope, line.intercept, *parts)
     if not charts:
         return []
-    labels = {"Slope": 2, "Intercept": 2, "Reliability": 3, "Resolution": 3, "Uncertainty": 3, "ECE": 3}
-    columns = [column(label, decimals=decimals) for label, decimals in labels.items()]
+    labels = {"Slope": 2, "Intercept": 2, "Reliability": 3, "Resolution": 3, "Uncertainty": 3}
+    columns = [*(column(label, decimals=decimals) for label, decimals in labels.items()), points("ECE")]
     numbers = table("Calibration", "Forecaster", columns, rows, caption=CALIBRATION_CAPTION)
     text = "A calibrated forecaster lies on the diagonal: 70 % of the outcomes it gave 70 % came true."
     return [HtmlBlock(text=text, style="quiet"), HtmlBlock(charts=charts, style="grid"), HtmlBlock(table=numbers)]
@@ -428,7 +445,7 @@ def markdown_errors(analysis: ErrorAnalysis) -> str:
     word, who = metric_text(analysis.scoring.metric), analysis.forecaster
     columns = (
         column(word.label, word.meaning, word.decimals),
-        column("Base rate", decimals=2),
+        share("Base rate"),
         column("Targets", decimals=0),
     )
     tables = [
@@ -503,15 +520,15 @@ def _bins(analysis: ErrorAnalysis) -> list[HtmlBlock]:
 
 
 BINS = (
-    column("Mean forecast", decimals=2),
-    column("Happened", "with its 95 % interval", 2),
-    column("Gap", decimals=2),
+    share("Mean forecast"),
+    share("Happened", "with its 95 % interval"),
+    points("Gap"),
     column("Forecasts"),
     column("% of ECE", decimals=0),
 )
 CASES = (
-    *(words("Id"), words("Target"), column("p", decimals=2), column("Outcome")),
-    *(column("Brier", decimals=3), column("All forecasters", decimals=3), column("Price", decimals=2)),
+    *(words("Id"), words("Target"), share("p"), column("Outcome")),
+    *(column("Brier", decimals=3), column("All forecasters", decimals=3), share("Price")),
 )
 SHARES = (
     *(words("Column"), column("Sample"), column("Whole")),
@@ -524,7 +541,7 @@ def _bin(b: CalibrationGap) -> tuple[str, Sequence[CellValue]]:
         estimate=b.frequency, low=b.frequency_low, high=b.frequency_high, se=float("nan"), n_clusters=b.count, draws=0
     )
     gap = b.frequency - b.mean_p
-    return f"{b.low:.2f}–{b.high:.2f}", (b.mean_p, happened, gap, b.count, 100 * b.share_of_error)
+    return percent_range(b.low, b.high), (b.mean_p, happened, gap, b.count, 100 * b.share_of_error)
 
 
 def _case_table(cases: Sequence[WorstForecast], title: str) -> StudyTable:

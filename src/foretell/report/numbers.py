@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from typing import Literal
 
 from foretell.metrics.bootstrap import Interval
-from foretell.number_text import bracket, dollars, number, percent, signed_decimals
+from foretell.number_text import bracket, dollars, number, percent, points, signed_decimals
 from foretell.report.markup import clean
 from foretell.scoring.scoreboard import difference_text
 from foretell.scoring.verdict import Finding, Verdict
 
 CellValue = str | int | float | Interval | Verdict | None
 """Value of a table cell; None is shown as a dash."""
-CellUnit = Literal["", "percent", "dollars"]
-"""What the plain numbers of a column are: shares shown as percentages, or amounts of money."""
+CellUnit = Literal["", "percent", "points", "dollars"]
+"""What the numbers of a column are: shares as percentages, differences of shares in points, or amounts of money."""
 COLUMN_NAMES = {
     "due": "due date",
     "resolved_on": "resolution date",
@@ -87,26 +87,42 @@ def value_text(value: CellValue, decimals: int, *, brief: bool = False, gain: bo
     '71.2 [69.0, 73.5]'
     >>> value_text(None, 1), value_text(1234, 0), value_text("past only", 1), value_text(0.25, 1, unit="percent")
     ('–', '1,234', 'past only', '25 %')
+    >>> value_text(Interval(estimate=0.057, low=0.041, high=0.08, se=0.1, n_clusters=9, draws=9), 3, unit="points")
+    '5.7 pts [4.1, 8.0]'
     """
-    if isinstance(value, Interval):
-        return number(value.estimate, _places(value, decimals)) if brief else estimate(value, decimals)
-    if isinstance(value, Verdict):
-        ends = "" if brief else interval_ends(value, decimals, gain=gain)
-        return f"{difference_text(value, decimals, gain=gain)} {ends}".rstrip()
+    if isinstance(value, Interval | Verdict):
+        ends = "" if brief else interval_ends(value, decimals, gain=gain, unit=unit)
+        if isinstance(value, Interval):
+            return f"{_with_unit(value.estimate, _places(value, decimals), unit)} {ends}".rstrip()
+        return f"{difference_text(value, decimals, gain=gain, points=unit == 'points')} {ends}".rstrip()
     if isinstance(value, float):
-        return percent(value) if unit == "percent" else dollars(value) if unit else number(value, decimals)
+        return _with_unit(value, decimals, unit)
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else clean(value)
 
 
-def interval_ends(value: CellValue, decimals: int, *, gain: bool = False) -> str:
+def _with_unit(value: float, decimals: int, unit: CellUnit) -> str:
+    match unit:
+        case "percent":
+            return percent(value)
+        case "points":
+            return points(value)
+        case "dollars":
+            return dollars(value)
+        case _:
+            return number(value, decimals)
+
+
+def interval_ends(value: CellValue, decimals: int, *, gain: bool = False, unit: CellUnit = "") -> str:
     """Format the interval of a cell in brackets; empty if it has none."""
     if not isinstance(value, Interval | Verdict):
         return ""
     decimals = _places(value, decimals)
     if isinstance(value, Verdict):
         value = value.gain_interval if gain else value.interval
+    if unit in ("percent", "points"):
+        return bracket(100 * value.low, 100 * value.high, int(unit == "points"))
     return bracket(value.low, value.high, decimals)
 
 

@@ -282,6 +282,16 @@ def count(label: str, tip: str = "") -> StudyColumn:
     return StudyColumn(label=label, tip=tip, decimals=0)
 
 
+def share(label: str, tip: str = "") -> StudyColumn:
+    """Create a column of probabilities or shares, which are shown in percent."""
+    return StudyColumn(label=label, tip=tip, unit="percent")
+
+
+def points(label: str, tip: str = "") -> StudyColumn:
+    """Create a column of differences of probabilities or shares, which are shown in percentage points."""
+    return StudyColumn(label=label, tip=tip, unit="points")
+
+
 def words(label: str, tip: str = "") -> StudyColumn:
     """Create a column of text."""
     return StudyColumn(label=label, tip=tip, numeric=False)

@@ -184,25 +184,29 @@ class Scoreboard(Tabular):
             for row in section.rows:
                 line: dict[str, Any] = {**section.group, "forecaster": row.name, "n": row.score.n}
                 for name, value in row.score.metrics.items():
-                    decimals = metric_text(name).decimals
-                    ends = bracket(value.low, value.high, decimals) if name == self.metric else ""
-                    line[name] = f"{number(value.estimate, decimals)} {ends}".rstrip()
+                    metric, scale = metric_text(name), 1
+                    decimals, pts = metric.decimals, ""
+                    if metric.unit == "points":
+                        decimals, pts, scale = 1, " pts", 100
+                    ends = bracket(scale * value.low, scale * value.high, decimals) if name == self.metric else ""
+                    line[name] = f"{number(scale * value.estimate, decimals)}{pts} {ends}".rstrip()
                 if row.verdict is not None:
                     line[f"minus {self.reference}"] = difference_text(row.verdict, metric_text(self.metric).decimals)
                 lines.append(line)
         return lines
 
 
-def difference_text(verdict: Verdict, decimals: int, *, gain: bool = False) -> str:
+def difference_text(verdict: Verdict, decimals: int, *, gain: bool = False, points: bool = False) -> str:
     """Format a difference with its finding: +2.1**, +0.3 ≈, +0.9 ~, +9.1 ?; with `gain`, above 0 is better.
 
-    Stars mean better or worse by more than chance.
+    Stars mean better or worse by more than chance. With `points`, a difference of shares is shown in points.
     """
     decimals = verdict.places(decimals)
     # With more decimals than the scores beside it, it is not their difference as they are shown.
     alike = decimals <= metric_text(verdict.metric).decimals
     shown = verdict.shown_difference(decimals) if alike else verdict.diff
-    value = signed(-shown if gain and verdict.better == "low" else shown, decimals)
+    shown = -shown if gain and verdict.better == "low" else shown
+    value = f"{signed(100 * shown, 1)} pts" if points else signed(shown, decimals)
     return value + verdict.mark if verdict.decided else f"{value} {verdict.symbol}"
 
 

@@ -32,6 +32,7 @@ METRIC_NOUNS = {
     "brier": "Brier score",
     "metaculus_baseline": "Metaculus baseline score",
     "log": "log score",
+    "ece": "calibration error",
     "accuracy in points": "accuracy",
 }
 """Names of metrics in sentences; tables use shorter ones."""
@@ -250,7 +251,7 @@ class Verdict:
         if self._same:
             return f"{self.first} and {self.second} score the same {scope}."
         places = self.places(self.decimals)
-        by = f"{number(abs(self.shown_difference(places)), places)} {self._noun} {self._numbers(places)}"
+        by = f"{self._number(abs(self.shown_difference(places)), places)} {self._noun} {self._numbers(places)}"
         if self.decided:
             return f"{self.first} is {self.says} than {self.second} by {by} {scope}, which is more than chance."
         if self.says == "could be chance":
@@ -263,17 +264,22 @@ class Verdict:
 
     def _numbers(self, places: int) -> str:
         """Both scores, the interval of the amount stated, and p."""
-        scores = " and ".join(number(score.estimate, places) for score in (self.first_score, self.second_score))
+        scores = " and ".join(self._number(score.estimate, places) for score in (self.first_score, self.second_score))
         stated = self.gain_interval if self.gain >= 0 else self.gain_interval.times(-1)
-        ends = f"{number(stated.low, places)} to {number(stated.high, places)}"
+        ends = f"{self._number(stated.low, places)} to {self._number(stated.high, places)}"
         interval = f"{100 * self.level:g} % interval {ends}"
         return f"({scores}; {interval}{f', {p_text(self.p)}' if self.decided else ''})"
+
+    def _number(self, value: float, places: int) -> str:
+        if metric_text(self.metric).unit == "points":
+            return number(100 * value, max(1, places - 2))
+        return number(value, places)
 
     @property
     def _noun(self) -> str:
         metric = metric_text(self.metric)
         noun = METRIC_NOUNS.get(metric.name) or metric.label
-        return f"points of {noun}" if metric.name in IN_POINTS else f"in {noun}"
+        return f"points of {noun}" if metric.name in IN_POINTS or metric.unit == "points" else f"in {noun}"
 
     def _wanted(self, about: str, more: str) -> str:
         if self.needed is None or self.needed <= 0:

@@ -25,7 +25,9 @@ from foretell.report.study import (
     column,
     count,
     forest_chart,
+    points,
     reliability_chart,
+    share,
     table,
 )
 from foretell.report.study_result import StudyResult
@@ -126,7 +128,7 @@ def protocols_table(report: CalibrationReport, title: str) -> StudyTable:
             column(f"Δ {protocol}", f"minus the logit mean; {PROTOCOLS[protocol]}"),
             *(
                 (
-                    column("ECE", "calibration error, past only", 3),
+                    points("ECE", "calibration error, past only"),
                     column("learnt from", "examples behind a past-only number: mean over targets"),
                 )
                 if protocol == "past only"
@@ -344,7 +346,7 @@ RECALIBRATION_NOTES = (
 LINE = (
     column("slope", "below 1 is overconfidence", 2),
     column("intercept", "above 0: more came true than was forecast", 2),
-    column("ECE", "expected calibration error over ten bins", 3),
+    points("ECE", "expected calibration error over ten bins"),
     count("n"),
 )
 PARTS = (
@@ -417,8 +419,8 @@ HEDGING_NOTES = (
     "forecaster hedges. Hedged is the share of targets on which it is closer to 0.5 than the price; ties count half.",
 )
 HEDGING = (
-    column("farther", "mean |p − 0.5| minus that of the price; below 0 is hedging", 3),
-    column("hedged", "share of targets closer to 0.5 than the price", 2),
+    points("farther", "mean |p − 0.5| minus that of the price; below 0 is hedging"),
+    share("hedged", "share of targets closer to 0.5 than the price"),
     count("n", "targets with a forecast and a price"),
 )
 

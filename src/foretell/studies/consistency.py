@@ -22,7 +22,18 @@ from foretell.models.model import Model, ModelError, ModelSettings, Request, Sys
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object
 from foretell.questions.question import Exclusivity, Question
 from foretell.report.numbers import CellValue
-from foretell.report.study import StudyChart, StudyTable, column, count, draw_settings, forest_chart, table, with_cost
+from foretell.report.study import (
+    StudyChart,
+    StudyTable,
+    column,
+    count,
+    draw_settings,
+    forest_chart,
+    points,
+    share,
+    table,
+    with_cost,
+)
 from foretell.report.study_result import StudyResult
 from foretell.request import setting
 from foretell.studies.cases import StatedForecast
@@ -264,12 +275,12 @@ ADVICE = (
 BOARD = (
     count("chain events"),
     column("logic", "logical-chain score: 1 is consistent", 3),
-    column("fall", "mean of the worst fall along a chain", 3),
+    points("fall", "mean of the worst fall along a chain"),
     count("exactly one events"),
-    column("exactly one", "share of events that sum to one", 3),
-    column("sum", "mean sum minus one", 3),
+    share("exactly one", "share of events that sum to one"),
+    points("sum", "mean sum minus one"),
     count("at most one events"),
-    column("at most one", "share of events that do not sum to more than one", 3),
+    share("at most one", "share of events that do not sum to more than one"),
 )
 
 

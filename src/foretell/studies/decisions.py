@@ -27,7 +27,7 @@ from foretell.metrics.scores import right_side
 from foretell.number_text import number, plural
 from foretell.questions.errors import InputError, known_names
 from foretell.report.numbers import CellValue
-from foretell.report.study import RowStyle, StudyTable, column, count, forest_chart, table
+from foretell.report.study import RowStyle, StudyTable, column, count, forest_chart, share, table
 from foretell.report.study_result import StudyResult
 from foretell.request import setting
 from foretell.scoring.table import ForecastCost, options_of_tasks
@@ -376,7 +376,7 @@ def _claims(configs: Mapping[str, Examples], layout: TableLayout, data: StudyDat
             int(np.isfinite(right[name][judged_on]).sum()),
         )
     columns = (
-        column("threshold", "above it a claim is called True", 3),
+        share("threshold", "above it a claim is called True"),
         column("Accu.", "share of claims called rightly, %"),
         *(column(name, f"accuracy on {name} claims, %") for name in parts),
         column("Cost ×1k", "dollars per thousand claims", 2),

@@ -14,7 +14,7 @@ from foretell.metrics.scores import brier_index
 from foretell.number_text import number, plural
 from foretell.questions.errors import InputError
 from foretell.report.numbers import CellValue
-from foretell.report.study import column, count, forest_chart, table, words
+from foretell.report.study import column, count, forest_chart, share, table, words
 from foretell.report.study_result import StudyResult
 from foretell.scoring.baselines import OVERALL
 from foretell.scoring.verdict import Verdict, corrected
@@ -36,7 +36,7 @@ BOARD = (
     column("Brier", "as it is, on what was answered", 3),
     count("n", "targets answered"),
 )
-QUESTIONS = (words("target"), column("difficulty", decimals=3), column("price", decimals=2), count("outcome"))
+QUESTIONS = (words("target"), column("difficulty", decimals=3), share("price"), count("outcome"))
 
 
 def difficulty_section(data: StudyData) -> StudyResult:

@@ -28,6 +28,7 @@ from foretell.report.study import (
     count,
     draw_settings,
     forest_chart,
+    share,
     table,
     with_cost,
     words,
@@ -60,15 +61,15 @@ ADVICE = (
 )
 SHARES = (
     count("n", "pairs with a belief there"),
-    column("left", "mean share of the push that is left", 2),
-    column("mostly followed", "share of pairs with more than half of the push left", 2),
+    share("left", "mean share of the push that is left"),
+    share("mostly followed", "share of pairs with more than half of the push left"),
 )
 PUSHES = (
     words("target"),
     column("push", "in log-odds", 2),
-    column("to", "the probability that was put in", 2),
+    share("to", "the probability that was put in"),
     words("left later", "share left at each later belief"),
-    column("left at the end", decimals=2),
+    share("left at the end"),
 )
 
 

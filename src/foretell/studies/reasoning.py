@@ -18,7 +18,17 @@ from foretell.models.model import Model, ModelError, ModelSettings, Request, Sys
 from foretell.models.structured_output import UnusableReply, ask_until_usable, closed_object, schema_errors
 from foretell.questions.errors import InputError
 from foretell.report.numbers import CellValue
-from foretell.report.study import StudyFile, StudyTable, column, count, draw_settings, forest_chart, table, with_cost
+from foretell.report.study import (
+    StudyFile,
+    StudyTable,
+    column,
+    count,
+    draw_settings,
+    forest_chart,
+    share,
+    table,
+    with_cost,
+)
 from foretell.report.study_result import StudyResult
 from foretell.request import setting
 from foretell.studies.cases import ReasoningCase
@@ -300,8 +310,8 @@ AGREEMENT = (
     column("distance", "mean absolute difference of marks", 2),
     column("variance", "of the absolute difference, over items", 2),
     column("bias", "mean of person minus judge", 2),
-    column("same", "share of equal marks", 2),
-    column("±1", "share within one mark", 2),
+    share("same", "share of equal marks"),
+    share("±1", "share within one mark"),
 )
 
 

@@ -11,7 +11,7 @@ from foretell.metrics.decisions import Criterion, best_threshold, cross_fit_thre
 from foretell.number_text import number, plural
 from foretell.questions.errors import InputError
 from foretell.report.numbers import CellValue, value_text
-from foretell.report.study import StudyTable, column, table
+from foretell.report.study import StudyTable, column, share, table
 from foretell.report.study_result import StudyResult
 from foretell.scoring.verdict import Verdict
 from foretell.studies.configurations import study_configs, with_scope
@@ -53,7 +53,7 @@ def _has_both_outcomes(examples: Examples) -> bool:
 
 def _grid(criterion: Criterion, tables: Mapping[str, Examples], how: Resampling) -> StudyTable:
     columns = (
-        column("chosen", "the best threshold on all rows", 3),
+        share("chosen", "the best threshold on all rows"),
         column("at 0.5", "score at one half"),
         column("held out", "score of thresholds chosen on other questions"),
         column("gain", "held out minus at 0.5, clusters resampled"),

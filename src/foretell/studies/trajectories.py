@@ -18,7 +18,17 @@ from foretell.metrics.bootstrap import (
 from foretell.number_text import dollars
 from foretell.report.charts.timelines import paths_plot
 from foretell.report.numbers import CellValue
-from foretell.report.study import StudyChart, StudyTable, column, count, draw_settings, forest_chart, table
+from foretell.report.study import (
+    StudyChart,
+    StudyTable,
+    column,
+    count,
+    draw_settings,
+    forest_chart,
+    points,
+    share,
+    table,
+)
 from foretell.report.study_result import StudyResult
 from foretell.request import setting
 from foretell.studies.agent_statistics import medians_section, tools_section
@@ -83,18 +93,18 @@ ADVICE = (
 ENDS = (
     count("n", "trials"),
     count("questions"),
-    column("completed", "share that ended in a forecast", 2),
-    column("submitted", "share whose forecast the model itself submitted", 2),
+    share("completed", "share that ended in a forecast"),
+    share("submitted", "share whose forecast the model itself submitted"),
     column("again", "replies per trial that had to be asked for again", 2),
     column("failed uses", "tool uses per trial that failed", 2),
 )
 BELIEFS = (
     count("n", "trials that stated a belief"),
     column("beliefs", "stated per trial"),
-    column("moved", "largest change from the first belief to the last", 3),
-    column("travelled", "sum of the changes on the way", 3),
-    column("consistent", "share of submitted answers that agree with the last belief", 2),
-    column("largest gap", "between an answer and the belief before it", 3),
+    points("moved", "largest change from the first belief to the last"),
+    points("travelled", "sum of the changes on the way"),
+    share("consistent", "share of submitted answers that agree with the last belief"),
+    points("largest gap", "between an answer and the belief before it"),
 )
 COSTS = (
     count("n", "trials"),

@@ -11,7 +11,7 @@ from foretell.arena.store import ArenaEntryRow, ArenaStore
 from foretell.forecasters.prompt.prediction_context import PredictionContext, RankedSource
 from foretell.frozen import frozen
 from foretell.metrics.metric import METRICS
-from foretell.number_text import bracket, number, percent, plural
+from foretell.number_text import percent, plural
 from foretell.patterns import pattern
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
@@ -20,7 +20,7 @@ from foretell.report.arena_report import ArenaReport, arena_charts
 from foretell.report.charts.rulers import RulerRow, everybody_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle
 from foretell.report.charts.timelines import MarketHistory, history_plot
-from foretell.report.numbers import column_heading
+from foretell.report.numbers import column_heading, interval_ends, value_text
 from foretell.report.run_report import describe_event
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
@@ -338,8 +338,9 @@ class EntryView:
         for name in FACTS:
             metric, score = METRICS[name], scores.get(name)
             if score is not None:
-                interval = bracket(score.low, score.high, metric.decimals)
-                facts.append((column_heading(metric.label), number(score.estimate, metric.decimals), interval))
+                value = value_text(score, metric.decimals, brief=True, unit=metric.unit)
+                interval = interval_ends(score, metric.decimals, unit=metric.unit)
+                facts.append((column_heading(metric.label), value, interval))
         return facts
 
 

@@ -45,8 +45,8 @@ def test_one_half_counts_half_and_failed_runs_are_left_out():
 def test_the_histogram_counts_every_run():
     figure = runs_histogram(table(np.array([[0.88, 0.18], [0.88, np.nan]]), [1.0, 1.0]), "method")
     assert "Distance of 3 runs of method" in figure.svg
-    assert "0.10–0.15: 2 runs (66.7 %)" in figure.svg
-    assert "0.80–0.85: 1 runs (33.3 %)" in figure.svg
+    assert "10–15 %: 2 runs (66.7 %)" in figure.svg
+    assert "80–85 %: 1 runs (33.3 %)" in figure.svg
 
 
 def test_stability_of_several_runs_and_of_a_single_run():

@@ -1,5 +1,6 @@
 """The request to ask a question, and the fields that all requests that use models share."""
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -29,6 +30,28 @@ def _engine_name(engine: Any) -> Any:
     return engine_name(engine)
 
 
+def read_share(value: Any) -> float:
+    """Read a probability that is given as a number from 0 to 1 or in percent.
+
+    >>> read_share("62%"), read_share("62.5 %"), read_share(0.62)
+    (0.62, 0.625, 0.62)
+    """
+    text = str(value).strip()
+    try:
+        p = round(float(text.removesuffix("%")) / 100, 15) if text.endswith("%") else float(text)
+    except ValueError:
+        p = math.nan
+    if not 0 <= p <= 1:
+        raise ValueError(f"must be a probability such as 62% or 0.62, not {value}")
+    return p
+
+
+Share = Annotated[
+    float,
+    BeforeValidator(read_share),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "pattern": "%$"}]}),
+]
+"""A probability: a number from 0 to 1, or text with a percent sign."""
 EngineChoice = Annotated[ShortText, BeforeValidator(_engine_name)]
 """A search engine by name, or in Python a function or object."""
 ENGINE_NAMES = "foretell.runs.services:SEARCH_ENGINES"
@@ -251,7 +274,9 @@ class AskRequest(ResearchRequest):
         group="question",
         title="Range of the number, if the answer is one",
     )
-    price: float | None = setting(None, "Current market price, 0 to 1.", ge=0, le=1, title="Market price (0 to 1)")
+    price: Share | None = setting(
+        None, "Current market price: 62% or 0.62.", metavar="P", title="Market price, such as 62%"
+    )
     trials: int | None = setting(
         None, "How many independent trials to run and combine (default: 1).", ge=1, le=50, title="Independent trials"
     )

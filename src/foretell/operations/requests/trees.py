@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from foretell.operations.requests.asking import ForecastingRequest, ResearchRequest, ShortText
+from foretell.operations.requests.asking import ForecastingRequest, ResearchRequest, ShortText, read_share
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, flags, setting
 
@@ -21,18 +21,15 @@ AUTO = "auto"
 def read_probability(value: Any) -> float | str:
     """Read a probability, or "auto".
 
-    >>> read_probability("0.3"), read_probability("auto")
-    (0.3, 'auto')
+    >>> read_probability("0.3"), read_probability("30%"), read_probability("auto")
+    (0.3, 0.3, 'auto')
     """
     if value == AUTO:
         return AUTO
     try:
-        p = float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"must be a number from 0 to 1, or {AUTO}") from None
-    if not 0 <= p <= 1:
-        raise ValueError(f"must be from 0 to 1, not {p:g}")
-    return p
+        return read_share(value)
+    except ValueError as error:
+        raise ValueError(f"{error}; or {AUTO}") from None
 
 
 def tree_reference(tree: Any) -> Any:

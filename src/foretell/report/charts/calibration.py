@@ -229,7 +229,7 @@ def histogram(  # noqa: PLR0913 - what histograms differ in
             (x.stop - x.start) / BARS - 2,
             bottom - y(share[i]),
             "f-a bar" if edges[i] < middle else "f-b bar",
-            tip=f"{what} {edges[i]:.2f}–{edges[i + 1]:.2f}: {count[i]} {of}s ({share[i]:.1f} %)",
+            tip=f"{what} {percent_range(edges[i], edges[i + 1])}: {count[i]} {of}s ({share[i]:.1f} %)",
         )
         for i in np.flatnonzero(count)
     ]

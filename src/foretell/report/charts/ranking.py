@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval
+from foretell.number_text import percent, percent_range
 from foretell.report.charts.svg import (
     LETTER,
     NARROW,
@@ -239,12 +240,12 @@ def _tornado(rows: Sequence[TornadoRow], base: float, label: str, width: float, 
     for i, row in enumerate(rows):
         top, shown = TOP + height * i, shorten(row.name, letters)
         begin, tall = (top + 18, 14) if stacked else (top + 5, height - 10)
-        tip = f"{row.name}: {row.at_low:.3f} to {row.at_high:.3f}"
+        tip = f"{row.name}: {percent(row.at_low)} to {percent(row.at_high)}"
         text_at = top + 13 if stacked else top + height / 2 + 4
         parts.append(text(4, text_at, shown, tip=row.name if shown != row.name else None))
         for end, style in ((row.at_low, "f-b bar"), (row.at_high, "f-a bar")):
             parts.append(rect(min(x(base), x(end)), begin, abs(x(end) - x(base)), tall, style, tip=tip))
-        parts.append(text(width - 4, text_at, f"{row.at_low:.3f} – {row.at_high:.3f}", "s r"))
+        parts.append(text(width - 4, text_at, percent_range(row.at_low, row.at_high), "s r"))
     return figure(
         width,
         bottom + 36,
