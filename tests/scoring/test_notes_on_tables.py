@@ -65,6 +65,19 @@ def test_prices_in_the_table_of_forecasts_are_not_read_beside_outcomes() -> None
     assert note == "Not used: price in the table of forecasts, because the table of outcomes is read for it."
 
 
+def test_results_have_the_schema_and_the_verdict_of_the_headline_in_json() -> None:
+    tables = {"a": rows("a"), "b": [{**row, "p": 0.9 - row["p"]} for row in rows("b")]}
+    for reference in (None, "a", "b", "always 0.5"):
+        scored = score(ScoreRequest(forecasts=tables, reference=reference))
+        data = scored.to_dict()
+        assert data["schema"] == "foretell/score/3"
+        assert data["lead"]["sentence"] in " ".join(str(scored).split())
+    pair = compare(CompareRequest(forecasts=tables, names=("a", "b"))).to_dict()
+    several = compare(CompareRequest(forecasts=tables | {"c": rows("c")}, names=())).to_dict()
+    assert {pair["schema"], several["schema"], *(one["schema"] for one in several["pairs"])} == {"foretell/compare/1"}
+    assert (pair["first"], pair["second"]) == ("a", "b")
+
+
 def half_priced() -> list[dict[str, Any]]:
     table = [*rows("a"), *[{**row, "p": 0.9 - row["p"]} for row in rows("b")]]
     return [

@@ -14,7 +14,10 @@ from playwright.sync_api import expect
 from fakes.stored_run import BEGAN, StoredRunBuilder
 from foretell import run as run_spec
 from foretell.number_text import percent
+from foretell.operations.compare import compare
 from foretell.operations.requests.data import ListingFields
+from foretell.operations.requests.scoring import CompareRequest
+from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure
 from foretell.questions.resolution import Resolution
@@ -203,6 +206,20 @@ def test_selected_runs_are_compared_on_one_board(client: TestClient, store: RunS
     assert "3 runs on one board" in client.get("/compare", params={"run": runs}).text
     assert f'value="{runs[0]}" checked' in client.get("/compare", params={"run": runs[:1]}).text
     assert client.get("/compare", params={"run": ["nobody", runs[0]]}).status_code == 404
+
+
+def test_two_runs_are_compared_as_the_command_does(client: TestClient, store: RunStore, settings: Settings) -> None:
+    runs = [StoredRunBuilder(questions=3, trials=trials).keep(store) for trials in (1, 2)]
+    for run in runs:
+        resolve(store, run)
+    page = client.get("/api/compare", params={"run": runs}).json()
+    command = plain_data(compare(CompareRequest(names=tuple(runs), by=("source",)), settings).to_dict())
+    assert page.keys() == command.keys()
+    assert page["schema"] == "foretell/compare/1"
+    for part in ("first_score", "second_score", "diff", "says", "sentence"):
+        assert page["verdicts"][0][part] == command["verdicts"][0][part]
+    assert page["sentence"] == page["verdicts"][0]["sentence"]
+    assert page["sentence"] in client.get("/compare", params={"run": runs}).text
 
 
 def test_runs_without_common_questions_are_not_compared(client: TestClient, store: RunStore) -> None:

@@ -21,6 +21,7 @@ from foretell.scoring.added_tables import named_tables
 from foretell.scoring.baselines import BASELINES
 from foretell.scoring.join import forecasters_in
 from foretell.scoring.score import (
+    COMPARISON_SCHEMA,
     PairComparison,
     ScoringOptions,
     compare_pair,
@@ -62,7 +63,8 @@ class CompareResult(DocumentResult):
         if len(self.pairs) == 1:
             return self.pairs[0].to_dict() | notes
         pairs = [pair.to_dict() for pair in self.pairs]
-        return {"reference": self.reference, "correction": self.correction, "pairs": pairs, **notes}
+        about = {"schema": COMPARISON_SCHEMA, "reference": self.reference, "correction": self.correction}
+        return {**about, "pairs": pairs, **notes}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each pair and group; p-values are corrected for the number of pairs within each group."""

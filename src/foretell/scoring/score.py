@@ -290,6 +290,9 @@ def _settings(scoring: ScoringOptions, layers: Sequence[TargetLayer]) -> dict[st
 # Comparison of two forecasters, with a plan for the next one.
 
 
+COMPARISON_SCHEMA = "foretell/compare/1"
+
+
 @frozen
 class PairComparison(Tabular):
     """The first forecaster against the second, overall and by group."""
@@ -312,13 +315,13 @@ class PairComparison(Tabular):
         """The verdict in words."""
         if self.verdicts:
             first = self.verdicts[0]
-            where = "" if first.group == {"kind": OVERALL} else f"{group_title(first.group)} only: "
+            where = "" if dict(first.group) in ({}, {"kind": OVERALL}) else f"{group_title(first.group)} only: "
             return f"{where}{first.sentence}"
         return f"{self.first} and {self.second} have no target with an outcome in common."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; missing numbers are null."""
-        return {**plain_data(self), "sentence": self.sentence}
+        return {"schema": COMPARISON_SCHEMA, **plain_data(self), "sentence": self.sentence}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per group: both scores on the common targets, the difference and the verdict."""

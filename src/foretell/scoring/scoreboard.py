@@ -88,8 +88,8 @@ class Scoreboard(Tabular):
     """Forecasters with a worse score over all targets than always saying 0.5, and the verdict on each."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON; missing numbers are null."""
-        return {"schema": SCHEMA, **plain_data(self)}
+        """Return plain data for JSON; missing numbers are null. `lead` is the verdict of the first row's headline."""
+        return {"schema": SCHEMA, **plain_data(self), "lead": plain_data(self.lead())}
 
     def group(self, **group: str) -> tuple[Score, ...]:
         """Return the scores of one group, best first, without those that lack the board's metric."""

@@ -27,7 +27,7 @@ from foretell.report.study_result import StudyResult
 from foretell.runs.store import RunRow
 from foretell.scoring.arena_leaderboard import ScoredArena, compare_entries
 from foretell.scoring.arena_table import arena_as_table
-from foretell.scoring.score import ScoringOptions, compare_pair
+from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.web.pages.arena import known_arena
 from foretell.web.rendering import html_page
@@ -67,15 +67,15 @@ class Compared:
 
 @router.get("/api/compare", tags=["compare"])
 def read_comparison(here: CurrentState, run: Runs = (), arena: Name = "", entry: Entries = ()) -> dict[str, Any]:
-    """Compare two runs or entries of an arena: which is better beyond noise, and where they differ; or a board.
+    """Compare two runs or entries of an arena, as `foretell compare --json` does: which is better beyond noise.
 
     Three runs and more are compared on one board.
     """
     compared = Compared(runs=run, arena=arena, entries=entry)
     if len(run) < 2 and len(entry) < 2:
         raise InputError("name two runs or more, or an arena and two entries", column="run")
-    study, _, board = _comparison(here, compared, _choices(here, arena))
-    return board.to_dict() if board is not None else study.to_dict()
+    _, _, result = _comparison(here, compared, _choices(here, arena))
+    return result.to_dict()
 
 
 @router.get("/compare", include_in_schema=False)
@@ -151,7 +151,7 @@ def _page(request: Request, here: WebState, compared: Compared) -> Response:
     more: dict[str, Any] = {
         "reason": reason,
         "problems": problems,
-        "notes": board.notes if board is not None else (),
+        "notes": board.notes if isinstance(board, Scoreboard) else (),
         "compared": compared,
         "command": replace(compared, runs=tuple(called.get(run) or run for run in runs)).command(),
         "choices": choices,
@@ -195,18 +195,18 @@ MOST_OFFERED = 5
 
 def _comparison(
     here: WebState, compared: Compared, choices: Sequence[Mapping[str, str]]
-) -> tuple[StudyResult, StudyParts, Scoreboard | None]:
-    """Compare two entries or two runs in detail; with tables, or more runs than two, return a board too."""
+) -> tuple[StudyResult, StudyParts, Scoreboard | PairComparison]:
+    """Compare two entries or two runs in detail, or tables and more runs than two on a board."""
     if compared.tables:
         board = _board_with(here, compared)
         return *_drawn(board, compared), board
     if compared.arena:
-        return *_pair_of_entries(here, compared, {choice["id"] for choice in choices}), None
+        return _pair_of_entries(here, compared, {choice["id"] for choice in choices})
     ids = tuple(dict.fromkeys(here.run(run).id for run in compared.runs))
     if len(ids) < 2:
         raise InputError("a run cannot be compared with itself", column="run", hint="name two different runs")
     if len(ids) == 2:
-        return *_pair_of_runs(here, *ids), None
+        return _pair_of_runs(here, *ids)
     return _board(here, ids)
 
 
@@ -262,20 +262,23 @@ def _board(here: WebState, ids: tuple[str, ...]) -> tuple[StudyResult, StudyPart
     return here.boards.cached(("board", *ids), here.answered(*rows), make)
 
 
-def _pair_of_runs(here: WebState, first: str, second: str) -> tuple[StudyResult, StudyParts]:
+def _pair_of_runs(here: WebState, first: str, second: str) -> tuple[StudyResult, StudyParts, PairComparison]:
     """Compare two runs, each with its own rule for combining trials."""
 
-    def make() -> tuple[StudyResult, StudyParts]:
+    def make() -> tuple[StudyResult, StudyParts, PairComparison]:
         table, names, texts = run_table(here.settings, (first, second))
         by = ("source",) if "source" in table.targets.groups else ()
         pair = compare_pair(table, names[0], names[1], ScoringOptions(by=by))
         study = comparison_study(table, [pair], texts)
-        return study, study_parts(study, COMPARISON_ADVICE)
+        pair = replace(pair, notes=(*table.notes, *pair.notes))
+        return study, study_parts(study, COMPARISON_ADVICE), pair
 
     return here.boards.cached(("compare", first, second), here.answered(here.run(first), here.run(second)), make)
 
 
-def _pair_of_entries(here: WebState, compared: Compared, names: set[str]) -> tuple[StudyResult, StudyParts]:
+def _pair_of_entries(
+    here: WebState, compared: Compared, names: set[str]
+) -> tuple[StudyResult, StudyParts, PairComparison]:
     """Compare two entries of an arena on every market that both answered."""
     arena, (first, second) = compared.arena, compared.entries
     if first == second:
@@ -284,11 +287,12 @@ def _pair_of_entries(here: WebState, compared: Compared, names: set[str]) -> tup
         if name not in names:
             raise HTTPException(404, f"there is no entry {name[:80]!r}")
 
-    def make() -> tuple[StudyResult, StudyParts]:
+    def make() -> tuple[StudyResult, StudyParts, PairComparison]:
         scored = ScoredArena.of(here.boards.table(arena))
-        study = comparison_study(arena_as_table(scored.arena), [compare_entries(scored, first, second)])
+        pair = compare_entries(scored, first, second)
+        study = comparison_study(arena_as_table(scored.arena), [pair])
         study = _with_titles(study, ArenaStore(here.store.database, arena))
-        return study, study_parts(study, COMPARISON_ADVICE)
+        return study, study_parts(study, COMPARISON_ADVICE), pair
 
     return here.boards.cached(("compare", arena, first, second), here.boards.state(arena), make)
 
