@@ -20,9 +20,9 @@ import pytest
 from conformance.reading import ONCE, REFUSALS
 from conformance.recordings import FOLDER, names, recording
 from fakes.answers import respond
-from fakes.market_reader import NOW, READERS, asked, client
+from fakes.market_reader import NOW, READERS, asked, client, logged_entries
 from foretell.data.http import AsyncHttpClient, HttpResponse
-from foretell.data.markets.listing import ListingFilter, SkippedEntry
+from foretell.data.markets.listing import ListingFilter
 from foretell.data.markets.market import MarketRef
 from foretell.data.pages import read_captures
 from foretell.data.payload import Payload
@@ -155,15 +155,11 @@ def history(platform: str, path: str, answer: Callable[[list[Any]], Any], id: st
                 return _json({"market_settled_ts": "2020-01-01T00:00:00Z"})
             return _json(answer(records) if request.url.path.endswith(path) else {})
 
-        reasons: list[str] = []
-
-        def noted(entry: SkippedEntry) -> None:
-            reasons.append(entry.reason)
-
         async with AsyncHttpClient(limits=ONCE, transport=FunctionTransport(handle)) as http:
-            source = READERS[platform][2](client(platform, http, HOST), tell=noted)
-            points = await source.prices(MarketRef(platform=platform, id=id), LATER, 3000)
-        return [point.at.isoformat() for point in points], reasons
+            source = READERS[platform][2](client(platform, http, HOST))
+            with logged_entries() as skipped:
+                points = await source.prices(MarketRef(platform=platform, id=id), LATER, 3000)
+        return [point.at.isoformat() for point in points], [entry.reason for entry in skipped]
 
     return read
 
