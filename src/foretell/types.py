@@ -233,6 +233,8 @@ if TYPE_CHECKING:
     from foretell.scoring.arena_view import ArenaPairs as ArenaPairs
     from foretell.scoring.arena_view import CurvePoint as CurvePoint
     from foretell.scoring.arena_view import LeadTimeCurve as LeadTimeCurve
+    from foretell.scoring.join import Trials as Trials
+    from foretell.scoring.join import Weights as Weights
     from foretell.scoring.role_columns import ColumnNames as ColumnNames
     from foretell.scoring.run_scores import QuestionAnswer as QuestionAnswer
     from foretell.scoring.run_scores import RunPart as RunPart
@@ -243,8 +245,6 @@ if TYPE_CHECKING:
     from foretell.scoring.scoreboard import Group as Group
     from foretell.scoring.scoreboard import Score as Score
     from foretell.scoring.scoreboard import Scoreboard as Scoreboard
-    from foretell.scoring.sources import Trials as Trials
-    from foretell.scoring.sources import Weights as Weights
     from foretell.scoring.table import ForecastCost as ForecastCost
     from foretell.scoring.table import ForecastTable as ForecastTable
     from foretell.scoring.table import Labels as Labels

@@ -18,7 +18,7 @@ EARLIEST = date(2000, 1, 1)
 _OLDEST_YEAR = 1900
 """Zero dates such as 0001-01-01 mean "unknown" in many databases."""
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _RELATIVE = pattern(r"(just now|today|yesterday|(an?|\d+)\s*[a-z]+\.?\s+ago)", re.IGNORECASE)
 WRITTEN = pattern(
     r"(?:(?P<m1>[a-z]{3})[a-z]*\.?\s+(?P<d1>\d{1,2})|(?P<d2>\d{1,2})\s+(?P<m2>[a-z]{3})[a-z]*\.?),?\s+(?P<y>\d{4})",
@@ -65,7 +65,7 @@ def _parse_day_in_words(text: str) -> datetime:
     match = WRITTEN.fullmatch(text)
     if match is None:
         raise ValueError("not a day in words")
-    month = _MONTHS.index((match["m1"] or match["m2"]).lower()) + 1
+    month = MONTHS.index((match["m1"] or match["m2"]).lower()) + 1
     return datetime(int(match["y"]), month, int(match["d1"] or match["d2"]), tzinfo=UTC)
 
 

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import field
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from foretell.frozen import frozen
+from foretell.questions.server_replies import aware
 
 FOLDER = "http_cache"
 MAX_BYTES = 200_000_000
@@ -61,7 +61,7 @@ def fresh_seconds(headers: Mapping[str, str]) -> float:
         return max(0.0, _number(rules["max-age"]) - _number(headers.get("age", "")))
     try:
         expires, date = (parsedate_to_datetime(headers[name]) for name in ("expires", "date"))
-        return max(0.0, (_aware(expires) - _aware(date)).total_seconds())
+        return max(0.0, (aware(expires) - aware(date)).total_seconds())
     except (KeyError, ValueError):
         return 0.0
 
@@ -82,10 +82,6 @@ def is_cacheable(headers: Mapping[str, str]) -> bool:
 
 def _number(text: str) -> float:
     return float(text) if text.isdigit() else 0.0
-
-
-def _aware(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 class HttpCache:

@@ -28,7 +28,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         now = parsedate_to_datetime(headers["date"])
     except (KeyError, ValueError):
         now = datetime.now(UTC)
-    return max(0.0, (_aware(until) - _aware(now)).total_seconds())
+    return max(0.0, (aware(until) - aware(now)).total_seconds())
 
 
 def read_seconds(text: str) -> float | None:
@@ -44,7 +44,8 @@ def read_seconds(text: str) -> float | None:
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def _aware(time: datetime) -> datetime:
+def aware(time: datetime) -> datetime:
+    """Return a time with its zone; without one, it is UTC."""
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -61,13 +61,17 @@ FLOOR = 1e-9
 """Lower bound on p and 1 − p that keeps the log-odds of a certain trial finite."""
 
 
+Trials = Literal["mean", "logit-mean", "separate"]
+Weights = Literal["equal", "question"]
+
+
 @frozen
 class ReadOptions:
     """Options for reading the two tables."""
 
-    trials: Literal["mean", "logit-mean", "separate"] = "mean"
+    trials: Trials = "mean"
     """How to treat several trials of a forecaster on a target: average, average log-odds, or keep as forecasters."""
-    weights: Literal["equal", "question"] = "equal"
+    weights: Weights = "equal"
     """Weights if there is no weight column: every target counts once, or every question once (its targets 1/m each)."""
     columns: ColumnNames = field(default_factory=dict[str, str])
     """Role → its column, if the column does not have a usual name: {"forecaster": "model", "p": "prob"}."""
@@ -76,12 +80,9 @@ class ReadOptions:
         """Raise InputError for a word that is none of those allowed, and for columns without roles."""
         if not isinstance(self.columns, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError('must be a mapping, such as {"p": "prob"}', column="--columns")
-        for name, known in (("trials", TRIALS), ("weights", WEIGHTS)):
-            if (value := getattr(self, name)) not in known:
-                raise InputError(f"{value!r} is none of {', '.join(known)}", column=f"--{name}")
-
-
-TRIALS, WEIGHTS = ("mean", "logit-mean", "separate"), ("equal", "question")
+        for name, kind in (("trials", Trials), ("weights", Weights)):
+            if (value := getattr(self, name)) not in get_args(kind):
+                raise InputError(f"{value!r} is none of {', '.join(get_args(kind))}", column=f"--{name}")
 
 
 def read_table(

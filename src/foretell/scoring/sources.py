@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, cast
+from typing import cast
 
 from foretell.interface import suggesting
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING, Resampling
@@ -12,15 +12,13 @@ from foretell.questions.backtest import Backtest
 from foretell.questions.errors import InputError
 from foretell.questions.resolution import Resolution
 from foretell.scoring import join
+from foretell.scoring.join import Trials, Weights
 from foretell.scoring.long_tables import forecast_rows, outcome_rows
 from foretell.scoring.role_columns import ColumnNames
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair, score_table
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.scoring.table import ForecastTable
 from foretell.scoring.table_input import TableSource, names_a_file
-
-Trials = Literal["mean", "logit-mean", "separate"]
-Weights = Literal["equal", "question"]
 
 
 @suggesting

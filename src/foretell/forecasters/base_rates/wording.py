@@ -7,6 +7,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Literal
 
+from foretell.data.dates import MONTHS
 from foretell.frozen import frozen
 from foretell.patterns import pattern
 
@@ -18,7 +19,6 @@ Timing = Literal["by", "at", "none"]
 MASK = "‹date›"
 """Replaces every date in the text, so that only the horizon distinguishes near and far deadlines."""
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _UNITS = {"day": 1.0, "week": 7.0, "month": 365.25 / 12, "year": 365.25, "decade": 3652.5}
 _M = (
@@ -172,7 +172,7 @@ def _named(parts: dict[str, str], due: date) -> tuple[date, date]:
 
 
 def _of_month(parts: dict[str, str], due: date) -> tuple[date, date]:
-    month = int(parts["m"]) if parts["m"].isdigit() else _MONTHS.index(parts["m"][:3].lower()) + 1
+    month = int(parts["m"]) if parts["m"].isdigit() else MONTHS.index(parts["m"][:3].lower()) + 1
 
     def in_year(year: int) -> tuple[date, date]:
         last = int(parts["d"]) if "d" in parts else monthrange(year, month)[1]

@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
+from foretell.data.dates import MONTHS
 from foretell.frozen import frozen
 from foretell.patterns import pattern
 
 # Deadlines in a claim's wording: "by 2026-03-01", "before March 2025", "by the end of 2030".
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(?P<{}>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
 from foretell.tools.addresses import UnreadableAddress, address_of
-from foretell.tools.dates.find import find_in_folded, month_numbers
+from foretell.tools.dates.find import find_in_folded, month_numbers, valid_days
 from foretell.tools.dates.folding import fold, lower
 from foretell.tools.dates.periods import late_period
 from foretell.tools.dates.stamps import is_after
@@ -71,7 +71,7 @@ def _late_words(place: str, words: str, as_of: AsOf) -> str | None:
         return period
     for text, days in (
         *_in_digits(place, words),
-        *((match[0], tuple(_valid(int(match[1]), int(match[2]), 1))) for match in _MONTH_SLUG.finditer(place)),
+        *((match[0], tuple(valid_days(int(match[1]), int(match[2]), 1))) for match in _MONTH_SLUG.finditer(place)),
         *((words[f.start : f.end], f.readings) for f in find_in_folded(words)),
     ):
         if days and all(is_after(day, as_of) for day in days):
@@ -138,7 +138,7 @@ def _in_folders(place: str) -> Iterator[tuple[str, str, tuple[date, ...]]]:
     for match in _FOLDERS.finditer(place):
         year, month, *rest = filter(None, match.groups())
         numbers = (int(month),) if month.isdigit() else month_numbers(month)
-        days = tuple(day for number in numbers for day in _valid(int(year), number, int(rest[0]) if rest else 1))
+        days = tuple(day for number in numbers for day in valid_days(int(year), number, int(rest[0]) if rest else 1))
         if days:
             yield match[0], place[: match.start()], days
 
@@ -150,26 +150,19 @@ def _in_digits(place: str, words: str) -> Iterator[tuple[str, tuple[date, ...]]]
     for compact in (_COMPACT, _FOLDED, _LONG_COMPACT, _SHORT_COMPACT):
         for match in compact.finditer(place):
             year = int(match[1]) + (2000 if len(match[1]) == 2 else 0)
-            yield match[0], tuple(_valid(year, int(match[2]), int(match[3])))
+            yield match[0], tuple(valid_days(year, int(match[2]), int(match[3])))
     for match in _DAY_FIRST.finditer(place):
-        yield match[0], tuple(_valid(int(match[3]), int(match[2]), int(match[1])))
+        yield match[0], tuple(valid_days(int(match[3]), int(match[2]), int(match[1])))
     for match in _SHORT_YEAR.finditer(place):
         a, b, c = int(match[1]), int(match[3]), int(match[4])
-        days = (*_valid(2000 + c, b, a), *_valid(2000 + c, a, b), *_valid(2000 + a, b, c))
+        days = (*valid_days(2000 + c, b, a), *valid_days(2000 + c, a, b), *valid_days(2000 + a, b, c))
         yield match[0], tuple(day for day in days if day.year >= _OLDEST)
     for match in _WEEK.finditer(place):
         if 1 <= int(match[2]) <= 52:
             yield match[0], (date.fromisocalendar(int(match[1]), int(match[2]), 1),)
     for parts in (_PARTS, _PARTS_BACK):
         for match in parts.finditer(words):
-            yield match[0], tuple(_valid(int(match["y"]), int(match["m"]), int(match["d"])))
+            yield match[0], tuple(valid_days(int(match["y"]), int(match["m"]), int(match["d"])))
     for match in _SPACED.finditer(words):
         a, b, year = (int(number) for number in match.groups())
-        yield match[0], (*_valid(year, b, a), *_valid(year, a, b))
-
-
-def _valid(year: int, month: int, day: int) -> Iterator[date]:
-    try:
-        yield date(year, month, day)
-    except ValueError:
-        return
+        yield match[0], (*valid_days(year, b, a), *valid_days(year, a, b))

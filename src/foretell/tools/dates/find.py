@@ -124,6 +124,14 @@ _BEFORE, _AFTER = 44, 36
 """How many characters a date in words may extend before and after its year."""
 
 
+def valid_days(year: int, month: int, day: int) -> Iterator[date]:
+    """Yield the day, if it is one of the calendar."""
+    try:
+        yield date(year, month, day)
+    except ValueError:
+        return
+
+
 def find_dates(text: str, *, order: Order = "unknown") -> list[FoundDate]:
     """Return every date in a text, in order of position in the folded text.
 

@@ -12,7 +12,7 @@ from functools import cache
 
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
-from foretell.tools.dates.find import FoundDate, find_in_folded, month_names, month_numbers
+from foretell.tools.dates.find import FoundDate, find_in_folded, month_names, month_numbers, valid_days
 from foretell.tools.dates.folding import fold, lower, original_span
 from foretell.tools.dates.places import DatePlace
 from foretell.tools.dates.stamp_words import has_stamp_word_before
@@ -120,7 +120,7 @@ def _late_update(
 def latest_months(low: str, published: date) -> Iterator[tuple[int, int, date]]:
     """Yield start, end and first day of the months without a year: the last one before the text's publication."""
     for start, end, month in _months(low):
-        days = [day for year in (published.year, published.year - 1) for day in _valid(year, month, 1)]
+        days = [day for year in (published.year, published.year - 1) for day in valid_days(year, month, 1)]
         yield start, end, next(day for day in days if (day - published).days <= _SAME_DAYS)
 
 
@@ -199,7 +199,9 @@ def _month(name: str) -> int:
 
 def _meant(low: str, start: int, published: date, month: int, day: int = 0) -> date | None:
     """Return the day that is meant, or the first of the month; None if it is just the last one before publication."""
-    days = [day_found for year in (published.year, published.year - 1) for day_found in _valid(year, month, day or 1)]
+    days = [
+        day_found for year in (published.year, published.year - 1) for day_found in valid_days(year, month, day or 1)
+    ]
     last = next((day_found for day_found in days if (day_found - published).days <= _SAME_DAYS), None)
     meant = _following(published, month, day or 1)
     if last is None or meant is None:
@@ -235,7 +237,7 @@ def _entry(low: str, start: int, end: int) -> str:
 
 def _following(published: date, month: int, day: int) -> date | None:
     """Return that calendar day at or after publication; up to three days before it count as the same."""
-    days = [reading for year in (published.year, published.year + 1) for reading in _valid(year, month, day)]
+    days = [reading for year in (published.year, published.year + 1) for reading in valid_days(year, month, day)]
     return next((reading for reading in days if (reading - published).days >= -_SAME_DAYS), None)
 
 
@@ -247,19 +249,12 @@ def _late_dateline(head: str, published: date, as_of: AsOf) -> str | None:
     for match in _DATELINE.finditer(head) if ") -" in head or ")-" in head or " -" in head else ():
         for month in month_numbers((match["m"] or match["m2"]).lower()):
             years = (published.year - 1, published.year, published.year + 1)
-            days = [day for year in years for day in _valid(year, month, int(match["d"] or match["d2"]))]
+            days = [day for year in years for day in valid_days(year, month, int(match["d"] or match["d2"]))]
             nearest = min(days, key=lambda day: abs((day - published).days), default=published)
             # A report that is months older than its page was not written on the day it claims.
             if is_after(nearest, as_of) or (published - nearest).days > _LONGEST_DATELINE_LAG:
                 return match[0].strip()
     return None
-
-
-def _valid(year: int, month: int, day: int) -> Iterator[date]:
-    try:
-        yield date(year, month, day)
-    except ValueError:
-        return
 
 
 # Years and parts of years described as past: "closed two plants in 2026", "in late 2026", "won the 2026 final".
