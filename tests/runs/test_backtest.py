@@ -11,7 +11,7 @@ from foretell.forecasters.base_rates.baselines import BaseRateForecaster, Consta
 from foretell.forecasters.forecaster import Context
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
-from foretell.questions.forecast import Forecast
+from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question, SeriesRef, Snapshot, Target
 from foretell.questions.resolution import Resolution
 from foretell.runs.past import past_of
@@ -240,3 +240,15 @@ def test_wrong_arguments_are_refused_before_anything_is_asked():
         backtest(ConstantForecaster, [PRICED])
     with pytest.raises(ValueError, match=r"Question, field targets: is .*; expected a list, each entry a Target"):
         Question(id="a", source="own", text="?", due="2026-01-10", targets=("yes",))
+
+
+def test_yes_and_no_of_a_forecaster_must_sum_to_one():
+    question = Question(id="q", source="own", text="?", due="2026-01-10", targets=(Target(id="yes"),))
+    for no, expected in ((0.58, {"yes": 0.42}), (0.9, None)):
+        (answer,) = backtest(lambda _, no=no: {"yes": 0.42, "no": no}, [question]).answers
+        if expected is None:
+            assert isinstance(answer, Failure)
+            assert answer.error.startswith("yes has 0.42 and no has 0.9, which do not sum to 1")
+        else:
+            assert isinstance(answer, Forecast)
+            assert answer.p == expected

@@ -30,7 +30,7 @@ from foretell.plugins import current_name, load, takes_arguments
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_options
 from foretell.questions.errors import InputError, known_names, said
-from foretell.questions.forecast import Cost, Failure, Forecast
+from foretell.questions.forecast import Cost, Failure, Forecast, check_sides
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import (
     CallMeter,
@@ -606,6 +606,18 @@ def as_forecaster(value: Any) -> Forecaster:
     )
 
 
+def _without_no(forecast: Forecast, question: Question) -> Forecast:
+    """Leave out the probability of no for a question that has only yes, after checking that both sum to 1."""
+    if "no" not in forecast.p or [target.id for target in question.targets] != ["yes"]:
+        return forecast
+    try:
+        check_sides(forecast.p["yes"], forecast.p["no"])
+    except ValueError as error:
+        raise CannotForecast(str(error)) from None
+    stated = None if forecast.stated is None else {"yes": forecast.stated["yes"]}
+    return replace(forecast, p={"yes": forecast.p["yes"]}, stated=stated)
+
+
 async def attempt(forecaster: Forecaster, question: Question, context: Context) -> Forecast | Failure:
     """Run one trial. Return a forecast for every target, or a failure with its reason.
 
@@ -617,6 +629,7 @@ async def attempt(forecaster: Forecaster, question: Question, context: Context) 
         missing = {target.id for target in question.targets} - forecast.p.keys()
         if missing:
             raise CannotForecast(f"no probability for target {min(missing)}")
+        forecast = _without_no(forecast, question)
     except CannotForecast as reason:
         context.emit(Failed(error=str(reason)))
         return Failure(

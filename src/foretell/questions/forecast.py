@@ -503,6 +503,23 @@ class Forecast:
             raise WrongValue("Forecast", "stated", "stated has other targets than the forecast")
 
 
+SIDES_OFF = 0.005
+"""How far the probabilities of yes and no may be from a sum of 1."""
+
+
+def check_sides(yes: float, no: float) -> None:
+    """Raise ValueError if the probabilities of yes and no, which exclude each other, do not sum to 1.
+
+    >>> check_sides(0.42, 0.58)
+    >>> check_sides(0.42, 0.9)
+    Traceback (most recent call last):
+    ValueError: yes has 0.42 and no has 0.9, which do not sum to 1: give only yes, or make them sum to 1
+    """
+    if abs(yes + no - 1) > SIDES_OFF:
+        advice = "give only yes, or make them sum to 1"
+        raise ValueError(f"yes has {yes:g} and no has {no:g}, which do not sum to 1: {advice}")
+
+
 @frozen
 class Failure:
     """A trial that failed. It lowers the completion rate and is never scored like a forecast."""

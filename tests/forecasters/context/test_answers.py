@@ -204,3 +204,15 @@ def test_answer_in_a_tool_call_or_after_prose_is_parsed() -> None:
         object_in(Reply(text="no", finish="refusal"))
     with pytest.raises(UnusableReply, match="length limit"):
         object_in(Reply(finish="length"))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_yes_and_no_must_sum_to_one(whole: bool) -> None:
+    def reply(yes: Any, no: Any) -> dict[str, Any]:
+        numbers = {"yes": yes, "no": no}
+        return numbers if whole else {"probabilities": numbers}
+
+    for yes, no in ((0.42, 0.58), ("42 %", "58 %"), (42, 58), (0.42, 0.581)):
+        assert read_probabilities(reply(yes, no), SNOW_NAMES).p == pytest.approx({"yes": 0.42})
+    with pytest.raises(UnusableReply, match=r"yes has 0\.42 and no has 0\.9, which do not sum to 1"):
+        read_probabilities(reply(0.42, 0.9), SNOW_NAMES)

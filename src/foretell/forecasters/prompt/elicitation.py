@@ -19,6 +19,7 @@ from foretell.models.model import Message, SystemMessage, UserMessage
 from foretell.models.structured_output import UnusableReply, closed_object, without_repeats
 from foretell.questions.as_of import AsOfMode
 from foretell.questions.errors import InputError
+from foretell.questions.forecast import check_sides
 from foretell.questions.question import Exclusivity, Question
 
 # Parsing a model's answers: outcomes are matched by name, common notations are accepted, ambiguous ones are not.
@@ -82,8 +83,10 @@ def read_probabilities(reply: Mapping[str, Any], outcomes: OutcomeNames) -> Elic
     >>> read_probabilities({"probabilities": {"a": "30 %", "B": 0.5, "C": 1}}, OutcomeNames.of(q)).p
     {'A': 0.3, 'B': 0.5}
     """
-    values, notes = _by_target(_entries(reply, ("probabilities", "probability", "p"), outcomes), outcomes)
+    entries = _entries(reply, ("probabilities", "probability", "p"), outcomes)
+    values, notes = _by_target(entries, outcomes)
     numbers, number_notes = _probabilities(values, outcomes)
+    _check_no(entries, numbers, outcomes)
     if outcomes.exclusivity == "exactly one" and not sum(numbers.values()) > 0:
         raise UnusableReply("exactly one outcome comes true, so they cannot all have probability 0")
     p = {target: numbers[target] for target in outcomes.keys.values()}
@@ -126,7 +129,8 @@ def _entries(reply: Mapping[str, Any], fields: Sequence[str], outcomes: OutcomeN
     """Return values by name, from the expected field, a list of pairs, or the top level of the answer."""
     values = next((reply[name] for name in fields if reply.get(name) is not None), None)
     if values is None:
-        values = {name: part for name, part in reply.items() if outcomes.find(name) is not None}
+        known = {name: part for name, part in reply.items() if outcomes.find(name) is not None}
+        values = known and known | {name: part for name, part in reply.items() if _fold(name) == "no"}
         if not values:
             raise UnusableReply(f"`{fields[0]}` is missing")
     if isinstance(values, list):
@@ -139,6 +143,19 @@ def _entries(reply: Mapping[str, Any], fields: Sequence[str], outcomes: OutcomeN
     if len(entries) > MOST_ENTRIES:
         raise UnusableReply(f"`{fields[0]}` has {len(entries)} entries")
     return {str(name): part for name, part in entries.items()}
+
+
+def _check_no(entries: Mapping[str, Any], numbers: Mapping[str, float], outcomes: OutcomeNames) -> None:
+    """Raise `UnusableReply` if the only outcome has a probability and so has no, and both do not sum to 1."""
+    no = next((part for name, part in entries.items() if _fold(name) == "no" and outcomes.find(name) is None), None)
+    if no is None or len(numbers) != 1:
+        return
+    (yes,) = numbers.values()
+    try:
+        stated = _number(no)
+        check_sides(yes, stated / 100 if stated > 1 else stated)
+    except ValueError as error:
+        raise UnusableReply(str(error)) from None
 
 
 def _paired(items: list[Any], field: str) -> dict[str, Any]:
