@@ -10,6 +10,7 @@ from foretell.frozen import frozen
 from foretell.models.model import Model, ReasoningEffort, Reply
 from foretell.models.names import ModelRole
 from foretell.questions.errors import InputError
+from foretell.questions.field_checks import check_fields
 
 if TYPE_CHECKING:
     from foretell.data.search.own_engine import AnySearch
@@ -82,6 +83,10 @@ class Agent:
                 raise InputError("must be a mapping", column=name)
         if self.options is not None and not isinstance(self.options, AgentOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError("must be foretell.types.AgentOptions", column="options")
+        if not (isinstance(self.model, str) or callable(self.model) or hasattr(self.model, "complete")):
+            hint = 'write "provider:name", or give a function of the prompt'
+            raise InputError(f"{self.model!r} is not a model", column="model", hint=hint)
+        check_fields(self)
 
     @property
     def label(self) -> str:

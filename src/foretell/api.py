@@ -169,7 +169,10 @@ def _only(error: Exception) -> Exception:
 
 
 def _is_default(value: Any, field: Any) -> bool:
-    return value is None or (not field.is_required() and value == field.get_default(call_default_factory=True))
+    if value is None or field.is_required():
+        return value is None
+    default = field.get_default(call_default_factory=True)
+    return isinstance(value, type(default)) and bool(value == default)  # A data frame is compared by its cells.
 
 
 class _ModelParameters(TypedDict, total=False):

@@ -112,11 +112,11 @@ def test_a_dictionary_of_columns_is_a_table():
     ("options", "problem"),
     [
         ({"missing": 2}, "field missing: must be from 0 to 1, not 2"),
-        ({"missing": "half"}, "field missing: 'half' is not a number"),
+        ({"missing": "half"}, "field missing: is 'half'; expected a number or None"),
         ({"missing": float("nan")}, "field missing: must be from 0 to 1"),
         ({"matters": -1}, "field matters: must be at least 0"),
-        ({"trials": "median"}, "field trials: 'median' is none of mean, logit-mean, separate"),
-        ({"weights": "all"}, "field weights: 'all' is none of equal, question"),
+        ({"trials": "median"}, "field trials: is 'median'; expected 'mean', 'logit-mean' or 'separate'"),
+        ({"weights": "all"}, "field weights: is 'all'; expected 'equal' or 'question'"),
     ],
 )
 def test_options_that_do_not_exist_are_refused(options, problem):
@@ -153,3 +153,17 @@ def test_a_forecaster_whose_answers_all_failed_is_named() -> None:
     board = foretell.score(foretell.backtest([broken, "constant"], "demo", limit=2))
     assert [score.forecaster for score in board.scores if score.forecaster == "broken"] == []
     assert "broken is left out: it answered no question (ValueError: no data)." in str(board)
+
+
+def test_a_named_index_a_lazy_frame_and_an_iterator_are_tables() -> None:
+    rows = [{"forecaster": who, "question": str(n), "p": 0.4, "outcome": n % 2} for who in "ab" for n in range(4)]
+    expected = foretell.score(rows).scores
+    frame = pytest.importorskip("pandas").DataFrame(rows)
+    assert foretell.score(iter(rows)).scores == expected
+    assert foretell.score(frame.set_index("question")).scores == expected
+    assert foretell.score(frame.set_index(["question", "forecaster"])).scores == expected
+    assert foretell.score(frame.set_index("question", drop=False)).scores == expected
+    with pytest.raises(InputError, match="cannot read Series as a table"):
+        foretell.score(frame["p"])
+    polars = pytest.importorskip("polars")
+    assert foretell.score(polars.DataFrame(rows).lazy()).scores == expected

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 from foretell.frozen import frozen
 from foretell.models.reservation import LosableReservation
 from foretell.questions.errors import InputError
+from foretell.questions.field_checks import check_fields
 
 # Messages, requests and replies: a closed set of types, the same for every provider.
 
@@ -181,6 +182,9 @@ class Reply:
     """What the ledger charged for it, now or when it was stored; None if its price is not known."""
     reused: bool = field(default=False, compare=False)
     """Whether it came from the journal and another run had paid for it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def as_message(self) -> AssistantMessage:
         """The turn to append to the conversation."""

@@ -1,16 +1,19 @@
 """Fields of values that programs build: a value that the type of its field does not allow is refused by name."""
 
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from functools import cache
+from functools import cache, wraps
+from inspect import signature
 from numbers import Integral, Real
 from reprlib import Repr
-from typing import Any, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from foretell.questions.errors import WrongValue
+from foretell.questions.errors import InputError, WrongValue
 
+P = ParamSpec("P")
+R = TypeVar("R")
 NUMBERS: Mapping[type, type] = {float: Real, int: Integral}
 """What a number may be besides Python's own: NumPy's, which are stored as Python's."""
 WORDS: Mapping[type, str] = {
@@ -21,7 +24,13 @@ WORDS: Mapping[type, str] = {
     datetime: "a date",
     types.NoneType: "None",
 }
-EXAMPLES = {"AsOf": 'AsOf.day("2026-01-10")', "Target": 'Target(id="yes")', "Cost": "Cost(dollars=0.2)"}
+EXAMPLES = {
+    "AsOf": 'AsOf.day("2026-01-10")',
+    "Bettor": "foretell.metrics.Bettor(gamma=0.5)",
+    "Cost": "Cost(dollars=0.2)",
+    "Resampling": "foretell.metrics.Resampling(draws=500)",
+    "Target": 'Target(id="yes")',
+}
 """How a value of a class is written, in messages."""
 
 
@@ -67,12 +76,39 @@ def probability(value: Any, owner: object, field: str, what: str = "") -> float:
     return float(value)
 
 
+def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function raise `InputError` for an argument that is not of its parameter's type, before it is called.
+
+    >>> @check_arguments
+    ... def twice(n: int) -> int:
+    ...     return 2 * n
+    >>> twice("a")
+    Traceback (most recent call last):
+    foretell.questions.errors.InputError: field n: is 'a'; expected a whole number
+    """
+    called_with = signature(function)
+
+    @wraps(function)
+    def checked(*positional: P.args, **fields: P.kwargs) -> R:
+        try:
+            given = called_with.bind(*positional, **fields)
+        except TypeError:
+            return function(*positional, **fields)  # Python names what is missing.
+        for name, kind in _parameters(function).items():
+            if name in given.arguments and type(value := given.arguments[name]) not in kind.plain:
+                given.arguments[name] = made = kind.read(value)
+                if made is WRONG:
+                    raise InputError(f"is {shown(value)}; expected {kind.words}", column=name)
+        return function(*given.args, **given.kwargs)
+
+    return checked
+
+
 class _Wrong:
     """Stands for a value that is not of a type."""
 
 
 WRONG = _Wrong()
-T = TypeVar("T")
 
 
 class _Kind(NamedTuple):
@@ -93,8 +129,14 @@ def _fields(kind: type) -> tuple[tuple[str, frozenset[type], _Kind], ...]:
     return tuple((name, kind.plain, kind) for name, kind in known if kind is not None)
 
 
-def _hints(kind: type) -> dict[str, Any]:
-    """Return the types of the fields; a name that only type checkers import allows everything."""
+@cache
+def _parameters(function: Callable[..., Any]) -> dict[str, _Kind]:
+    known = {name: _kind(hint) for name, hint in _hints(function).items() if name != "return"}
+    return {name: kind for name, kind in known.items() if kind is not None}
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return the types of fields or parameters; a name that only type checkers import allows everything."""
     unknown = dict[str, Any]()
     while True:
         try:
@@ -113,7 +155,7 @@ def _kind(hint: Any) -> _Kind | None:
         return _choice(arguments)
     if origin in (Union, types.UnionType):
         return _union([_kind(part) for part in arguments])
-    if origin is tuple and arguments[1:] == (Ellipsis,):
+    if (origin is tuple and arguments[1:] == (Ellipsis,)) or origin is Sequence:
         return _sequence(_kind(arguments[0]))
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         return _mapping(_kind(arguments[0]), _kind(arguments[1]))

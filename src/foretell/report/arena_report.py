@@ -18,6 +18,7 @@ from foretell.number_text import percent, plural
 from foretell.python_calls import python_errors
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
+from foretell.questions.field_checks import check_arguments
 from foretell.report.charts.calibration import conservatism_plot, reliability_diagram
 from foretell.report.charts.groups import distance_heatmap, score_by_group, verdict_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier
@@ -478,6 +479,7 @@ def arena_report(
 
 @suggesting
 @python_errors()
+@check_arguments
 def score_arena(
     path: str | Path,
     *,

@@ -15,6 +15,7 @@ from foretell.frozen import frozen
 from foretell.plugins import load
 from foretell.questions.as_of import AsOf
 from foretell.questions.errors import InputError
+from foretell.questions.field_checks import check_arguments
 from foretell.questions.question import Question
 from foretell.runs import event_loop
 from foretell.runs.event_loop import run_sync
@@ -86,6 +87,7 @@ class AskedQuestions:
     """Past questions to learn from instead."""
 
 
+@check_arguments
 def open_benchmark(  # noqa: PLR0913 - ways to choose questions
     name: str,
     *,

@@ -10,6 +10,7 @@ from foretell.metrics.returns import RISK_NEUTRAL_BETTOR, Bettor
 from foretell.python_calls import python_errors
 from foretell.questions.backtest import Backtest
 from foretell.questions.errors import InputError
+from foretell.questions.field_checks import check_arguments
 from foretell.questions.resolution import Resolution
 from foretell.scoring import join
 from foretell.scoring.join import Trials, Weights
@@ -23,6 +24,7 @@ from foretell.scoring.table_input import TableSource, names_a_file
 
 @suggesting
 @python_errors()
+@check_arguments
 def score(  # noqa: PLR0913 - one parameter per option
     forecasts: TableSource,
     outcomes: TableSource | None = None,
@@ -91,6 +93,7 @@ def score(  # noqa: PLR0913 - one parameter per option
 
 @suggesting
 @python_errors()
+@check_arguments
 def compare(  # noqa: PLR0913 - one parameter per option
     forecasts: TableSource,
     outcomes: TableSource | None,
@@ -155,6 +158,7 @@ def compare(  # noqa: PLR0913 - one parameter per option
 
 @suggesting
 @python_errors()
+@check_arguments
 def read_table(
     forecasts: TableSource,
     outcomes: TableSource | None = None,

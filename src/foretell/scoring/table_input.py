@@ -151,18 +151,34 @@ def open_table(source: TableSource, name: str, con: "DuckDBPyConnection") -> Gen
     elif isinstance(source, Mapping) and all(map(is_column, cast("Mapping[str, Any]", source).values())):
         with open_table(_rows_of_columns(cast("Mapping[str, Any]", source), name), name, con) as table:
             yield table
-    elif callable(rows := getattr(source, "to_dicts", None)):  # Polars, which DuckDB reads only with PyArrow.
-        with open_table(rows(), name, con) as table:
+    elif (rows := _listed(source)) is not None:
+        with open_table(rows, name, con) as table:
             yield table
     else:
         try:
-            con.register(f"{name}_frame", source)
+            con.register(f"{name}_frame", _with_index(source))
         except Exception:  # DuckDB raises many kinds of exceptions here.
-            empty = hasattr(source, "iloc") and not len(cast("Any", source).columns)
+            empty = hasattr(source, "iloc") and not len(getattr(source, "columns", (source,)))
             problem = "the table has no columns" if empty else f"cannot read {type(source).__name__} as a table"
             hint = "use a file, a data frame, an Arrow table, a list of dictionaries or a dictionary of columns"
             raise InputError(problem, path=name, hint=hint) from None
         yield _from_query(f"{name}_frame", Path(name), name, con)
+
+
+def _listed(source: Any) -> list[Any] | None:
+    """Return the rows of an iterator or of a frame of Polars, also a lazy one; None for another source."""
+    if isinstance(source, Iterator):
+        return list(cast("Iterator[Any]", source))
+    source = source.collect() if callable(getattr(source, "collect", None)) else source
+    # DuckDB reads Polars only with PyArrow.
+    return source.to_dicts() if callable(getattr(source, "to_dicts", None)) else None
+
+
+def _with_index(source: Any) -> Any:
+    """Return a frame of pandas with its named index as columns; other sources as they are."""
+    index = getattr(source, "index", None)
+    named = [name for name in getattr(index, "names", ()) if name is not None] if hasattr(source, "iloc") else []
+    return source.reset_index() if named and not set(named) & set(getattr(source, "columns", named)) else source
 
 
 def names_a_file(text: str) -> bool:

@@ -12,7 +12,7 @@ from foretell.forecasters.prompt.prediction_context import LONGEST_TITLE, Predic
 from foretell.forecasters.prompt.rendering import BOTH, VIEWS, ContextView
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.proposition import Tree
-from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict
+from foretell.forecasters.tree.tree_file import read_tree_file, tree_from_dict
 from foretell.frozen import frozen
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
@@ -261,4 +261,4 @@ def read_trees(folder: Path) -> list[Tree]:
     files = sorted(folder.glob("*.json"))
     if not files:
         raise InputError("there is no tree file", path=folder, hint="foretell run keeps them in trees/RUN of its home")
-    return [read_tree(file) for file in files]
+    return [read_tree_file(file).tree for file in files]

@@ -20,7 +20,7 @@ from foretell.forecasters.tree.grow.prompting import TreeQuestion
 from foretell.forecasters.tree.grow.synthesize import ModelFreeRule, rule_named
 from foretell.forecasters.tree.proposition import Grounding, Tree, TreeOrigin, leaves
 from foretell.forecasters.tree.settings import GroundSettings, TreeSettings
-from foretell.forecasters.tree.tree_file import read_tree, tree_to_dict
+from foretell.forecasters.tree.tree_file import read_tree_file, tree_to_dict
 from foretell.forecasters.tree.wording import tidy
 from foretell.frozen import frozen
 from foretell.number_text import percent
@@ -382,6 +382,6 @@ def stored_trees(
         raise InputError("there is no tree file", path=folder, hint="foretell run stores them in trees/RUN of its home")
     trees: dict[str, list[Tree]] = {}
     for path in files:
-        tree = read_tree(path)
+        tree = read_tree_file(path).tree
         trees.setdefault(tidy(tree.nodes[tree.root].claim), []).append(tree)
     return StoredTreesForecaster(trees=trees, rule=rule, seed=seed, shortcut=shortcut)

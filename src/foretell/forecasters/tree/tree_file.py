@@ -20,9 +20,11 @@ from foretell.forecasters.tree.proposition import Proposition, Tree, TreeOrigin
 from foretell.forecasters.tree.text import InvalidTree, TreeProblem, raise_errors
 from foretell.forecasters.tree.validation import tree_problems
 from foretell.frozen import frozen
+from foretell.python_calls import python_errors
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.codec import parse_json
 from foretell.questions.errors import InputError, said
+from foretell.questions.field_checks import check_arguments
 
 T = TypeVar("T")
 
@@ -296,6 +298,8 @@ def read_tree_file(path: str | Path) -> TreeFile:
     return replace(file, tree=done.tree, warnings=done.warnings)
 
 
+@python_errors()
+@check_arguments
 def read_tree(path: str | Path) -> Tree:
     """Read the tree of a tree file, with all probabilities computed.
 
@@ -324,6 +328,7 @@ def check_file(path: str | Path) -> list[TreeProblem]:
         return list(error.problems)
 
 
+@check_arguments
 def write_tree(path: str | Path, tree: Tree, scenarios: Mapping[str, Scenario] | None = None) -> None:
     """Write a tree to a file; a file that is there is replaced as a whole.
 
@@ -335,8 +340,6 @@ def write_tree(path: str | Path, tree: Tree, scenarios: Mapping[str, Scenario] |
     Raises:
         InputError: If it is not a `Tree`.
     """
-    if not isinstance(tree, Tree):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError("must be a foretell.types.Tree", column="tree")
     from foretell.data.files import write_atomically
 
     write_atomically(Path(path), tree_text(tree, scenarios or {}).encode())
