@@ -59,6 +59,20 @@ def test_a_file_without_a_table_gets_it_from_the_cases():
     assert evaluated(tree_from_dict(data).tree).nodes["P0"].p == tree.nodes["P0"].p
 
 
+def test_a_file_without_odds_ratios_gets_them_from_given(tmp_path: Path):
+    """Row 1 of the acceptance tests: 0.197 with `given`, 0.075 without."""
+    data = tree_to_dict(trees()[0])
+    link = data["nodes"]["P0"]["link"]
+    ratios = link.pop("ratios")
+    again = evaluated(tree_from_dict(data).tree)
+    assert again.nodes["P0"].p == evaluated(trees()[0]).nodes["P0"].p == pytest.approx(0.197, abs=0.001)
+    assert tree_to_dict(again)["nodes"]["P0"]["link"]["ratios"] == ratios
+    data["nodes"]["P2"] = {"claim": "P2"}
+    (tmp_path / "t.json").write_text(json.dumps(data))
+    problems = [str(problem) for problem in check_file(tmp_path / "t.json")]
+    assert any("`given` has no odds ratios (give every child a `p`" in problem for problem in problems), problems
+
+
 @pytest.mark.parametrize(
     ("place", "change", "problem"),
     [
@@ -66,7 +80,6 @@ def test_a_file_without_a_table_gets_it_from_the_cases():
         (0, {"table": [0.5]}, "link.table: has 1 entries instead of 16"),
         (0, {"none": 1.5}, "link.none: 1.5 is outside"),
         (0, {"direction": {"P1": "helps"}}, "link.direction: P2 is a child but has no number here"),
-        (0, {"ratios": {}}, "`given` has no odds ratios"),
         (0, {"ratios": {"P1": [1.0], "P2": [1.0, 1.0], "P3": [1, 1], "P4": [1, 1]}}, "not two positive odds ratios"),
         (0, {"order": ["P1"]}, "link.order: P2 is a child but has no number here"),
         (0, {"direction": {"P1": "helps", "P2": "slows", "P3": "helps", "P4": "helps"}}, "neither helps nor hinders"),

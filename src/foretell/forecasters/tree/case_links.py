@@ -227,7 +227,10 @@ class ChainedCasesLink(CasesLink):
         if self.order:
             yield from every_child_problems(node, "link.order", dict.fromkeys(self.order, 0), tuple(self.direction))
         if self.given and not self.ratios:
-            text, hint = "`given` has no odds ratios", "state the cases again, or remove `given`"
+            text, hint = (
+                "`given` has no odds ratios",
+                "give every child a `p`, from which they follow, or remove `given`",
+            )
             yield TreeProblem(node=node, field="link.ratios", text=text, hint=hint)
         if self.ratios:
             yield from every_child_problems(node, "link.ratios", self.ratios, tuple(self.direction))
@@ -374,6 +377,19 @@ def cases_link(cases: StatedCases, p: Mapping[str, float]) -> CasesLink:
     if cases.kind == "at_least":
         return AtLeastLink(**common, k=cases.k or 1)
     return WeighLink(**common)
+
+
+def with_ratios(link: Link | None, p: Mapping[str, float | None]) -> Link | None:
+    """Return a link with the odds ratios that follow from its `given`, if it has none, as in a file written by hand.
+
+    `p` holds the probabilities of the claims. If that of a child is missing, the link stays as it is.
+    """
+    if not isinstance(link, ChainedCasesLink) or link.ratios or not link.given:
+        return link
+    known = {child: value for child in link.direction if (value := p.get(child)) is not None and 0 <= value <= 1}
+    if not {*link.direction, *link.stated.chain} <= known.keys():
+        return link
+    return replace(link, ratios=given_ratios(link.stated, known))
 
 
 def situation_weights(link: CasesLink, p: Mapping[str, float]) -> list[float]:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.arithmetic.scaling import links_without_bayes_net
+from foretell.forecasters.tree.case_links import with_ratios
 from foretell.forecasters.tree.edits import Edit, Scenario, SetP
 from foretell.forecasters.tree.link_kinds import link_class
 from foretell.forecasters.tree.links import Link
@@ -424,7 +425,9 @@ def _nodes(reader: JsonObject) -> dict[str, Proposition]:
         node = read(Proposition, JsonObject(body, reader.problems, node=id), id=id, incomplete=(), row={})
         if node is not None:
             nodes[id] = node
-    return nodes
+    p = {id: node.p for id, node in nodes.items()}
+    links = {id: with_ratios(node.link, p) for id, node in nodes.items()}
+    return {id: node if links[id] is node.link else replace(node, link=links[id]) for id, node in nodes.items()}
 
 
 def _as_of(reader: JsonObject) -> AsOf | None:
