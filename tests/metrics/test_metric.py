@@ -32,6 +32,15 @@ from foretell.metrics import (
     return_metric,
     sharpe_metric,
 )
+from foretell.metrics.metric import metric_text
+
+
+def test_a_former_name_means_its_metric_and_an_unknown_one_labels_itself():
+    assert metric_text("brier") is METRICS["brier"]
+    assert metric_text("bi") is METRICS["brier_index"]
+    other = metric_text("wisdom")
+    assert (other.name, other.label, other.meaning) == ("wisdom", "wisdom", "wisdom")
+
 
 table = st.lists(
     st.tuples(st.floats(0.01, 0.99), st.booleans(), st.floats(0.1, 3), st.floats(0.05, 0.95), st.booleans()),
