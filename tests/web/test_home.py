@@ -129,3 +129,37 @@ def test_damaged_file_is_named_in_a_server_error(
         assert answer.status_code == 503
         assert answer.json()["detail"].startswith(f"{shown}: the file is damaged")
     assert "foretell doctor shows how to restore it" in answer.json()["detail"]
+
+
+def test_empty_pages_say_what_belongs_there_and_how_to_make_it(client: TestClient, token: str):
+    client.get("/login", params={"token": token})
+    ways = {
+        "/": "foretell demo --open",
+        "/runs": "foretell init run",
+        "/runs?state=deleted": "Deleted runs stay here for 30 days",
+        "/runs?find=nothing": "Show all",
+        "/record": "--watch",
+        "/trees": "foretell tree grow",
+        "/arena": "foretell init arena",
+        "/compare": "foretell backtest demo -F auto -F prior",
+    }
+    assert {page: way for page, way in ways.items() if way not in client.get(page).text} == {}
+
+
+def test_pages_about_errors_say_what_happened_and_what_to_do(client: TestClient, settings: Settings, token: str):
+    (settings.home / "trees").mkdir(parents=True)
+    (settings.home / "trees" / "cut.json").write_text('{"nodes": [', encoding="utf-8")
+    said = {
+        "/nowhere": (404, "There is no page at this address", "Go to the home page"),
+        "/runs/none": (404, "There is no run", 'state=deleted">bin</a>'),
+        "/trees/view/none": (404, "none", "All trees"),
+        "/trees/view/cut": (422, "<h1>The file cannot be read</h1>", "cut.json", "Mend the file"),
+        "/login?token=wrong": (403, "not the token of this server", "Log in"),
+        "/runs?sort=cost": (401, "needs the token", "Log in"),
+    }
+    for page, (status, *texts) in said.items():
+        answer = client.get(page)
+        assert answer.status_code == status, page
+        assert [text for text in texts if text not in answer.text] == [], page
+    client.get("/login", params={"token": token})
+    assert client.get("/runs?sort=cost").status_code == 200

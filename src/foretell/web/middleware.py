@@ -47,12 +47,33 @@ PAGE_TITLES: Mapping[int, str] = {
 """Titles of pages about errors, where the phrase of HTTP is not plain."""
 
 
-def problem_response(request: Request, status: int, detail: str, field: str | None = None) -> Response:
-    """Return an error response that says what is wrong and in which field: problem JSON for the API, else a page."""
+ADVICE: Mapping[int, str] = {
+    404: "It may have been deleted or renamed, or the address is not complete.",
+    409: "Reload the page to see the state as it is now.",
+    500: "The log of the server has the details. What was saved is still there: go back and try again.",
+    503: "Nothing was lost: reload the page in a few seconds.",
+}
+"""What to do about an error, where its text does not say it."""
+DAMAGED_TITLE = "The file cannot be read"
+DAMAGED_ADVICE = "Mend the file, put a copy of it in its place or remove it, then reload this page."
+
+
+def problem_response(
+    request: Request, status: int, detail: str, field: str | None = None, *, damaged: bool = False
+) -> Response:
+    """Return an error response that says what is wrong and in which field: problem JSON for the API, else a page.
+
+    With `damaged`, a file on this machine is wrong and not the request.
+    """
     problem = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail, "field": field}
     if request.url.path.startswith(("/api/", "/openapi.json", "/static/")):
         return JSONResponse(problem, status_code=status, media_type=PROBLEM_MEDIA_TYPE)
-    page = {**problem, "title": PAGE_TITLES.get(status, problem["title"])}
+    title, advice = PAGE_TITLES.get(status, problem["title"]), ADVICE.get(status, "")
+    if damaged:
+        title, advice = DAMAGED_TITLE, DAMAGED_ADVICE
+    if status == HTTPStatus.NOT_FOUND and detail == HTTPStatus.NOT_FOUND.phrase:
+        problem["detail"] = "there is no page at this address"
+    page = {**problem, "title": title, "advice": advice}
     return html_page(request, "problem.html", page, status=status)
 
 
@@ -78,7 +99,8 @@ def _on_error(request: Request, error: Exception) -> Response:
         case StorageError():
             return problem_response(request, 503, str(error))
         case InputError():
-            return problem_response(request, 422, str(error), error.column)
+            damaged = error.path is not None and request.method == "GET"
+            return problem_response(request, 422, str(error), error.column, damaged=damaged)
         case _:
             raise error
 
