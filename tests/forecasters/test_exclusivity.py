@@ -18,8 +18,8 @@ from foretell.forecasters.prompt.forecaster import fit
 from foretell.forecasters.prompt.rendering import outcomes
 from foretell.forecasters.tree.forecaster import claim_of_target, forecast_from_targets, targets_to_analyze
 from foretell.forecasters.tree.grow.prompting import TreeQuestion
-from foretell.questions.forecast import Categorical
-from foretell.questions.question import EXCLUSIVITIES, Exclusivity, Question, Snapshot, Target
+from foretell.questions.forecast import Categorical, Forecast, Reconciliation
+from foretell.questions.question import EXCLUSIVITIES, Exclusivity, Question, Snapshot, Target, scaled
 from foretell.runs.combine import combine_trials
 
 RACE = Question(
@@ -139,3 +139,21 @@ def test_combined_trials_respect_exclusivity_and_match_their_distribution(exclus
     assert (combined.distribution is not None) == (exclusivity == "exactly one")
     if isinstance(combined.distribution, Categorical):
         assert dict(combined.distribution.p) == pytest.approx(dict(combined.p))
+
+
+@pytest.mark.parametrize("exclusivity", ["exactly one", "at most one"])
+def test_a_single_trial_with_a_tree_is_the_answer(exclusivity: Exclusivity):
+    """The trial and the answer are scaled in the same way: by division by the sum."""
+    question = of(exclusivity)
+    both = Reconciliation(
+        tree={"0": 0.6, "1": 0.35, "2": 0.05}, direct={"0": 0.3, "1": 0.6, "2": 0.1}, gap=1.2, weight=0.5
+    )
+    stated = both.combined()
+    p = scaled(stated, exclusivity)
+    trial = Forecast(question_id="q", forecaster="reason", as_of=RACE.as_of, p=p, reconciliation=both)
+    (combined,) = combine_trials([trial], [question])
+    assert dict(combined.p) == pytest.approx(p, abs=1e-9)
+    total = sum(stated.values())
+    assert total != pytest.approx(1, abs=1e-3)
+    if exclusivity == "exactly one":
+        assert dict(combined.p) == pytest.approx({target: value / total for target, value in stated.items()})

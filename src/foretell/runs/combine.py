@@ -49,7 +49,7 @@ from foretell.questions.forecast import (
     Reconciliation,
     reconciled_logit,
 )
-from foretell.questions.question import Question
+from foretell.questions.question import Question, scaled
 from foretell.questions.resolution import Resolution
 from foretell.questions.thresholds import thresholds_of
 from foretell.runs.outcomes import RunOutcomes
@@ -315,11 +315,23 @@ def _further_steps(
             steps.append(AnswerStep(name=name, heading=name.capitalize(), text=text, p=anchor))
         steps.append(AnswerStep(name="combined", heading="Combined answer", text=why.rstrip("."), p=combined))
     # The log distance never makes a small probability exactly zero.
-    p = coherent(question, combined, distance="log").p if question is not None else combined
+    p = _coherent(combined, question)
     if _differs(p, combined):
         text = "outcomes that exclude or imply each other now add up"
         steps.append(AnswerStep(name="made consistent", heading="Made consistent", text=text, p=p))
     return steps
+
+
+def _coherent(p: Mapping[str, float], question: Question | None) -> Mapping[str, float]:
+    """Return probabilities that are consistent: exclusive options scaled to a valid sum, others moved to the nearest.
+
+    Options are scaled as in each trial, so that the answer of a single trial is that of the trial.
+    """
+    if question is None:
+        return p
+    if question.exclusivity != "independent" and len(p) == len(question.targets):
+        return scaled(p, question.exclusivity)
+    return coherent(question, p, distance="log").p
 
 
 def _kept(p: Mapping[str, float], clamp: Clamp, question: Question | None) -> tuple[dict[str, float], dict[str, float]]:
