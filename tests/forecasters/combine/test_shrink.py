@@ -88,6 +88,14 @@ def test_fit_recovers_the_variances(make):
     assert fitted.within == pytest.approx(0.25, rel=0.05)
 
 
+def test_variances_of_few_trials_match_values_computed_by_hand(make):
+    # One question with log-odds 1 and 3, whose anchor is 0, and one with a single trial at 2.
+    z = np.array([[1.0, 2.0], [3.0, np.nan]])
+    fitted = BayesShrink().fit(make(sigmoid(z), [0, 1], price=0.5))
+    assert fitted.within == pytest.approx(2.0), "squares of 1 and 1, and one degree of freedom"
+    assert fitted.between == pytest.approx(((4 - 2 / 2) + (4 - 2 / 1)) / 2)
+
+
 def test_single_trials_are_not_shrunk(make):
     examples = make([0.2, 0.9], [0, 1], price=0.5)
     fitted = BayesShrink().fit(examples)
