@@ -5,7 +5,7 @@ import pytest
 from benchmarks.blf_study import leave_last_out
 
 from foretell.forecasters.combine.calibration import HierarchicalPlatt, Platt
-from foretell.forecasters.combine.crossfit import GROUPINGS, across, groups_by, leave_one_out, rolling
+from foretell.forecasters.combine.crossfit import GROUPINGS, across, groups_by, later_splits, leave_one_out, rolling
 from foretell.forecasters.combine.rules import ChainedMethod, TrainingOverlap
 from foretell.forecasters.combine.shrink import Shrink
 
@@ -50,6 +50,33 @@ def test_rolling_uses_only_outcomes_known_before_each_round(make):
     assert result.p[:4] == pytest.approx(examples.rows.raw[:4])
     rule = Platt().fit(examples.take(np.arange(2)))
     assert result.p[4] == pytest.approx(rule.probabilities(examples.rows)[4])
+
+
+def test_later_rounds_are_tested_by_what_was_known_before_them(make):
+    examples = make(np.full((1, 6), 0.5), [0, 1, 0, 1, 0, 1], after=10, day=[0, 0, 10, 10, 11, 30])
+    splits = [(np.flatnonzero(past).tolist(), np.flatnonzero(later).tolist()) for past, later in later_splits(examples)]
+    assert splits == [([0, 1], [4]), ([0, 1, 2, 3, 4], [5])], "nothing was known before day 10"
+
+
+@pytest.mark.parametrize(("questions", "folds"), [(12, 5), (3, 3), (1, 0)])
+def test_a_single_round_is_split_into_folds_of_whole_questions(make, questions, folds):
+    question = np.repeat([f"q{i}" for i in range(questions)], 2)
+    examples = make(np.full((1, 2 * questions), 0.5), np.tile([0, 1], questions), question=question)
+    splits = list(later_splits(examples))
+    assert len(splits) == folds
+    for train, test in splits:
+        assert (train == ~test).all()
+        assert test.any()
+        assert not set(question[train]) & set(question[test])
+    if folds:
+        assert np.sum([test for _, test in splits], axis=0).tolist() == [1] * (2 * questions)
+
+
+def test_certain_trials_are_allowed_and_impossible_ones_are_not(make_rows):
+    assert make_rows([[0.0, 1.0, np.nan]]).trials.shape == (1, 3)
+    for p in (-0.01, 1.01):
+        with pytest.raises(ValueError, match=r"outside \[0, 1\]"):
+            make_rows([[0.5, p]])
 
 
 def test_rolling_uses_the_fallback_without_a_past(make):
