@@ -10,6 +10,7 @@ import pytest
 
 import foretell
 from foretell.python_calls import in_python, name_calls
+from foretell.types import RunProgress
 
 SOURCE = Path(foretell.__file__).parent
 FOR_OTHERS = ("cli", "mcp", "practice", "web", "operations/requests", "operations/templates")
@@ -127,3 +128,10 @@ def test_the_text_of_a_user_stays_as_it_was_written() -> None:
     assert "see foretell runs; --low" in str(foretell.edit_run(asked.run, note="see foretell runs; --low"))
     assert question in str(foretell.list_runs())
     assert question in str(foretell.show(asked.run))
+
+
+def test_progress_is_reported_once_per_step_and_ends_at_the_total() -> None:
+    steps = list[RunProgress]()
+    foretell.run({"questions": {"dataset": "demo", "limit": 6}, "forecaster": "prior"}, progress=steps.append)
+    assert [step.done for step in steps] == list(range(7))
+    assert {step.total for step in steps} == {6}

@@ -147,6 +147,7 @@ class Executor:
         self._leases: dict[TrialKey, TrialLease] = {}
         self._concurrency = concurrency
         self._watch: Callable[[RunProgress], None] = watch or (lambda _: None)
+        self._reported: RunProgress | None = None
         self._on_event = on_event
         self._waiting: dict[TrialKey, list[TraceEvent]] = {}
         self._pending: dict[TrialKey, PendingNote] = {}
@@ -192,7 +193,10 @@ class Executor:
     def _report(self, progress: RunProgress) -> None:
         if self.budget is not None:
             progress.money = self.budget.money - self._settled + Money(unknown=self.unknown_before)
-        self._watch(progress)
+        # A copy, which stays as it was at this step.
+        if progress != self._reported:
+            self._reported = replace(progress)
+            self._watch(self._reported)
 
     async def _work(
         self, queue: Iterator[RunTrial], elsewhere: list[RunTrial], answer: AnswerTrial, progress: RunProgress
