@@ -13,11 +13,13 @@ from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Resolution
 from foretell.runs.store import RunStore
+from foretell.standing.history import QuestionHistory
 from foretell.standing.record import (
     Look,
     NewEvidence,
     OutcomeProposal,
     OutcomeReading,
+    QuestionRecord,
     StandingBelief,
     StandingQuestion,
 )
@@ -143,3 +145,23 @@ def test_the_command_line_names_a_damaged_question(tmp_path: Path):
     shown = subprocess.run(words, env={**os.environ, "FORETELL_HOME": str(tmp_path)}, capture_output=True, text=True)
     assert "note: the watched question port is damaged" in shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+def test_a_look_that_changed_the_forecast_is_billed_once():
+    """The look and the forecast that it led to have the same bill."""
+    at = [DAY + timedelta(days=n) for n in range(4)]
+    bills = (0.5, 0.01, 0.25, 0.02)  # The first answer, a quiet look, an update, a quiet look.
+    looks = tuple(
+        replace(look(n + 1), at=day, billed=bill) for n, (day, bill) in enumerate(zip(at, bills, strict=True))
+    )
+    beliefs = (
+        replace(belief(1), at=at[0], billed=bills[0]),
+        replace(belief(2), look=3, at=at[2], billed=bills[2]),
+    )
+    proposal = OutcomeProposal(at=at[3], outcome={"yes": 1}, status="proposed", readings=(), billed=0.04)
+    record = QuestionRecord(standing=PORT, looks=looks, beliefs=beliefs, proposals=(proposal,))
+    spent = QuestionHistory(record=record, now=at[3]).spent
+    assert (spent.first, spent.updates, spent.resolving) == (0.5, 0.25, 0.04)
+    assert spent.judging == pytest.approx(0.03)
+    assert spent.total == pytest.approx(sum(bills) + 0.04)
+    assert spent.dearest_day == pytest.approx(0.25)

@@ -179,7 +179,8 @@ class QuestionHistory:
     def spent(self) -> Spent:
         """What the question was billed."""
         updates = [belief.billed for belief in self.record.beliefs]
-        looks, proposals = self.record.looks, self.record.proposals
+        # A look that changed the forecast has the same bill as the forecast.
+        looks, proposals = self.quiet_looks, self.record.proposals
         bills = [(each.at, each.billed) for each in (*looks, *self.record.beliefs[1:], *proposals)]
         bills.sort(key=lambda bill: bill[0])
         days = [sum(billed for _, billed in day) for _, day in groupby(bills, key=lambda bill: bill[0].date())]
