@@ -29,7 +29,7 @@ def html(result: Any) -> str:
 def test_an_answer_is_shown_with_its_reasons_and_notes_in_words_of_python(settings: Settings) -> None:
     answer = foretell.ask("Will <b>it</b> rain?", price=0.3, settings=settings)
     shown = html(answer)
-    assert "<td>yes</td><td>0.3</td>" in shown
+    assert "<td>yes</td><td>30 %</td>" in shown
     assert f">{answer.rationale}</p>" in shown
     assert ">This is the price you gave: nothing was researched." in shown
     assert not re.search(r"(?<![\w-])--[a-z]", shown)
