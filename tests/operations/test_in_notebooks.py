@@ -55,6 +55,13 @@ def test_a_study_is_a_table_with_charts() -> None:
     assert {"table", "row", "column", "value"} <= set(done.to_pandas().columns)
 
 
+def test_a_session_shows_a_screen_of_a_long_result() -> None:
+    done = foretell.score([ROWS[0] | {"forecaster": f"f{n:02}", "p": n / 100} for n in range(30)])
+    lines = str(done).split("\n")
+    assert len(lines) > 30
+    assert repr(done).split("\n") == [*lines[:23], f"… {len(lines) - 23} more lines: print() shows them"]
+
+
 def test_a_question_set_is_one_line() -> None:
     benchmark = foretell.open_benchmark("demo")
     assert re.fullmatch(r"<Benchmark demo: \d+ questions, [\d,]+ outcomes>", repr(benchmark))

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+SCREEN_LINES = 24
+
+
 class Tabular:
     """Base of results, which are dataclasses and tables. They are equal if all values are; NaN is equal to NaN."""
 
@@ -21,8 +24,12 @@ class Tabular:
         cls.__repr__, cls.__eq__ = Tabular.__repr__, Tabular.__eq__
 
     def __repr__(self) -> str:
-        """Return the same as `str`, so that an interactive session shows the table."""
-        return str(self)
+        """Return the text of `str`, so that an interactive session shows the table, but no more than a screen of it."""
+        lines = str(self).split("\n")
+        if len(lines) <= SCREEN_LINES:
+            return "\n".join(lines)
+        shown = SCREEN_LINES - 1
+        return "\n".join([*lines[:shown], f"… {len(lines) - shown} more lines: print() shows them"])
 
     def __eq__(self, other: object) -> bool:
         return same_values(self, other) if type(self) is type(other) else NotImplemented
