@@ -153,7 +153,7 @@ FORECAST, CONTEXT = ("run", "--once", "--stage", "forecast"), ("run", "--once", 
         (
             {"entries": {"a": {"forecaster": "agent", "model": "openai:x", "options": {"variant": "odd"}}}},
             FORECAST,
-            "entries.a.options: there is no variant 'odd'",
+            "entries.a.options.variant: is 'odd'; expected 'full', 'no-belief', 'zero-shot' or 'batch'",
         ),
         ({"entries": {"a": {"forecaster": "agent"}}}, FORECAST, "entries.a.models"),
         ({"context": {"search": ["altavista"]}}, CONTEXT, "no search engine is called 'altavista'"),

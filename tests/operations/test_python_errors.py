@@ -75,7 +75,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: f.ask("Will it rain?", model=guess, set={"models.agent": "openai:x"}), "is the same as `model`"),
     (lambda: f.ask("Will it rain?", config="bad.yaml", model=guess), "bad.yaml, row 2: is not YAML"),
     (lambda: f.ask("Will it rain?", watch=True, plan=True), "field plan: has no effect with `watch`"),
-    (lambda: Agent(guess, options=AgentOptions(steps=0)), "steps must be at least 1"),
+    (lambda: Agent(guess, options=AgentOptions(steps=0)), "AgentOptions, field steps: is 0; expected at least 1"),
     (lambda: f.run(RUN, prompts=True), "field prompts: has no effect without `plan`"),
     (lambda: f.grid(3), "field grid: must be a path"),
     (lambda: f.grow_tree("It.", model=guess, set={"trials": 3}), '`trials` sets how often .* `set={"trials": 1}`'),

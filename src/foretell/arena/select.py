@@ -15,6 +15,7 @@ from foretell.data.markets.listing import ListedEvent
 from foretell.data.markets.market import PricePoint, PriceSource, PricesUnavailable, market_ref
 from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf
+from foretell.questions.field_checks import check_least
 from foretell.questions.question import Target
 
 RejectReason = str
@@ -51,8 +52,7 @@ class SelectionRules:
         for name in ("volume", "volume_24h", "liquidity", "open_interest", "traders", "volatility"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} = {getattr(self, name)}: a minimum cannot be below 0")
-        if self.most_outcomes < 1 or self.per_day < 1:
-            raise ValueError("most_outcomes and per_day must be at least 1")
+        check_least(self, most_outcomes=1, per_day=1)
         if self.closes_after_hours / 24 >= self.closes_within_days:
             raise ValueError("closes_within_days ends before closes_after_hours begins")
         if wrong := [name for name, most in self.categories.items() if most < 0]:

@@ -29,7 +29,7 @@ from foretell.models.waiting import PendingWork
 from foretell.plugins import current_name, load, takes_arguments
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_options
-from foretell.questions.errors import InputError, known_names, said
+from foretell.questions.errors import InputError, WrongValue, known_names, said
 from foretell.questions.forecast import Cost, Failure, Forecast, check_sides
 from foretell.questions.question import Question, SeriesRef
 from foretell.questions.trace import (
@@ -480,6 +480,8 @@ def make_forecaster(name: str, options: Mapping[str, Any]) -> Any:
             raise InputError(f"the forecaster {name!r} has no option {option!r}", column="options", hint=hint)
     try:
         return factory(**options)
+    except WrongValue as error:
+        raise InputError(error.problem, column=f"options.{error.field}", hint=error.hint) from None
     except InputError:
         raise
     except (TypeError, ValueError) as error:

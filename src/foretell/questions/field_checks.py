@@ -76,6 +76,19 @@ def probability(value: Any, owner: object, field: str, what: str = "") -> float:
     return float(value)
 
 
+def check_least(value: object, **least: float) -> None:
+    """Raise `WrongValue` for the first of these fields that is below its least value. None passes.
+
+    >>> check_least(range(3), start=0, stop=5)
+    Traceback (most recent call last):
+    foretell.questions.errors.WrongValue: range, field stop: is 3; expected at least 5
+    """
+    for field, low in least.items():
+        given = getattr(value, field)
+        if given is not None and not given >= low:
+            raise WrongValue(type(value).__name__, field, f"is {given}", f"at least {low:g}")
+
+
 def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Let a function raise `InputError` for an argument that is not of its parameter's type, before it is called.
 

@@ -14,6 +14,7 @@ from foretell.data.series.series import Series
 from foretell.frozen import frozen
 from foretell.questions.as_of import AsOf, instant
 from foretell.questions.errors import known_names
+from foretell.questions.field_checks import check_least
 from foretell.questions.question import LastValue, Question, Target
 from foretell.questions.resolution import Resolution
 
@@ -199,8 +200,7 @@ class FinancialTaskPlan:
     """Minimum relative price move; smaller moves leave nothing to choose between."""
 
     def __post_init__(self) -> None:
-        if self.horizon_days < 1 or self.min_history < 1:
-            raise ValueError("horizon_days and min_history must be at least 1")
+        check_least(self, horizon_days=1, min_history=1)
 
 
 @frozen

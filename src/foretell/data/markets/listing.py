@@ -16,6 +16,7 @@ from foretell.frozen import frozen
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf, UtcDatetime, instant
 from foretell.questions.errors import InputError, WrongValue
+from foretell.questions.field_checks import check_least
 from foretell.questions.question import Exclusivity, Question, Target, with_some_left_out
 
 T = TypeVar("T")
@@ -120,8 +121,7 @@ class ListingFilter:
         for name in ("closes_after", "closes_before"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, instant(getattr(self, name)))
-        if self.limit < 1 or self.pages < 1:
-            raise ValueError("limit and pages must be at least 1")
+        check_least(self, limit=1, pages=1)
         if self.closes_after and self.closes_before and self.closes_after > self.closes_before:
             raise ValueError("closes_after is later than closes_before")
 

@@ -7,7 +7,7 @@ from foretell.forecasters.agent.settings import VARIANTS, AgentSettings, ReplyFo
 from foretell.forecasters.combine.clamp import Clamp, ClampName
 from foretell.forecasters.series.forecasters import Auto
 from foretell.frozen import frozen
-from foretell.questions.errors import InputError
+from foretell.questions.errors import WrongValue
 from foretell.questions.field_checks import check_fields
 
 
@@ -42,10 +42,10 @@ class AgentOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.variant not in VARIANTS:
-            hint = f"variants are {', '.join(VARIANTS)}"
-            raise InputError(f"there is no variant {self.variant!r}", column="options", hint=hint)
-        self.settings  # noqa: B018 - raises an error for invalid options
+        try:
+            self.settings  # noqa: B018 - raises an error for invalid options
+        except WrongValue as error:
+            raise WrongValue(type(self).__name__, error.field, error.problem) from None
 
     @property
     def settings(self) -> AgentSettings:

@@ -6,7 +6,8 @@ from typing import Literal
 from foretell.forecasters.combine.clamp import Clamp
 from foretell.frozen import frozen
 from foretell.models.model import ModelSettings
-from foretell.questions.errors import InputError
+from foretell.questions.errors import WrongValue
+from foretell.questions.field_checks import check_least
 
 ReplyFormat = Literal["tools", "schema"]
 
@@ -35,8 +36,9 @@ class AgentSettings:
     """Show the market's closing time in backtests. Some sources report the real one, which reveals the outcome."""
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.retries < 0 or (self.seconds is not None and self.seconds <= 0):
-            raise InputError("steps must be at least 1, retries at least 0, and seconds positive")
+        check_least(self, steps=1, retries=0)
+        if self.seconds is not None and not self.seconds > 0:
+            raise WrongValue(type(self).__name__, "seconds", f"is {self.seconds:g}", "more than 0")
 
 
 @frozen

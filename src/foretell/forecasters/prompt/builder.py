@@ -24,6 +24,7 @@ from foretell.models.names import ModelRole, ModelRoles
 from foretell.models.prices import PriceList
 from foretell.patterns import pattern
 from foretell.questions.as_of import AsOf
+from foretell.questions.field_checks import check_least
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, LeakBlocked, TraceEvent, ignore_event
@@ -174,8 +175,7 @@ class ContextBuildSettings:
     """See `PredictionContext.closing_time`."""
 
     def __post_init__(self) -> None:
-        if min(self.queries, self.per_query, self.compared, self.attempts) < 1:
-            raise ValueError("queries, per_query, compared and attempts must be at least 1")
+        check_least(self, queries=1, per_query=1, compared=1, attempts=1)
 
 
 @frozen

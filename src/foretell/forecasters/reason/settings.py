@@ -7,7 +7,8 @@ from foretell.forecasters.combine.clamp import ANSWER_CLAMPS, Clamp, ClampName
 from foretell.forecasters.combine.default import FRESH_PRICE_DAYS
 from foretell.forecasters.tree.settings import GroundSettings
 from foretell.frozen import frozen
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, WrongValue
+from foretell.questions.field_checks import check_least, probability
 from foretell.questions.forecast import LARGEST_GAP, TREE_WEIGHT
 
 TakeApart = Literal["auto", "always", "never"]
@@ -52,10 +53,10 @@ class ReasonSettings(GroundSettings):
         if self.take_apart not in get_args(TakeApart):
             hint = f"write {', '.join(get_args(TakeApart))}"
             raise InputError(f"take_apart is {self.take_apart!r}", column="options.take_apart", hint=hint)
-        if self.scout_replies < 1 or self.scout_calls < 1 or self.leaf_rounds < 1 or self.children < 2:
-            raise InputError("a scout needs a reply and a call, a leaf a round, and a tree two children")
-        if not 0 <= self.tree_weight <= 1 or self.gap < 0 or not 0 <= self.sure < 0.5:
-            raise InputError("tree_weight must be from 0 to 1, gap at least 0, and sure below 0.5")
+        check_least(self, scout_replies=1, scout_calls=1, leaf_rounds=1, children=2, gap=0, sure=0)
+        probability(self.tree_weight, self, "tree_weight")
+        if not self.sure < 0.5:
+            raise WrongValue(type(self).__name__, "sure", f"is {self.sure:g}", "less than 0.5")
 
     @property
     def name(self) -> str:

@@ -8,7 +8,8 @@ from foretell.forecasters.tree.arithmetic.scaling import SCALINGS
 from foretell.forecasters.tree.links import INTERCEPT_LIMIT
 from foretell.frozen import frozen
 from foretell.plugins import Names, load
-from foretell.questions.errors import InputError
+from foretell.questions.errors import InputError, WrongValue
+from foretell.questions.field_checks import check_least
 
 MAX_CONCURRENCY = 1000
 GROUNDERS, RULES = Names("grounders"), Names("synthesis_rules")
@@ -35,8 +36,9 @@ class GroundSettings:
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= MAX_CONCURRENCY:
             raise InputError(f"concurrency = {self.concurrency} is outside 1 to {MAX_CONCURRENCY}")
-        if self.retries < 0 or self.trials < 1 or self.leaf_seconds <= 0:
-            raise InputError("retries must be at least 0, trials at least 1, and leaf_seconds above 0")
+        check_least(self, retries=0, trials=1)
+        if not self.leaf_seconds > 0:
+            raise WrongValue(type(self).__name__, "leaf_seconds", f"is {self.leaf_seconds:g}", "more than 0")
         try:
             Clamp.read(self.clamp)
         except (TypeError, ValueError) as error:
