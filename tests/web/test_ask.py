@@ -77,7 +77,10 @@ def test_outside_view_of_several_outcomes_and_of_a_price(client: TestClient) -> 
         ({"question": TEXT, "closes": "soon"}, "not an ISO date"),
         ({"question": TEXT, "closes": "2001-01-01"}, "Answer known by: 2001-01-01 is not after the day of asking"),
         ({"question": TEXT, "as_of": "2199-01-01"}, "2199-01-01 is in the future: “As of” must be a past day"),
-        ({"question": TEXT, "price": "7"}, "Market price (0 to 1): must be at most 1, not 7"),
+        (
+            {"question": TEXT, "price": "7"},
+            "Market price (62% or 0.62): must be a probability such as 62% or 0.62, not 7",
+        ),
         ({"question": TEXT, "options": "a\na"}, "named twice"),
         ({"question": "x" * 6000}, "5000"),
     ],
@@ -101,7 +104,7 @@ def test_errors_name_form_labels_on_pages_and_request_fields_in_the_api(keyed_ap
         problem = client.post("/api/ask", json=several, headers={"Authorization": f"Bearer {token}"}).json()
         closes = {"question": TEXT, "model": "openai:x", "closes": "2001-01-01"}
         late = client.post("/api/ask", json=closes, headers={"Authorization": f"Bearer {token}"}).json()
-    assert "Market price (0 to 1): is for a question with the answer yes or no" in shown
+    assert "Market price (62% or 0.62): is for a question with the answer yes or no" in shown
     assert "--price" not in shown
     assert (problem["field"], "is for a question with the answer" in problem["detail"]) == ("price", True)
     assert (late["field"], "--closes" in late["detail"]) == ("closes", False)

@@ -275,7 +275,7 @@ class AskRequest(ResearchRequest):
         title="Range of the number, if the answer is one",
     )
     price: Share | None = setting(
-        None, "Current market price: 62% or 0.62.", metavar="P", title="Market price, such as 62%"
+        None, "Current market price: 62% or 0.62.", metavar="P", title="Market price (62% or 0.62)"
     )
     trials: int | None = setting(
         None, "How many independent trials to run and combine (default: 1).", ge=1, le=50, title="Independent trials"
