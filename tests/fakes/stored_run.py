@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from foretell.questions.as_of import instant
@@ -144,7 +145,7 @@ class StoredRunBuilder:
         """Yield the events of one trial of a question."""
         words = self.words
         for step in range(1, self.steps + 1):
-            key = f"{question}/{trial}/{step}"
+            key = sha256(f"{question}/{trial}/{step}".encode()).hexdigest()
             yield ModelCalled(
                 role="agent", model="openai:made-up", key=key, input_tokens=400, output_tokens=100, dollars=0.003
             )

@@ -222,7 +222,7 @@ def test_answer_explains_the_weights(store: RunStore) -> None:
         weights = "The trials count 14 % and the market price 86 %. This forecaster has no track record yet"
         assert weights in reasons(spec)
     keep(store, replace(SPEC, combine="auto"), 1, right=True)
-    assert "earlier outcomes, learned weights changed the Brier score by -0." in reasons(AUTO)
+    assert "earlier outcomes, learned weights changed the Brier score by −0." in reasons(AUTO)
     assert "of what was learned is used" in reasons(AUTO)
 
 

@@ -102,7 +102,7 @@ def test_yield_curve_changes_the_probability_of_policy_rates(text: str) -> None:
     cuts, rises = (model.estimate(question, NOTHING, due, None, curve(x)) for x in (3.5, 4.5))
     assert (cuts.p < chances(question)).all()
     assert (chances(question) < rises.p).all()
-    assert "-0.50 points from the overnight rate" in cuts.rationale
+    assert "−0.50 points from the overnight rate" in cuts.rationale
     old = rate("x", "2026-03-01", text)
     assert model.estimate(old, NOTHING, old.due.date(), None, curve(3.5)).p.tolist() == chances(old).tolist()
 
