@@ -92,6 +92,33 @@ def test_methods_are_compiled_when_they_are_first_called():
     assert "compile_now" in vars(vars(value)["__hash__"])
 
 
+def test_fields_are_read_when_they_are_first_asked_for():
+    value = kind(frozen)
+    assert not isinstance(vars(value)["__dataclass_fields__"], dict)
+    assert is_dataclass(value)
+    assert isinstance(vars(value)["__dataclass_fields__"], dict)
+
+
+def test_threads_that_ask_for_fields_at_once_get_the_same():
+    for _ in range(20):
+        value = kind(frozen)
+        with ThreadPoolExecutor(8) as pool:
+            asked = [pool.submit(lambda kind=value: kind(x=1).places) for _ in range(8)]
+        assert [made.result() for made in asked] == [[]] * 8
+
+
+def test_fields_of_a_base_are_not_those_of_a_class_below_it():
+    @frozen
+    class Base:
+        x: int = 1
+
+    class Plain(Base):
+        y: int = 2
+
+    assert [part.name for part in fields(Plain)] == ["x"]
+    assert Plain(x=3).x == 3
+
+
 def test_a_value_that_inherits_has_the_fields_of_both():
     @frozen
     class Base:

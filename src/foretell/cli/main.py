@@ -199,7 +199,7 @@ def main() -> None:
     """Run the command line. Bad input ends in one line on stderr and exit code 2, never in a stack trace."""
     print_all_characters()
     # Loading modules makes many objects and hardly any garbage: searching it as often as usual costs a tenth of a call.
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(1_000_000, 50, 100)
     # Commands report errors themselves; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
     # Notes for the user: a closed service, a first check of a model, a full disk, a changed clock, an old variable, a

@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from ipaddress import ip_address
 from itertools import chain
+from typing import Any
 from unicodedata import normalize
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -217,27 +218,35 @@ def address_patterns(lines: Iterable[str]) -> AddressPatterns:
     return AddressPatterns(place for line in lines if (place := address_of(line)) is not None)
 
 
-_TABLES = tomllib.loads(files("foretell.tools").joinpath("blocklist.toml").read_text(encoding="utf-8"))
 NOWHERE = AddressPatterns(())
-CLOSED = address_patterns(_TABLES["platforms"])
-REWRITTEN = address_patterns(_TABLES["living"])
-ENCYCLOPEDIC = address_patterns(_TABLES["encyclopedias"])
-MIRRORS = address_patterns(_TABLES["mirrors"])
-PROFILES = address_patterns(_TABLES["profiles"])
-REDIRECTORS = address_patterns(_TABLES["redirectors"])
-FRONT_PAGES = address_patterns(_TABLES["publishers"])
-LIVE = {source: address_patterns(lines) for source, lines in _TABLES["live_data"].items()}
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    return tomllib.loads(files("foretell.tools").joinpath("blocklist.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def listed(table: str) -> AddressPatterns:
+    """Return the locations in a table of the blocklist, such as `mirrors`."""
+    return address_patterns(_tables()[table])
+
+
+@cache
+def live_data(source: str) -> AddressPatterns:
+    """Return the locations that show the newest figures of a source of questions."""
+    return address_patterns(_tables()["live_data"].get(source, ()))
 
 
 def closed_platforms() -> AddressPatterns:
     """Return the built-in table plus the market sites that plugins add; they can close more sites but open none."""
     hosts = tuple(host for name in added("markets") for host in load("markets", name).hosts)
-    return _closed_with(hosts) if hosts else CLOSED
+    return _closed_with(hosts)
 
 
 @cache
 def _closed_with(hosts: tuple[str, ...]) -> AddressPatterns:
-    return address_patterns((*_TABLES["platforms"], *hosts))
+    return address_patterns((*_tables()["platforms"], *hosts))
 
 
 _LIVING_PATH = pattern(
@@ -271,12 +280,12 @@ _STORED_COPY = pattern(r"/web/\d{4,14}")
 def is_living(url: str) -> bool:
     """Whether a page is continually rewritten under the same address, or is a mirror of such a page."""
     addresses = _readable(url)
-    if REWRITTEN.over_any(addresses) is not None:
+    if listed("living").over_any(addresses) is not None:
         return True
     if not addresses or not url.lower().startswith("http"):
         return False
     own = addresses[0]
-    if MIRRORS.over(own) is not None or _wraps(own):
+    if listed("mirrors").over(own) is not None or _wraps(own):
         # The contained page decides. Without one in the address, it is unknown what is shown.
         behind = [place for place in addresses[1:] if place.host != own.host]
         newest = own.host == "web.archive.org" and not _STORED_COPY.match(own.path)
@@ -304,7 +313,7 @@ def _is_rewritten(address: Address) -> bool:
         return True
     if names & _LIST_PARAMS and address.path.count("/") <= 1:
         return True
-    return PROFILES.over(address) is not None and _PROFILE.fullmatch(address.path) is not None
+    return listed("profiles").over(address) is not None and _PROFILE.fullmatch(address.path) is not None
 
 
 _PROFILE = pattern(
@@ -334,7 +343,7 @@ def page_of(url: str) -> Address | str:
 
 def is_encyclopedia(url: str) -> bool:
     """Whether an address belongs to an encyclopedia, which is read by revision."""
-    return ENCYCLOPEDIC.over_any(_readable(url)[:1]) is not None
+    return listed("encyclopedias").over_any(_readable(url)[:1]) is not None
 
 
 def _readable(url: str) -> tuple[Address, ...]:
@@ -372,9 +381,9 @@ class Blocklist:
             with suppress(UnreadableAddress):
                 place = address_of(url)
                 places += [place] if place is not None else []
-        fronts = [place for place in places if not place.path and FRONT_PAGES.over(place) is not None]
+        fronts = [place for place in places if not place.path and listed("publishers").over(place) is not None]
         return cls(
-            live=LIVE.get(question.source, NOWHERE),
+            live=live_data(question.source),
             named=AddressPatterns(place for place in places if place not in fronts),
             fronts=frozenset(fronts),
         )
@@ -390,7 +399,7 @@ class Blocklist:
             return BlockedAddress(reason=f"the address cannot be trusted: {error}")
         for closed, why, unless_stored in (
             (closed_platforms(), "is a forecasting platform", False),
-            (NOWHERE if arrived else REDIRECTORS, "does not say where it leads", False),
+            (NOWHERE if arrived else listed("redirectors"), "does not say where it leads", False),
             (self.live, "shows the newest figures of the data in question", True),
             (self.named, "is named by the question", True),
         ):

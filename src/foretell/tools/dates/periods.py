@@ -117,12 +117,12 @@ _ASIAN = pattern(
     r"业绩|業績|净利|淨利|营收|營收|增长|增長|下降|上升|同比|决算|決算|増益|減益|実績|결산|실적|증가|감소|상승|하락|기록|매출|영업이익|なった|った|した|報告|报告"
     r"|总结|總結|回顾|回顧|まとめ|降息|加息|ผลประกอบการ|กำไร|รายได้"
 )
-_STRONG = pattern(fold(rf"\b(?:{_OUTCOMES})\b"))
-_NAMED_RESULT = pattern(fold(rf"\b(?:{_OUTCOMES}|report(?:ed|s)?|{_MOVES})\b"))
-RESULT = pattern(fold(rf"\b(?:{_OUTCOMES}|report(?:ed|s)?|{_MOVES}|\w{{3,}}ed)\b"))
+_STRONG = pattern(lambda: fold(rf"\b(?:{_OUTCOMES})\b"))
+_NAMED_RESULT = pattern(lambda: fold(rf"\b(?:{_OUTCOMES}|report(?:ed|s)?|{_MOVES})\b"))
+RESULT = pattern(lambda: fold(rf"\b(?:{_OUTCOMES}|report(?:ed|s)?|{_MOVES}|\w{{3,}}ed)\b"))
 """Words that report results: names of results and of their changes, and any English past tense."""
 EXPECTED = pattern(
-    fold(
+    lambda: fold(
         r"\b(?:expect\w*|forecast\w*|guid\w+|outlook|estimat\w*|project\w*|plan\w*|will|would|due|targets?|goals?"
         r"|consensus|preview|ahead|before|by|could|(?<!in )(?<!since )may|might|should|set to|to report|to publish|to release|upcoming|next"
         r"|budget\w*|predict\w*|if|until|calendar|schedul\w*|view on|hope\w*|aim\w*|seen|likely|futures|contract|questions?"

@@ -5,7 +5,8 @@ They are beginnings of words, so that inflected forms count too, except those wi
 whole words. They are folded and in lower case when compared.
 """
 
-from functools import cache, lru_cache
+import re
+from functools import cache, cached_property, lru_cache
 from typing import Literal
 
 from foretell.patterns import pattern
@@ -227,18 +228,23 @@ class AnyOf:
     """A set of alternatives to search for in a text; plain words are matched without a regex, which would be slow."""
 
     def __init__(self, alternatives: str) -> None:
-        words = alternatives.split("|")
-        self._plain = tuple(word for word in words if word.replace(" ", "").isalpha())
-        self._latin = tuple(word for word in self._plain if word.isascii())
-        self._pattern = pattern("|".join(word for word in words if word not in self._plain))
+        self._alternatives = alternatives
         self.search = lru_cache(maxsize=64)(self._search)
+
+    @cached_property
+    def _words(self) -> tuple[tuple[str, ...], tuple[str, ...], re.Pattern[str]]:
+        """All plain words, those in Latin letters, and a pattern of the other alternatives."""
+        words = fold(self._alternatives).split("|")
+        plain = tuple(word for word in words if word.replace(" ", "").isalpha())
+        latin = tuple(word for word in plain if word.isascii())
+        return plain, latin, re.compile("|".join(word for word in words if word not in plain))
 
     def _search(self, text: str) -> bool:
         """Whether one of the alternatives occurs in the text."""
         if not text:
             return False
-        plain = self._latin if text.isascii() else self._plain
-        return any(map(text.__contains__, plain)) or self._pattern.search(text) is not None
+        plain, latin, others = self._words
+        return any(map(text.__contains__, latin if text.isascii() else plain)) or others.search(text) is not None
 
 
 SCHEDULED = AnyOf(
@@ -254,39 +260,35 @@ SCHEDULED = AnyOf(
 )
 """Words of plans and forecasts in headlines, addresses and tables."""
 PLAN_HEADING = AnyOf(
-    fold(
-        r"calend|kalend|kalenter|schedul|fixture|agenda|upcoming|timetable|itinerary|programm|roadmap|forecast|projection|outlook|futures"
-        r"|contract|\btides?\b|sunrise|window|manifest|rota\b|stages|phases|milestones|etapes|etapy|етап|этап|fasen|phasen|段階|plan\b|plans\b|pläne|spielplan|fahrplan|deadline|\bdates\b|termine|terminarz|harmonogram|rozvrh"
-        r"|aikataulu|графік|모집|공고|schedule|πρόγραμμα|προγραμμα|takvim|jadwal|prévision|previs|prognos|horario|orario|dienstplan|vorschau|prochain|proxim"
-        r"|expir|maturit|redemption|repayment|instal|dividend|eclips|éclips|holiday|feiertag|course dates|term dates|tour|season ahead|to come"
-        r"|what to watch|week ahead|lịch|lich thi|расписан|розклад|график|календар|прогноз|план|разпис|распоред|日程|予定|スケジュール"
-        r"|日历|时间表|安排|预测|预告|일정|예정|전망|جدول|برنامه|تقویم|مواعيد|مواعید|מועד|לוח|कार्यक्रम|सूची|ตาราง|กำหนดการ"
-    )
+    r"calend|kalend|kalenter|schedul|fixture|agenda|upcoming|timetable|itinerary|programm|roadmap|forecast|projection|outlook|futures"
+    r"|contract|\btides?\b|sunrise|window|manifest|rota\b|stages|phases|milestones|etapes|etapy|етап|этап|fasen|phasen|段階|plan\b|plans\b|pläne|spielplan|fahrplan|deadline|\bdates\b|termine|terminarz|harmonogram|rozvrh"
+    r"|aikataulu|графік|모집|공고|schedule|πρόγραμμα|προγραμμα|takvim|jadwal|prévision|previs|prognos|horario|orario|dienstplan|vorschau|prochain|proxim"
+    r"|expir|maturit|redemption|repayment|instal|dividend|eclips|éclips|holiday|feiertag|course dates|term dates|tour|season ahead|to come"
+    r"|what to watch|week ahead|lịch|lich thi|расписан|розклад|график|календар|прогноз|план|разпис|распоред|日程|予定|スケジュール"
+    r"|日历|时间表|安排|预测|预告|일정|예정|전망|جدول|برنامه|تقویم|مواعيد|مواعید|מועד|לוח|कार्यक्रम|सूची|ตาราง|กำหนดการ"
 )
 """Words in the heading of a list or table whose rows are future days."""
 PLAN_LABEL = AnyOf(
-    fold(
-        r"verfall|deadline|due|draft|opener|resol|closing|closes|expir|matur|valid|until|event|when|opening|launch|target|next|upcoming|planned|estimated|eta\b|best before"
-        r"|use by|birthday|hearing|trial|election|effective|earliest|latest delivery|arrival|departure|check-|check in|pickup|return|first call"
-        r"|\bcall date|redemption|renewal|release|premiere|kick|start|begin|end\b|ends|fällig|frist|schluss|termin|gültig|ablauf|beginn|ende\b|haltbar"
-        r"|nächste|wahltag|lieferung|liefertermin|zahlbar|échéance|limite|clôture|prochain|début|fin\b|valable|validité|livraison|ouverture|sortie"
-        r"|vencimiento|vence|cierre|próxim|inicio|límite|límite|válid|entrega|caducidad|estreno|plazo|vencimento|prazo|início|encerramento|próxima"
-        r"|validade|scadenza|chiusura|prossim|inizio|fine\b|consegna|entro|valido|vervalda|uiterlijk|geldig|volgende|begin|einde|levering|sluiting"
-        r"|termin|ważn|następn|kolejn|początek|koniec|zakończeni|rozpoczęci|dostaw|platnost|příští|další|začátek|konec|uzávěrka|lejárat|határidő|következő"
-        r"|kezdet|vége|termen|următoare|începe|încheie|valabil|срок|действ|до\b|начало|окончание|следующ|ближайш|конец|термін|початок|кінець|наступн"
-        r"|край|следващ|рок\b|sista|förfall|nästa|start|slut|giltig|sidste|næste|frist|gyldig|neste|utløp|eräpäivä|seuraava|alkaa|päättyy|voimassa"
-        r"|son tarih|son gün|vade|bitiş|başlangıç|sonraki|geçerli|λήξη|προθεσμία|επόμεν|έναρξη|batas|jatuh tempo|berikutnya|mulai|berakhir|hạn|hết|bắt đầu"
-        r"|tiếp theo|kết thúc|موعد|انتهاء|القادم|مهلت|انقضا|بعدی|מועד|הבא|תוקף|अंतिम तिथि|अगली|समाप्ति|締切|期限|満期|予定|次回|開始|終了|有効|截止|到期|下次|有效"
-        r"|taksit|instal?lment|ratenplan|cuota|mensualit|splátk|рассрочк|vest|lock|settlement|coupon|payment|payable|record date|ex-|option|notice|term\b|terms|warranty|lease|rent\b|policy|sunset|retire|guarant"
-        r"|freeze|exam|interview|appointment|booking|travel|trip\b|flight|wedding|concert|show\b|gig\b|match|game|race|session|meeting|conferen|workshop"
-        r"|class\b|course|lecture|webinar|vote|ballot|runoff|primary|debate|summit|auction|tender|bid\b|submission|applica|abstract|registration"
-        r"|early bird|holiday|vacation|festival|fair\b|expo\b|tour|konzert|sitzung|tagung|spiel\b|messe|wahl|urlaub|reise|réunion|séance|élection|salon"
-        r"|vacances|départ|reunión|partido|elecci|concierto|feria|viaje|riunione|partita|elezioni|concerto|fiera|viaggio|reunião|jogo|eleiç|vergadering"
-        r"|wedstrijd|verkiezing|spotkanie|mecz|wybory|koncert|schůze|zápas|volby|mérkőzés|választás|ședință|meci|alegeri|заседание|матч|выборы|концерт"
-        r"|встреча|засідання|вибори|möte|val\b|konsert|møde|møte|kamp\b|valg|kokous|ottelu|vaalit|toplantı|maç|seçim|konser|συνεδρίαση|αγώνας|εκλογές"
-        r"|rapat|pertandingan|pemilu|cuộc họp|trận|bầu cử|اجتماع|مباراة|انتخابات|جلسه|بازی|פגישה|משחק|בחירות|बैठक|मैच|चुनाव|会議|試合|選挙|会议|比赛|选举|회의|경기|선거|시험|考试|考試|試験|面试|面接|면접|공연|演唱会|コンサート|экзамен|іспит|egzamin|zkouška|vizsga|examen|esame|prüfung"
-        r"|vásár|jarmark|trh\b|mercado|marché|markt|mercato|markkinat|ярмарка|phase|stage|fase|faza|étape|stufe|етап|этап|etap|段階|阶段|단계|기간|期間|期间|开始|结束|預計|预计|마감|만기|만료|다음|예정|시작|종료|유효|กำหนด|หมดอายุ|ครั้งถัดไป|สิ้นสุด|เริ่ม"
-    )
+    r"verfall|deadline|due|draft|opener|resol|closing|closes|expir|matur|valid|until|event|when|opening|launch|target|next|upcoming|planned|estimated|eta\b|best before"
+    r"|use by|birthday|hearing|trial|election|effective|earliest|latest delivery|arrival|departure|check-|check in|pickup|return|first call"
+    r"|\bcall date|redemption|renewal|release|premiere|kick|start|begin|end\b|ends|fällig|frist|schluss|termin|gültig|ablauf|beginn|ende\b|haltbar"
+    r"|nächste|wahltag|lieferung|liefertermin|zahlbar|échéance|limite|clôture|prochain|début|fin\b|valable|validité|livraison|ouverture|sortie"
+    r"|vencimiento|vence|cierre|próxim|inicio|límite|límite|válid|entrega|caducidad|estreno|plazo|vencimento|prazo|início|encerramento|próxima"
+    r"|validade|scadenza|chiusura|prossim|inizio|fine\b|consegna|entro|valido|vervalda|uiterlijk|geldig|volgende|begin|einde|levering|sluiting"
+    r"|termin|ważn|następn|kolejn|początek|koniec|zakończeni|rozpoczęci|dostaw|platnost|příští|další|začátek|konec|uzávěrka|lejárat|határidő|következő"
+    r"|kezdet|vége|termen|următoare|începe|încheie|valabil|срок|действ|до\b|начало|окончание|следующ|ближайш|конец|термін|початок|кінець|наступн"
+    r"|край|следващ|рок\b|sista|förfall|nästa|start|slut|giltig|sidste|næste|frist|gyldig|neste|utløp|eräpäivä|seuraava|alkaa|päättyy|voimassa"
+    r"|son tarih|son gün|vade|bitiş|başlangıç|sonraki|geçerli|λήξη|προθεσμία|επόμεν|έναρξη|batas|jatuh tempo|berikutnya|mulai|berakhir|hạn|hết|bắt đầu"
+    r"|tiếp theo|kết thúc|موعد|انتهاء|القادم|مهلت|انقضا|بعدی|מועד|הבא|תוקף|अंतिम तिथि|अगली|समाप्ति|締切|期限|満期|予定|次回|開始|終了|有効|截止|到期|下次|有效"
+    r"|taksit|instal?lment|ratenplan|cuota|mensualit|splátk|рассрочк|vest|lock|settlement|coupon|payment|payable|record date|ex-|option|notice|term\b|terms|warranty|lease|rent\b|policy|sunset|retire|guarant"
+    r"|freeze|exam|interview|appointment|booking|travel|trip\b|flight|wedding|concert|show\b|gig\b|match|game|race|session|meeting|conferen|workshop"
+    r"|class\b|course|lecture|webinar|vote|ballot|runoff|primary|debate|summit|auction|tender|bid\b|submission|applica|abstract|registration"
+    r"|early bird|holiday|vacation|festival|fair\b|expo\b|tour|konzert|sitzung|tagung|spiel\b|messe|wahl|urlaub|reise|réunion|séance|élection|salon"
+    r"|vacances|départ|reunión|partido|elecci|concierto|feria|viaje|riunione|partita|elezioni|concerto|fiera|viaggio|reunião|jogo|eleiç|vergadering"
+    r"|wedstrijd|verkiezing|spotkanie|mecz|wybory|koncert|schůze|zápas|volby|mérkőzés|választás|ședință|meci|alegeri|заседание|матч|выборы|концерт"
+    r"|встреча|засідання|вибори|möte|val\b|konsert|møde|møte|kamp\b|valg|kokous|ottelu|vaalit|toplantı|maç|seçim|konser|συνεδρίαση|αγώνας|εκλογές"
+    r"|rapat|pertandingan|pemilu|cuộc họp|trận|bầu cử|اجتماع|مباراة|انتخابات|جلسه|بازی|פגישה|משחק|בחירות|बैठक|मैच|चुनाव|会議|試合|選挙|会议|比赛|选举|회의|경기|선거|시험|考试|考試|試験|面试|面接|면접|공연|演唱会|コンサート|экзамен|іспит|egzamin|zkouška|vizsga|examen|esame|prüfung"
+    r"|vásár|jarmark|trh\b|mercado|marché|markt|mercato|markkinat|ярмарка|phase|stage|fase|faza|étape|stufe|етап|этап|etap|段階|阶段|단계|기간|期間|期间|开始|结束|預計|预计|마감|만기|만료|다음|예정|시작|종료|유효|กำหนด|หมดอายุ|ครั้งถัดไป|สิ้นสุด|เริ่ม"
 )
 """Labels of future days: deadlines, ends of validity, events."""
 PLAN_KEY = pattern(
