@@ -80,7 +80,8 @@ LOADS = {
     "show": f"{SCORED_RUNS} forecasters.agent forecasters.tree report.charts tools",
     "study": "",
     "submit": f"{FITTING} {STORE} outgoing data.markets data.series tournaments",
-    "tournament results": f"{FORECASTING} report.charts tournaments",
+    "tournament results": f"{FITTING} {SOURCES} models.providers data.search data.settlements report.charts tools "
+    "tournaments",
     "tournament run": f"{FORECASTING} forecasters.tree report.charts tournaments",
     "tree edit": GROWING,
     "tree grow": f"{GROWING} report.charts scoring standing",

@@ -217,10 +217,10 @@ if TYPE_CHECKING:
     from foretell.runs.question_sets import SetContexts as SetContexts
     from foretell.runs.settings import Settings as Settings
     from foretell.runs.spec import RunState as RunState
+    from foretell.runs.spec import SpecPrompt as SpecPrompt
     from foretell.runs.store import RunRow as RunRow
     from foretell.runs.tree_files import ListedTree as ListedTree
     from foretell.runs.tree_notebooks import NotebookState as NotebookState
-    from foretell.runs.trial_costs import SpecPrompt as SpecPrompt
     from foretell.scoring.answers import Rule as Rule
     from foretell.scoring.answers import ScoredAnswer as ScoredAnswer
     from foretell.scoring.arena_leaderboard import ArenaLeaderboardGroup as ArenaLeaderboardGroup

@@ -23,8 +23,9 @@ from foretell.operations.requests.asking import AskRequest
 from foretell.questions.codec import from_json, to_json
 from foretell.questions.forecast import Forecast, Numeric, Reconciliation
 from foretell.questions.question import Question, Snapshot, Target
+from foretell.report.planning import plan_run
 from foretell.report.question_view import combination_of
-from foretell.report.run_plan import RunPlan, plan_run
+from foretell.report.run_plan import RunPlan
 from foretell.runs.combine import CombinationSettings, combined_answers, combining_of_row
 from foretell.runs.question_sets import Benchmark
 from foretell.runs.runner import execute_run, prepare_run

@@ -27,8 +27,9 @@ from foretell.questions.forecast import Cost, Failure, Forecast, Numeric
 from foretell.questions.question import NONE_OF_THEM, Question, Target, probability_of_none
 from foretell.questions.tabular import rows_as_html
 from foretell.questions.thresholds import LEVELS
+from foretell.report.planning import plan_run, reach_notes
 from foretell.report.result import Result
-from foretell.report.run_plan import RunPlan, plan_run, reach_notes
+from foretell.report.run_plan import RunPlan
 from foretell.report.terminal import show_answer
 from foretell.runs.combine import NO_PARTS, CombinedAnswer, combined_answers, combining_by_name, combining_of_run
 from foretell.runs.executor import WatchEvents

@@ -16,8 +16,9 @@ from foretell.number_text import plural
 from foretell.operations.requests.runs import STARTS, RunRequest
 from foretell.questions.backtest import Backtest
 from foretell.questions.errors import InputError
+from foretell.report.planning import plan_run
 from foretell.report.result import Result
-from foretell.report.run_plan import RunPlan, plan_run
+from foretell.report.run_plan import RunPlan
 from foretell.report.study_result import StudyResult
 from foretell.report.terminal import show_text
 from foretell.runs.contexts import run_digest

@@ -50,9 +50,8 @@ from foretell.runs.runner import asks_models, forecaster_of, has_panel
 from foretell.runs.runtime import Runtime, forecaster_name, forecaster_options, models_of_run, shown_context
 from foretell.runs.services import open_services
 from foretell.runs.settings import KEYS, Settings, load_settings
-from foretell.runs.spec import RunSpec
+from foretell.runs.spec import RunSpec, SpecPrompt
 from foretell.runs.tree_runtime import GroundingOptions, ReasonOptions, ThoughtOptions, TreeOptions
-from foretell.runs.trial_costs import SpecPrompt
 from foretell.tools import web
 from foretell.tools.content_filter import Excerpt, LeakVerdict, ModelContentFilter
 from foretell.tools.leakage_filter import AdmittedSource, FilteredTools, SourceStore

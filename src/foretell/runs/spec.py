@@ -406,3 +406,16 @@ def _former_question_names(questions: Mapping[str, Any]) -> dict[str, Any]:
         names.get(name, name): values.get(value, value) if name == "leaky_questions" else value
         for name, value in questions.items()
     }
+
+
+@frozen
+class SpecPrompt:
+    """A request as it would be sent, with its approximate length."""
+
+    role: str
+    model: str
+    tokens: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"===== {self.role} ({self.model}), about {self.tokens:,} tokens =====\n\n{self.text}"

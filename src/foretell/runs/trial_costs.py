@@ -129,16 +129,3 @@ def prepared_trial_cost(prepared: PreparedRun, measured: TrialCosts) -> TrialCos
     """Return what one trial of a run costs and how long it takes."""
     targets = [1 if len(question.targets) < 3 else len(question.targets) for question in prepared.questions]
     return trial_cost(prepared.spec, measured, sum(targets) / len(targets) if targets else 1.0)
-
-
-@frozen
-class SpecPrompt:
-    """A request as it would be sent, with its approximate length."""
-
-    role: str
-    model: str
-    tokens: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"===== {self.role} ({self.model}), about {self.tokens:,} tokens =====\n\n{self.text}"

@@ -19,7 +19,8 @@ from foretell.questions.errors import InputError
 from foretell.questions.file_lock import LockHeld, locked
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
-from foretell.report.run_plan import RunPlan, plan_run
+from foretell.report.planning import plan_run
+from foretell.report.run_plan import RunPlan
 from foretell.runs.combine import combine_trials, combining_of_run
 from foretell.runs.executor import RunProgress
 from foretell.runs.runner import PreparedRun, WatchProgress, check_run, execute_run
