@@ -200,6 +200,8 @@ def main() -> None:
     print_all_characters()
     # Loading modules makes many objects and hardly any garbage: searching it as often as usual costs a tenth of a call.
     gc.set_threshold(1_000_000, 50, 100)
+    # Before it builds its first model, pydantic would look for its plugins in the metadata of every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # Commands report errors themselves; the library's log is for programs that ask for it.
     logging.getLogger("foretell").addHandler(logging.NullHandler())
     # Notes for the user: a closed service, a first check of a model, a full disk, a changed clock, an old variable, a

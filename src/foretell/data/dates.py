@@ -84,8 +84,10 @@ _META = frozenset(
 )  # fmt: skip
 _LINKED_DATA = frozenset({"datePublished", "dateModified", "dateCreated", "uploadDate"})
 _VISIBLE_DATE = pattern(
-    r"\b(?:updated|modified|edited|revised|reviewed|corrected)\b(?:\s+(?:on|at))?\s*:?\s*"
-    rf"(?P<day>{re.sub('[?]P<[a-z0-9]+>', '?:', WRITTEN.pattern)}|\d{{4}}-\d\d-\d\d)",
+    lambda: (
+        r"\b(?:updated|modified|edited|revised|reviewed|corrected)\b(?:\s+(?:on|at))?\s*:?\s*"
+        rf"(?P<day>{re.sub('[?]P<[a-z0-9]+>', '?:', WRITTEN.pattern)}|\d{{4}}-\d\d-\d\d)"
+    ),
     re.IGNORECASE,
 )
 

@@ -173,7 +173,7 @@ class Context:
     """Whether prompts mark text from outside as such; runs of older versions continue without this."""
 
     @cached_property
-    def rng(self) -> np.random.Generator:
+    def rng(self) -> "np.random.Generator":
         """A random number generator that is the same for the same seed and trial."""
         return np.random.default_rng([self.seed or 0, self.trial])
 

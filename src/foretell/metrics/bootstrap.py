@@ -165,7 +165,7 @@ class Resampling:
         if not 0 < self.level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {self.level}")
 
-    def rng(self, stream: int = 0) -> np.random.Generator:
+    def rng(self, stream: int = 0) -> "np.random.Generator":
         """Return the random generator of one stratum: the same seed and stream give the same draws."""
         return np.random.default_rng([self.seed, stream])
 

@@ -158,7 +158,7 @@ def merged_note(counts: Mapping[str, int], how: str = "at random") -> list[str]:
     return [f"Merged {how} into {MAX_CLUSTERS} clusters for resampling: {', '.join(many)}."] if many else []
 
 
-def resample_counts(n: int, draws: int, rng: np.random.Generator) -> Floats:
+def resample_counts(n: int, draws: int, rng: "np.random.Generator") -> Floats:
     """How often each of n units occurs in each of `draws` resamples of size n (exactly multinomial): draws × n."""
     picked = rng.integers(0, n, size=(draws, n))
     picked += np.arange(draws)[:, None] * n

@@ -271,7 +271,9 @@ _IN_WORDS = (
 _IN = frozenset(lower(fold(_IN_WORDS)).split())
 """Words right before a year that something happened in."""
 _IN_AFTER = pattern(
-    fold(r"^(?:'?-?(?:da|de|ta|te|ban|ben)\b|-(?:an|en|aan)\b|\s?[年년](?!\s?(?:度|\d))| में| সালে| წელს| թվականին)")
+    lambda: fold(
+        r"^(?:'?-?(?:da|de|ta|te|ban|ben)\b|-(?:an|en|aan)\b|\s?[年년](?!\s?(?:度|\d))| में| সালে| წელს| թվականին)"
+    )
 )
 """Endings and words right after such a year."""
 _OPENS = pattern(r"(?:^|[.!?\n]\s*)$")
@@ -291,7 +293,7 @@ _SMALL = frozenset(
     lower(fold("of the de del di des do du da van von av af år jahres roku roce года году року r année")).split()
 )
 _WON = pattern(
-    lower(
+    lambda: lower(
         fold(
             r"\b(?:won|beat|defeated|crowned|clinched|winners?|champions?|victory|triumph\w*|gewann|gewonnen|siegte|sieger(?:in)?"
             r"|gagne|remporte|vainqueur|gano|gana|venci[oó]|ganador\w*|campe[oó]n\w*|venceu|ganhou|vinse|vinto|vincitore"
@@ -305,7 +307,7 @@ _NOT_WON = pattern(
     r"|favou?rites?|to win|could|would|will|if)\b"
 )
 _ENDED = pattern(
-    lower(
+    lambda: lower(
         fold(
             r"\b(?:ended|finished|closed|closing|beendete|beendeten|schloss|termin[eéoó]|a termine|cl[oô]ture|cerr[oó]|fechou|encerrou"
             r"|chiuso|eindigde|sloot|avslutade|avsluttet|sluttede|zakończył\w*|skončil\w*|завершил\w*|закончил\w*)"
