@@ -1,8 +1,8 @@
 """Answer one question with a probability: researched by a model, or from public markets and series without one."""
 
 import json
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from html import escape
 from itertools import zip_longest
@@ -32,6 +32,7 @@ from foretell.report.result import Result
 from foretell.report.run_plan import RunPlan
 from foretell.report.terminal import show_answer
 from foretell.runs.combine import NO_PARTS, CombinedAnswer, combined_answers, combining_by_name, combining_of_run
+from foretell.runs.costs import UNPAID_NOTE, answer_money, cost_in_errors, cost_text
 from foretell.runs.executor import WatchEvents
 from foretell.runs.grown_trees import grown_trees
 from foretell.runs.public_answer import CHOOSE_MODEL, Basis, PublicAnswer, answer_without_model
@@ -50,8 +51,6 @@ from foretell.standing.sharpen import as_asked
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-UNPAID_NOTE = "No model was called because the budget is too small: this is only the initial estimate."
 
 
 @frozen
@@ -228,20 +227,6 @@ def match_line(match: MarketMatch) -> str:
     return "\n        ".join((first, text, match.url))
 
 
-def answer_money(usage: Cost, paid: Money | None) -> Money:
-    """Return the cost of an answer: what was billed now, and what cached replies cost originally."""
-    if paid is None:
-        return Money(billed=usage.dollars, reused=usage.reused)
-    return replace(paid, reused=max(0.0, round(usage.worth - paid.billed, 9)))
-
-
-def cost_text(usage: Cost, money: Money) -> str:
-    """Return the cost of an answer in one line."""
-    unpriced = f" and {usage.unpriced} calls of unknown price" if usage.unpriced else ""
-    counted = f"; {usage.uncounted} without a credible token count are charged at the most" if usage.uncounted else ""
-    return f"{usage.calls} model calls, {usage.tokens:,} tokens, {money}{unpriced}{counted}"
-
-
 def prepare_ask(request: AskRequest, settings: Settings, sharpening: Sharpening | None = None) -> PreparedRun:
     """Return the run that answers a question, checked before anything is stored. A plan checks no keys.
 
@@ -336,15 +321,6 @@ def names_model(request: AskRequest) -> bool:
     """Whether a model is to research the question."""
     changes = set(watch_changes(request.set)[1]) - {LEAKY_QUESTIONS}
     return bool(changes or (not request.no_model and (request.model is not None or request.config)))
-
-
-@contextmanager
-def cost_in_errors(money: Money) -> Generator[None]:
-    """Add the cost to the error if a question gets no answer."""
-    try:
-        yield
-    except NoAnswer as error:
-        raise NoAnswer(f"{error.problem} ({money})", path=error.path, column=error.column, hint=error.hint) from None
 
 
 def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResult:

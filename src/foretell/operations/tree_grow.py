@@ -17,7 +17,6 @@ from foretell.forecasters.tree.proposition import ROOT, Proposition, Tree
 from foretell.forecasters.tree.tree_file import tree_to_dict, write_tree
 from foretell.frozen import frozen
 from foretell.models.ledger import Money
-from foretell.operations.ask import UNPAID_NOTE, answer_money, cost_in_errors, cost_text
 from foretell.operations.requests.trees import TreeRequest, TreeUpdateRequest
 from foretell.operations.tree import INPUTS_SHOWN, TreeDocument, print_tree
 from foretell.operations.tree_plan import Planner, TreePlan
@@ -27,6 +26,7 @@ from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
 from foretell.questions.trace import EmitEvent, ignore_event
 from foretell.report.terminal import show_text
+from foretell.runs.costs import UNPAID_NOTE, answer_money, cost_in_errors, cost_text
 from foretell.runs.grown_trees import grown_trees
 from foretell.runs.question_sets import typed_questions
 from foretell.runs.runner import PreparedRun, check_options, check_run, execute_run, prepare_run

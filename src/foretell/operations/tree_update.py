@@ -35,7 +35,6 @@ from foretell.frozen import frozen
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.number_text import dollars
-from foretell.operations.ask import cost_text
 from foretell.operations.requests.trees import TreeUpdateRequest
 from foretell.operations.tree_edit import TreeEditResult, author_name
 from foretell.operations.tree_grow import tree_options, tree_spec
@@ -46,6 +45,7 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import EmitEvent, ignore_event
+from foretell.runs.costs import cost_text
 from foretell.runs.runner import check_run, money_notices
 from foretell.runs.runtime import TreeOutput, open_runtime
 from foretell.runs.settings import Settings, load_settings

@@ -15,7 +15,7 @@ from foretell.models.budget import Budget
 from foretell.models.journal import Journal
 from foretell.models.ledger import Money
 from foretell.number_text import percent, plural
-from foretell.operations.ask import AskResult, cost_in_errors, names_model, prepare_ask, stored_answer
+from foretell.operations.ask import AskResult, names_model, prepare_ask, stored_answer
 from foretell.operations.requests.asking import AskRequest
 from foretell.operations.sharpen import accepted, sharpen_typed, sharpening_lines
 from foretell.operations.typed_question import typed_question
@@ -24,6 +24,7 @@ from foretell.questions.forecast import Numeric
 from foretell.questions.question import Question, Snapshot
 from foretell.questions.trace import BeliefRevised, EvidenceFound
 from foretell.report.result import Result
+from foretell.runs.costs import cost_in_errors
 from foretell.runs.executor import WatchEvents
 from foretell.runs.public_answer import answer_without_model
 from foretell.runs.question_sets import typed_questions
