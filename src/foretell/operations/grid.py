@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from rich.console import Console
@@ -20,11 +20,9 @@ from foretell.models.ledger import Money
 from foretell.number_text import bracket, dollars
 from foretell.operations.requests.runs import GridRequest
 from foretell.operations.run import carry_out
-from foretell.operations.studies import grid_data, run_study
 from foretell.questions.errors import InputError
 from foretell.report.provenance import Provenance
 from foretell.report.result import Result, show_table
-from foretell.report.study_result import StudyResult
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.costs import money_of
 from foretell.runs.executor import RunProgress
@@ -37,7 +35,9 @@ from foretell.runs.store import RunRow, RunStore, trials_per_question
 from foretell.runs.stored_runs import check_start
 from foretell.runs.trial_costs import measured_costs, prepared_trial_cost
 from foretell.scoring.stored_scores import StoredScores
-from foretell.studies.inputs import load_study
+
+if TYPE_CHECKING:
+    from foretell.report.study_result import StudyResult
 
 STUDY = "ablation"
 """The study that shows the effect of each factor."""
@@ -75,7 +75,7 @@ class GridResult(Result):
     budget: float | None
     ended: Mapping[str, RunProgress]
     """Run → how it ended this time; empty for a plan."""
-    study: StudyResult | None = None
+    study: "StudyResult | None" = None
     notes: tuple[str, ...] = ()
     stored: "StoredGrid | None" = None
     """The runs on this machine with state, score and cost; None for a plan. A grid opened by its name has only this."""
@@ -480,7 +480,10 @@ def prepare_grid_run(run: GridRun, grid: Grid, settings: Settings, *, plan: bool
         return find_run_of(store, prepared, extend=False)
 
 
-def _results(grid: Grid, settings: Settings) -> tuple[StudyResult | None, tuple[str, ...]]:
+def _results(grid: Grid, settings: Settings) -> "tuple[StudyResult | None, tuple[str, ...]]":
+    from foretell.operations.studies import grid_data, run_study  # The tables of runs that have answered.
+    from foretell.studies.inputs import load_study
+
     study = load_study(STUDY)
     options = study.options.read({"grid": grid.path})
     try:

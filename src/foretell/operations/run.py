@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -19,7 +19,6 @@ from foretell.questions.errors import InputError
 from foretell.report.planning import plan_run
 from foretell.report.result import Result
 from foretell.report.run_plan import RunPlan
-from foretell.report.study_result import StudyResult
 from foretell.report.terminal import show_text
 from foretell.runs.contexts import run_digest
 from foretell.runs.executor import RunProgress
@@ -33,6 +32,9 @@ from foretell.runs.stored_runs import begin_stored, check_start, prepare_again, 
 from foretell.scoring.long_tables import write_backtest
 from foretell.scoring.run_answers import caveats_of_run
 from foretell.scoring.stored_scores import keep_summary
+
+if TYPE_CHECKING:
+    from foretell.report.study_result import StudyResult
 
 PILOT = "pilot"
 """Tag of the run that a pilot makes."""
@@ -52,7 +54,7 @@ class RunResult(Result):
     """What a model may have known beforehand."""
     notes: tuple[str, ...] = ()
     """What failed or was left out, what that means for the scores, and what else is worth knowing."""
-    pilot: StudyResult | None = None
+    pilot: "StudyResult | None" = None
     """The report of a pilot on the whole run; None for any other run."""
     write_tables: Callable[[Path], list[Path]] | None = field(default=None, repr=False, compare=False)
 
@@ -217,7 +219,7 @@ def _without_repeats(notes: Iterable[str], caveats: Sequence[str]) -> list[str]:
     return [note for note in notes if not any(caveat.startswith(note) for caveat in caveats)]
 
 
-def _judged(prepared: PreparedRun, request: RunRequest, settings: Settings) -> StudyResult:
+def _judged(prepared: PreparedRun, request: RunRequest, settings: Settings) -> "StudyResult":
     """Return the report on the whole run from the trials of its pilot."""
     from foretell.studies.pilot import judge_pilot
     from foretell.studies.stored_runs import traces_of_runs

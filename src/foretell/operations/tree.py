@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -36,14 +36,15 @@ from foretell.number_text import percent, plural, signed
 from foretell.operations.requests.trees import TreeShowRequest
 from foretell.operations.table import operation
 from foretell.questions.errors import InputError
-from foretell.report.document import ReportDocument
 from foretell.report.markup import sentence
 from foretell.report.result import DocumentResult
 from foretell.report.terminal import show_text
-from foretell.report.tree_report import ReportFacts, picture_of, tornado_of, tree_report
 from foretell.runs.settings import Settings
 from foretell.runs.tree_files import find_tree, open_tree
 from foretell.runs.tree_notebooks import NotebookState, copy_notebook, notebook_names, notebook_state
+
+if TYPE_CHECKING:
+    from foretell.report.document import ReportDocument
 
 INPUTS_SHOWN = 10
 """How many of the most important inputs are shown."""
@@ -124,8 +125,10 @@ class TreeDocument(DocumentResult):
         return self.tree
 
     @property
-    def document(self) -> ReportDocument:
+    def document(self) -> "ReportDocument":
         """The report: the answer, what it depends on, its error bar, every claim with its sources, and its origin."""
+        from foretell.report.tree_report import ReportFacts, tree_report  # Pages and their figures.
+
         facts = ReportFacts(systematic_error=self.bias_sd)
         if self.path is not None:
             facts = replace(facts, file=self.path.name, versions=tuple(read_history(self.path)))
@@ -137,6 +140,8 @@ class TreeDocument(DocumentResult):
 
     def to_svg(self) -> str:
         """Return a picture of the tree."""
+        from foretell.report.tree_report import picture_of
+
         return picture_of(self.usable_tree).standalone()
 
     def to_dot(self) -> str:
@@ -252,6 +257,8 @@ class ShownTree(TreeDocument):
 
     def to_svg(self) -> str:
         """Return a tornado chart if inputs were requested, otherwise a picture of the tree."""
+        from foretell.report.tree_report import tornado_of
+
         return tornado_of(self.tree).standalone() if self.inputs else super().to_svg()
 
     def print(self, console: "Console") -> None:
