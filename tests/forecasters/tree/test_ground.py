@@ -122,7 +122,7 @@ def test_several_trials_of_a_leaf_are_combined_to_their_mean():
     assert result.grounding.route == ("1 of 4 trials failed: lost",)
     assert unsure.seen[0] == ("slot/P1/attempt 1", 0), "the first trial has the slot of a single trial"
     assert len(set(unsure.seen)) == 4
-    with pytest.raises(InputError, match="trials at least 1"):
+    with pytest.raises(InputError, match="trials: is 0; expected at least 1"):
         GroundSettings(trials=0)
 
 
