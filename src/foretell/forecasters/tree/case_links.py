@@ -6,7 +6,7 @@ from itertools import chain
 from math import isfinite
 from typing import Any, ClassVar, Self
 
-from foretell.forecasters.tree.arithmetic.gates import Body, GateBuilder
+from foretell.forecasters.tree.arithmetic.gates import Body, GateBuilder, SeparateBody
 from foretell.forecasters.tree.cases import (
     HELPS,
     HINDERS,
@@ -46,6 +46,7 @@ class CasesLink(Link):
     The children of the link are those of `direction`, in that order, which is also the order of the table.
     """
 
+    judged_together: ClassVar[bool] = True  # A situation says something about every child.
     direction: Mapping[str, str]
     none: float
     all: float
@@ -56,11 +57,6 @@ class CasesLink(Link):
     """Chance of the claim in every situation, in the order of `situations`; empty to compute it from the cases."""
     outside: str = ""
     """What else decides."""
-
-    @property
-    def judged_together(self) -> bool:
-        """True, because a situation says something about every child."""
-        return True
 
     @property
     def stated(self) -> StatedCases:
@@ -259,7 +255,7 @@ class ChainedCasesLink(CasesLink):
 
         table = tuple(rows[situation] for situation in situations(order))
         goes_on = self.kind == "all"
-        return gates.separately(gates.exactly(_decision(node, gates, table, literal, goes_on=goes_on)))
+        return SeparateBody(gates.exactly(_decision(node, gates, table, literal, goes_on=goes_on)))
 
     def with_case(
         self, case: str, child: str, chance: float, p: Mapping[str, float], option: str = ""
@@ -489,6 +485,7 @@ class SplitLink(Link):
     """
 
     kind: ClassVar[str] = "split"
+    judged_together: ClassVar[bool] = True  # The scenarios share the whole.
     options: tuple[str, ...] = ()
     then: Mapping[str, tuple[float, ...]]
     """Chance of the claim, or of each option, in every scenario."""
@@ -507,11 +504,6 @@ class SplitLink(Link):
         parts = [(p[child], distribution_of(spread)) for child, spread in self.spreads.items()]
         left = 1.0 - sum(weight for weight, _ in parts)
         return Numeric.mixture([*parts, (max(left, 0.0), distribution_of(self.spread_otherwise))])
-
-    @property
-    def judged_together(self) -> bool:
-        """True, because the scenarios share the whole."""
-        return True
 
     @property
     def from_numbers(self) -> bool:
@@ -580,7 +572,7 @@ class SplitLink(Link):
         """Add up the scenarios."""
         form = self._form(0)
         terms = [(form.weights[child], child) for child in children]
-        return gates.separately(gates.weighted(form.intercept, terms))
+        return SeparateBody(gates.weighted(form.intercept, terms))
 
     def chain(self, p: Mapping[str, float]) -> tuple[ChainStep, ...]:
         """Return the chance of each scenario given that none of the earlier ones happens."""

@@ -12,7 +12,7 @@ from operator import neg
 from typing import ClassVar, Self
 
 from foretell.forecasters.tree import formula as ex
-from foretell.forecasters.tree.arithmetic.gates import Body, GateBuilder
+from foretell.forecasters.tree.arithmetic.gates import Body, GateBuilder, NumbersBody
 from foretell.forecasters.tree.text import TreeProblem, decimal, enumeration, one_line
 from foretell.frozen import frozen
 from foretell.number_text import percent
@@ -39,6 +39,10 @@ class Link:
 
     kind: ClassVar[str] = ""
     """The name of the kind in tree files."""
+    judged_from_text: ClassVar[bool] = True
+    """Whether the link was judged from the claims' wording, so that a new wording requires a new judgement."""
+    judged_together: ClassVar[bool] = False
+    """Whether its children were judged together, so that one more or one fewer requires a new judgement."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -47,16 +51,6 @@ class Link:
     def own_probability(self) -> float | None:
         """The claim's probability if it does not follow from its children's; None if it does."""
         return None
-
-    @property
-    def judged_from_text(self) -> bool:
-        """Whether the link was judged from the claims' wording, so that a new wording requires a new judgement."""
-        return True
-
-    @property
-    def judged_together(self) -> bool:
-        """Whether its children were judged together, so that one more or one fewer requires a new judgement."""
-        return False
 
     @property
     def from_numbers(self) -> bool:
@@ -172,11 +166,6 @@ class LinearLink(Link):
         """Probability of the claim if every child is against it."""
         return self.intercept - self.hindrance
 
-    @property
-    def least_limit(self) -> float:
-        """Smallest intercept limit that a tree can have for this link to be valid."""
-        return max(0.0, self.base, -self.intercept)
-
     def problems(self, node: str, children: Sequence[str], *, intercept_limit: float) -> Iterator[TreeProblem]:
         """Check that each child has a weight in [-1, 1] and the intercept is within its limit plus the hindrance."""
         yield from every_child_problems(node, "link.weights", self.weights, children)
@@ -190,7 +179,7 @@ class LinearLink(Link):
         limit = intercept_limit
         if not math.isfinite(self.intercept):
             yield TreeProblem(node=node, field="link.intercept", text=f"{self.intercept} is not a finite number")
-        elif not self.least_limit <= limit + 1e-9:
+        elif not max(0.0, self.base, -self.intercept) <= limit + 1e-9:
             yield TreeProblem(
                 node=node,
                 field="link.intercept",
@@ -266,11 +255,7 @@ class AverageLink(Link):
     """P = the mean of the children's probabilities."""
 
     kind: ClassVar[str] = "average"
-
-    @property
-    def judged_from_text(self) -> bool:
-        """False, because the mean is not a judgement."""
-        return False
+    judged_from_text: ClassVar[bool] = False  # The mean is not a judgement.
 
     def linear_form(self, children: Sequence[str]) -> LinearLink:
         """Return a linear link with equal weights."""
@@ -424,7 +409,7 @@ class ProductLogicLink(FormulaLink):
         """Apply the t-norm to the children's numbers."""
         for name, assumption in self.assumptions(node).items():
             gates.set_input(name, assumption.p)
-        return gates.numbers(ex.rename(ex.parse(self.expression), {ex.ASSUMPTION: assumption_name(node)}))
+        return NumbersBody(ex.rename(ex.parse(self.expression), {ex.ASSUMPTION: assumption_name(node)}))
 
     def describe(self, children: Sequence[str]) -> str:
         """Describe in words the formula and how it is computed."""

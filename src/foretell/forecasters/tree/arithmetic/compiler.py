@@ -12,7 +12,7 @@ the expectations.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from foretell.forecasters.tree.arithmetic.gates import (
     Body,
     CoinBody,
     GateBody,
+    GateBuilder,
     InputBody,
     NumbersBody,
     OddsBody,
@@ -34,29 +35,15 @@ from foretell.forecasters.tree.proposition import Proposition, Tree, TreeLayout,
 from foretell.questions.errors import InputError
 
 # A tree as random variables and gates: how each claim is defined, and which variables it depends on.
-#
-# Variables are the claims, the assumption of each formula ("P1:PA") and independent events that belong to a link: for a
-# noisy-or one per cause ("P1~P1.2": whether this cause alone brings about the claim), for cases one per situation. A
-# literal is a gate's number, negative if negated. Gates are variables or ANDs of literals; OR is a negated AND.
 
 
-class Gates:
-    """The gates of a tree, created on first use. Sets of variables are bit masks."""
+class Gates(GateBuilder):
+    """The gates of a tree."""
 
     def __init__(self, tree: Tree, plan: TreeLayout | None = None) -> None:
         plan = plan or layout(tree)
+        super().__init__(plan.order, plan.rank)
         self.tree = tree
-        self.order = plan.order
-        """Ids of the claims, children before parents."""
-        self.rank = plan.rank
-        self.names = [""]
-        """Name of each gate's variable; empty for an AND."""
-        self.items: list[tuple[int, ...]] = [()]
-        """Literals of each AND gate; empty for a variable."""
-        self._known: dict[str | tuple[int, ...], int] = {}
-        self._bodies: dict[str, Body] = {}
-        self._bits: dict[str, int] = {}
-        self._reach: list[int] = [0]
         self._cones = self._all_cones()
 
     def _all_cones(self) -> dict[str, int]:
@@ -76,44 +63,6 @@ class Gates:
             cones[claim] = cone
         return cones
 
-    def var(self, name: str) -> int:
-        """Return the gate of a variable, creating it if needed."""
-        if name not in self._known:
-            self._known[name] = len(self.names)
-            self.names.append(name)
-            self.items.append(())
-            self._reach.append(self._cones.get(name) or self.bit(name))
-        return self._known[name]
-
-    def all_of(self, literals: Iterable[int]) -> int:
-        """Return the literal that is true if all of these literals are."""
-        items = tuple(literals)
-        if len(items) == 1:
-            return items[0]
-        if items not in self._known:
-            self._known[items] = len(self.names)
-            self.names.append("")
-            self.items.append(items)
-            reach = 0
-            for item in items:
-                reach |= self._reach[abs(item)]
-            self._reach.append(reach)
-        return self._known[items]
-
-    def any_of(self, literals: Iterable[int]) -> int:
-        """Return the literal that is true if any of these literals is."""
-        return -self.all_of(-literal for literal in literals)
-
-    def bit(self, name: str) -> int:
-        """Return the bit mask of a variable."""
-        if name in self.rank:
-            return 1 << self.rank[name]
-        return self._bits.setdefault(name, 1 << (len(self.order) + len(self._bits)))
-
-    def reach(self, gate: int) -> int:
-        """Mask of all variables that the gate depends on, including its own."""
-        return self._reach[gate]
-
     def body(self, name: str) -> Body:
         """Return the definition of a variable."""
         if name not in self._bodies:
@@ -124,38 +73,6 @@ class Gates:
                 assert node.link is not None
                 self._bodies[name] = node.link.compile(name, node.children, self)
         return self._bodies[name]
-
-    # Methods for compiling links.
-
-    def weighted(self, base: float, terms: Iterable[tuple[float, str]]) -> WeightedBody:
-        """Define a variable that is true with probability base + Σ weight·[child]."""
-        return WeightedBody(float(base), tuple((float(weight), self.var(child)) for weight, child in terms))
-
-    def numbers(self, expression: Expression) -> NumbersBody:
-        """Apply AND, OR and NOT to numbers, treating every mention of a variable as independent."""
-        return NumbersBody(expression)
-
-    def exactly(self, literal: int) -> GateBody:
-        """Define a variable that is true exactly when a literal is true."""
-        return GateBody(literal)
-
-    def coin(self, name: str, p: float) -> int:
-        """Add an independent event whose probability is part of a link; `name` must be unique in the whole tree."""
-        self._bodies[name] = CoinBody(float(p))
-        return self.var(name)
-
-    def odds(self, name: str, of: str, ratio: float) -> int:
-        """Add an independent event with the odds of a variable times a ratio; `name` must be unique in the tree."""
-        self._bodies[name] = OddsBody(of, float(ratio))
-        return self.var(name)
-
-    def separately(self, body: GateBody | WeightedBody) -> SeparateBody:
-        """Define a variable by what it reads, without regard to what that shares with other variables."""
-        return SeparateBody(body)
-
-    def set_input(self, name: str, p: float) -> None:
-        """Set the probability of an input that belongs to a link, such as the assumption of a formula."""
-        self._bodies[name] = InputBody(p)
 
 
 # The variables that parts of a product depend on, those they share, and which of these can be settled first.
