@@ -4,7 +4,7 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Protocol, cast
 
@@ -541,14 +541,18 @@ CALLABLE = pattern(rf"[a-zA-Z0-9_-]{{1,{LONGEST_NAME}}}")
 NOT_CALLABLE = pattern(r"[^a-zA-Z0-9_-]+")
 
 
-def call_ids(ids: Sequence[Any], request: Request) -> list[str]:
-    """The ids of a reply's calls. Missing or repeated ids are replaced by the position in the conversation."""
+def tool_calls(sent: Iterable[tuple[Any, Any, Any]], request: Request) -> tuple[ToolCall, ...]:
+    """The calls of a reply, each sent as id, name and arguments.
+
+    Missing or repeated ids are replaced by the position in the conversation.
+    """
     before = sum(len(message.calls) for message in request.messages if isinstance(message, AssistantMessage))
-    unique: list[str] = []
-    for place, raw in enumerate(ids, before):
+    calls: dict[str, ToolCall] = {}
+    for place, (raw, name, arguments) in enumerate(sent, before):
         id = raw if isinstance(raw, str) and raw else f"call_{place}"
-        unique.append(f"{id}_{place}" if id in unique else id)
-    return unique
+        id = f"{id}_{place}" if id in calls else id
+        calls[id] = ToolCall(id=id, name=call_name(name, request), arguments=arguments_text(arguments))
+    return tuple(calls.values())
 
 
 # Sealed turns: a turn in the provider's own form, tagged with the format that can read it.

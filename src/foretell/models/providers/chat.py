@@ -14,21 +14,18 @@ from foretell.models.model import (
     Reply,
     Request,
     SystemMessage,
-    ToolCall,
     ToolResult,
     UserMessage,
 )
 from foretell.models.providers.api_format import (
     Json,
     UsageReader,
-    arguments_text,
     bearer,
-    call_ids,
-    call_name,
     count,
     counted,
     nudge,
     seal,
+    tool_calls,
     unseal,
 )
 
@@ -139,16 +136,8 @@ class ChatApi:
         raw_calls: list[Json] = [call for call in message.get("tool_calls") or () if call.get("function")]
         if message.get("function_call") and not raw_calls:  # The older format, with one call.
             raw_calls = [{"function": message["function_call"]}]
-        ids = call_ids([call.get("id") for call in raw_calls], request)
-        functions: list[Json] = [call["function"] for call in raw_calls]
-        calls = tuple(
-            ToolCall(
-                id=id,
-                name=call_name(function.get("name"), request),
-                arguments=arguments_text(function.get("arguments")),
-            )
-            for id, function in zip(ids, functions, strict=True)
-        )
+        functions = ((call.get("id"), call["function"]) for call in raw_calls)
+        calls = tool_calls(((id, called.get("name"), called.get("arguments")) for id, called in functions), request)
         text, inline = _content(message.get("content"))
         refusal = message.get("refusal") or _refused(message.get("content"))
         reason = str(choice.get("finish_reason") or "").lower()
@@ -161,7 +150,7 @@ class ChatApi:
             finish="refusal" if refusal and not calls else finish,
             model=str(body.get("model") or ""),
             thinking=inline or _thinking(message),
-            sealed=_sealed(message, raw_calls, ids),
+            sealed=_sealed(message, raw_calls, [call.id for call in calls]),
             dollars=stated_dollars(usage),
             detail="" if finish == plain else reason,
         )

@@ -11,7 +11,6 @@ from foretell.models.model import (
     Reply,
     Request,
     SystemMessage,
-    ToolCall,
     ToolResult,
     UserMessage,
 )
@@ -22,12 +21,10 @@ from foretell.models.providers.api_format import (
     add_turn,
     answered_tier,
     arguments_object,
-    arguments_text,
-    call_ids,
-    call_name,
     counted,
     nudge,
     seal,
+    tool_calls,
     unseal,
 )
 from foretell.patterns import pattern
@@ -116,11 +113,7 @@ class GeminiApi:
         candidate: Json = candidates[0] if candidates else {"finishReason": blocked or "NO_CANDIDATES"}
         parts: list[Json] = (candidate.get("content") or {}).get("parts") or []
         function_calls = [part["functionCall"] for part in parts if part.get("functionCall")]
-        ids = call_ids([call.get("id") for call in function_calls], request)
-        calls = tuple(
-            ToolCall(id=id, name=call_name(call.get("name"), request), arguments=arguments_text(call.get("args")))
-            for id, call in zip(ids, function_calls, strict=True)
-        )
+        calls = tool_calls(((call.get("id"), call.get("name"), call.get("args")) for call in function_calls), request)
         reason = str(candidate.get("finishReason") or "STOP")
         finish = "refusal" if blocked and not candidates else FINISH.get(reason, "malformed")
         signed = any(part.keys() - {"text", "functionCall"} for part in parts)

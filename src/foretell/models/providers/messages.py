@@ -13,7 +13,6 @@ from foretell.models.model import (
     Reply,
     Request,
     SystemMessage,
-    ToolCall,
     ToolResult,
     UserMessage,
 )
@@ -22,13 +21,11 @@ from foretell.models.providers.api_format import (
     UsageReader,
     add_turn,
     arguments_object,
-    arguments_text,
-    call_ids,
-    call_name,
     counted,
     json_object,
     nudge,
     seal,
+    tool_calls,
     unseal,
 )
 
@@ -94,7 +91,7 @@ class MessagesApi:
             _mark_last(messages)
         if request.force is not None:
             if facts.force == "no" or (thinking.get("type") == "enabled" and not facts.while_thinking):
-                _say(messages, nudge(request.force))
+                add_turn(messages, "user", "content", [{"type": "text", "text": nudge(request.force)}])
             else:
                 named = request.force != "*" and facts.force == "named"
                 body["tool_choice"] = {"type": "tool", "name": request.force} if named else {"type": "any"}
@@ -114,11 +111,7 @@ class MessagesApi:
         """Read a reply from the response body."""
         blocks: list[Json] = body["content"] or []
         tool_blocks = [block for block in blocks if block.get("type") == "tool_use"]
-        ids = call_ids([block.get("id") for block in tool_blocks], request)
-        calls = tuple(
-            ToolCall(id=id, name=call_name(block.get("name"), request), arguments=arguments_text(block.get("input")))
-            for id, block in zip(ids, tool_blocks, strict=True)
-        )
+        calls = tool_calls(((block.get("id"), block.get("name"), block.get("input")) for block in tool_blocks), request)
         stop = str(body.get("stop_reason") or "")
         details = body.get("stop_details")
         category = details.get("category") if isinstance(details, dict) else None
@@ -296,10 +289,6 @@ def _turns(request: Request) -> list[Json]:
             case AssistantMessage():
                 add_turn(turns, "assistant", "content", _assistant(message))
     return turns
-
-
-def _say(turns: list[Json], text: str) -> None:
-    add_turn(turns, "user", "content", [{"type": "text", "text": text}])
 
 
 def _mark_last(turns: list[Json]) -> None:

@@ -21,7 +21,6 @@ from foretell.models.model import (
     Reply,
     Request,
     SystemMessage,
-    ToolCall,
     ToolResult,
     UserMessage,
 )
@@ -29,14 +28,12 @@ from foretell.models.providers.api_format import (
     Json,
     UsageReader,
     answered_tier,
-    arguments_text,
     bearer,
-    call_ids,
-    call_name,
     counted,
     nudge,
     redact_key,
     seal,
+    tool_calls,
     unseal,
 )
 from foretell.models.providers.chat import is_strict, stated_dollars
@@ -119,11 +116,9 @@ class ResponsesApi:
             raise ValueError("the reply is not finished")
         items: list[Json] = body["output"] or []
         call_items = [item for item in items if item.get("type") in CALLS]
-        ids = call_ids([item.get("call_id") or item.get("id") for item in call_items], request)
-        calls = tuple(
-            ToolCall(id=id, name=call_name(item.get("name"), request), arguments=arguments_text(item.get("arguments")))
-            for id, item in zip(ids, call_items, strict=True)
-        )
+        ids = (item.get("call_id") or item.get("id") for item in call_items)
+        sent = ((id, item.get("name"), item.get("arguments")) for id, item in zip(ids, call_items, strict=True))
+        calls = tool_calls(sent, request)
         parts = [part for item in items if item.get("type") == "message" for part in _parts(item.get("content"))]
         refusal = "".join(str(part.get("refusal") or "") for part in parts if part.get("type") == "refusal")
         text = "".join(str(part.get("text") or part.get("refusal") or "") for part in parts)
