@@ -75,8 +75,8 @@ def test_a_suppressed_version_is_unavailable() -> None:
 
 
 def test_sections_are_found_by_number_and_heading() -> None:
-    listed, _ = read_article(lambda wiki: wiki.contents("Norges Bank", JULY))
-    assert [(heading.number, heading.heading) for heading in listed] == [
+    revision, _ = read_article(lambda wiki: wiki.revision("Norges Bank", JULY))
+    assert [(heading.number, heading.heading) for heading in article_headings(revision.wikitext)] == [
         ("0", "Introduction"),
         ("1", "Policy"),
         ("1.1", "Meetings"),

@@ -327,10 +327,6 @@ class Wikipedia:
             title = led[1].strip()
         raise PageUnavailable(f"{title}: more than {MAX_REDIRECTS} redirects")
 
-    async def contents(self, title: str, as_of: AsOf) -> list[ArticleHeading]:
-        """Return the table of contents, beginning with the introduction as number 0."""
-        return article_headings((await self.revision(title, as_of)).wikitext)
-
     async def section(self, title: str, which: str | int, as_of: AsOf) -> str:
         """Return the text of a section with its subsections, by number or by heading."""
         revision = await self.revision(title, as_of)

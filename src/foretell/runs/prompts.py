@@ -420,7 +420,6 @@ def _reasoning(reason: ReasonForecaster, question: Question, context: Context) -
             p=even,
             distribution=None if thresholds_of(question) is None else _example_distribution(question),
             reason="Works are on schedule.",
-            evidence_ids=(fact.id,),
         ),
         evidence=(fact,),
         open_questions=("When do the works end?",),

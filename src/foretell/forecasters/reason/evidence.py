@@ -63,7 +63,6 @@ class BlindEstimate:
     """Probability by target."""
     distribution: Numeric | None = None
     reason: str = ""
-    evidence_ids: tuple[str, ...] = ()
 
 
 def evidence_of(belief: Belief, sources: SourceStore) -> tuple[EvidenceItem, ...]:

@@ -179,7 +179,6 @@ class Scout(BeliefAgent):
                 p=ending.p,
                 distribution=ending.distribution,
                 reason=ending.reason or ending.belief.reason,
-                evidence_ids=tuple(item.id for item in evidence),
             ),
             evidence=evidence,
             open_questions=ending.belief.open_questions,
