@@ -7,11 +7,9 @@ web of the benchmark is published as a list of addresses without their texts; pa
 Wildman et al. 2025, https://arxiv.org/abs/2506.21558.
 """
 
-from foretell.data.datasets.dataset import DatasetRequest, FileFormat
-from foretell.data.datasets.published import PublishedSetBuilder, moment, need_moment, read_published
+from foretell.data.datasets.published import PublishedSetBuilder, moment, need_moment, published_format
 from foretell.data.datasets.question_files import YES
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.datasets.rows import Row, columns_of
+from foretell.data.datasets.rows import Row
 from foretell.patterns import pattern
 from foretell.questions.question import Question, Target
 from foretell.questions.thresholds import NUMERIC
@@ -22,12 +20,8 @@ _CUTPOINT = pattern(r"cutpoint_\d+")
 ON_A_CUTPOINT = "thresholds without an outcome: the number came out exactly there, and the set does not say which side"
 
 
-def read_btf(request: DatasetRequest) -> QuestionSet:
-    """Read the questions of BTF-2 or BTF-3, binary or numeric. The research summary becomes the stored context."""
-    return read_published(request.path, _add)
-
-
 def _add(row: Row, set_builder: PublishedSetBuilder) -> None:
+    """Read a question of BTF-2 or BTF-3, binary or numeric. The research summary becomes the stored context."""
     cutpoints = {value for name in row.fields if _CUTPOINT.fullmatch(name) and (value := row.real(name)) is not None}
     targets = [f"<{value!r}" for value in sorted(cutpoints)] or [YES]
     due, resolves = need_moment(row, "present_date"), moment(row, "expected_resolution_date")
@@ -63,5 +57,5 @@ def _outcomes(row: Row, cutpoints: list[float], set_builder: PublishedSetBuilder
     return {f"<{value!r}": None if value == number else int(number < value) for value in cutpoints}
 
 
-btf = FileFormat(read=read_btf, recognises=lambda path: columns_of(path) >= COLUMNS)
+btf = published_format(COLUMNS, _add)
 """The data set `btf:FILE`, and any file with its columns."""

@@ -7,23 +7,17 @@ before the close.
 
 from hashlib import sha256
 
-from foretell.data.datasets.dataset import DatasetRequest, FileFormat
-from foretell.data.datasets.published import PublishedSetBuilder, day_before, need_moment, read_published
+from foretell.data.datasets.published import PublishedSetBuilder, day_before, need_moment, published_format
 from foretell.data.datasets.question_files import YES
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.datasets.rows import Row, columns_of
+from foretell.data.datasets.rows import Row
 from foretell.questions.question import Question
 
 SOURCE = "kalshibench"
 COLUMNS = frozenset({"question", "description", "close_time", "ground_truth", "series_ticker"})
 
 
-def read_kalshibench(request: DatasetRequest) -> QuestionSet:
-    """Read the questions with their outcomes. Two markets of a series share its ticker, and so a cluster."""
-    return read_published(request.path, _add)
-
-
 def _add(row: Row, set_builder: PublishedSetBuilder) -> None:
+    """Read a question with its outcome. Two markets of a series share its ticker, and so a cluster."""
     text, closed = row.need_text("question"), need_moment(row, "close_time")
     came_true = row.need_flag("ground_truth", "yes or no")
     series = row.text("series_ticker") or row.need_text("id")
@@ -43,5 +37,5 @@ def _add(row: Row, set_builder: PublishedSetBuilder) -> None:
     set_builder.add(row, question, {YES: int(came_true)}, closed)
 
 
-kalshibench = FileFormat(read=read_kalshibench, recognises=lambda path: columns_of(path) >= COLUMNS)
+kalshibench = published_format(COLUMNS, _add)
 """The data set `kalshibench:FILE`, and any file with its columns."""

@@ -6,18 +6,16 @@ announces them, and become its stored context.
 
 import re
 
-from foretell.data.datasets.dataset import DatasetRequest, FileFormat
 from foretell.data.datasets.free_form import FREE_FORM, HOW_TO_ANSWER, RIGHT_TARGET
 from foretell.data.datasets.published import (
     PublishedSetBuilder,
     day_before,
     moment,
     need_moment,
-    read_published,
+    published_format,
 )
 from foretell.data.datasets.question_files import YES, default_id
-from foretell.data.datasets.question_set import QuestionSet
-from foretell.data.datasets.rows import Row, columns_of
+from foretell.data.datasets.rows import Row
 from foretell.patterns import pattern
 from foretell.questions.question import Question, Target
 from foretell.questions.resolution import Reference
@@ -30,12 +28,8 @@ _ARTICLES = pattern(
 )
 
 
-def read_openforesight(request: DatasetRequest) -> QuestionSet:
-    """Read the questions with their right answers; those answered with yes or no have an outcome."""
-    return read_published(request.path, _add)
-
-
 def _add(row: Row, set_builder: PublishedSetBuilder) -> None:
+    """Read a question with its right answer; if that is yes or no, it has an outcome."""
     text, answer = row.need_text("question_title"), row.need_text("answer")
     resolves, start = need_moment(row, "resolution_date"), moment(row, "question_start_date")
     binary = answer.casefold() in ("yes", "no")
@@ -62,5 +56,5 @@ def _add(row: Row, set_builder: PublishedSetBuilder) -> None:
         set_builder.add_sources(question, "Retrieved articles", found[1])
 
 
-openforesight = FileFormat(read=read_openforesight, recognises=lambda path: columns_of(path) >= COLUMNS)
+openforesight = published_format(COLUMNS, _add)
 """The data set `openforesight:FILE`, and any file with its columns."""

@@ -10,8 +10,9 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
 
+from foretell.data.datasets.dataset import FileFormat
 from foretell.data.datasets.question_set import MOST_SOURCES, ContextSource, QuestionSet, QuestionSetBuilder, asked_key
-from foretell.data.datasets.rows import Row, table_rows
+from foretell.data.datasets.rows import Row, columns_of, table_rows
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError, InputProblem
 from foretell.questions.question import Question
@@ -50,6 +51,13 @@ class PublishedSetBuilder(QuestionSetBuilder):
             )
             for target, outcome in outcomes.items()
         ]
+
+
+def published_format(columns: frozenset[str], add: Callable[[Row, PublishedSetBuilder], None]) -> FileFormat:
+    """Return the format of files with these columns, whose rows `add` reads one by one."""
+    return FileFormat(
+        read=lambda request: read_published(request.path, add), recognises=lambda path: columns_of(path) >= columns
+    )
 
 
 def read_published(path: Path, add: Callable[[Row, PublishedSetBuilder], None]) -> QuestionSet:
