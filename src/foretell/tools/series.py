@@ -1,7 +1,7 @@
 """Series and market prices up to the cutoff."""
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -102,23 +102,42 @@ async def known_ahead(source: object, ref: SeriesRef, as_of: AsOf) -> tuple[str,
 
 
 @frozen
-class FetchSeries:
-    """Reads the series of one question."""
+class SeriesTool:
+    """What the tools for the series of one question share."""
 
     question: Question
     source: WithProvenance | SeriesSource
-    estimate: Estimate | None = None
     allow_revised: bool = False
     emit: EmitEvent = ignore_event
+
+    @property
+    def ref(self) -> SeriesRef:
+        """The series that decides the question."""
+        if self.question.series is None:
+            raise ToolFailed("This question is not decided by a series; search for reports instead.")
+        return self.question.series
+
+    async def known(self, as_of: AsOf) -> Series:
+        """Return what was known of the series at the cutoff."""
+        return await known_series(self.source, self.ref, as_of, allow_revised=self.allow_revised, emit=self.emit)
+
+    def material(self, heading: str, lines: Iterable[str]) -> ToolMaterial:
+        """Return lines about the series as one item."""
+        item = SourceItem(title=f"{self.ref.provider}/{self.ref.id}", text="\n".join(lines), clamped=True)
+        return ToolMaterial(heading=heading, items=(item,))
+
+
+@frozen
+class FetchSeries(SeriesTool):
+    """Reads the series of one question."""
+
+    estimate: Estimate | None = None
 
     spec = SERIES_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """Return one item of dated rows."""
-        ref = self.question.series
-        if ref is None:
-            raise ToolFailed("This question is not decided by a series; search for reports instead.")
-        known = await known_series(self.source, ref, as_of, allow_revised=self.allow_revised, emit=self.emit)
+        ref, known = self.ref, await self.known(as_of)
         estimates = await self.estimate(self.question, known, as_of) if self.estimate is not None else {}
         due = np.datetime64(self.question.due.date(), "D")
         value = known.at(due)
@@ -130,9 +149,7 @@ class FetchSeries:
                 lines.append(f"model estimate of yes for {target.id}: {estimates[target.id]:.3f}")
         lines += await known_ahead(self.source, ref, as_of)
         rows = [f"{known.days[place]}, {known.values[place]:.10g}" for place in shown_places(len(known))]
-        text = "\n".join([*lines, "day, value", *rows])
-        item = SourceItem(title=f"{ref.provider}/{ref.id}", text=text, clamped=True)
-        return ToolMaterial(heading="The series that decides the question:", items=(item,))
+        return self.material("The series that decides the question:", [*lines, "day, value", *rows])
 
 
 def shown_places(count: int) -> list[int]:

@@ -5,15 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from foretell.data.series.series import Series, SeriesSource
+from foretell.data.series.series import Series
 from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.models.model import ToolSpec
 from foretell.questions.as_of import AsOf
-from foretell.questions.question import Question
-from foretell.questions.trace import EmitEvent, ignore_event
-from foretell.tools.series import WithProvenance, known_series
-from foretell.tools.tool import SERIES_STATS, SourceItem, ToolFailed, ToolMaterial, optional_number
+from foretell.tools.series import SeriesTool
+from foretell.tools.tool import SERIES_STATS, ToolFailed, ToolMaterial, optional_number
 
 CHANGE_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Levels of the quantiles of past changes."""
@@ -96,31 +94,23 @@ STATS_SPEC = ToolSpec(
 
 
 @frozen
-class SeriesStats:
+class SeriesStats(SeriesTool):
     """Describes the series of one question by a few numbers."""
-
-    question: Question
-    source: WithProvenance | SeriesSource
-    allow_revised: bool = False
-    emit: EmitEvent = ignore_event
 
     spec = STATS_SPEC
 
     async def use(self, arguments: Mapping[str, Any], as_of: AsOf) -> ToolMaterial:
         """Return one item with its last value and counts."""
-        ref = self.question.series
-        if ref is None:
-            raise ToolFailed("This question is not decided by a series; search for reports instead.")
+        ref = self.ref
         days, threshold = optional_number(arguments, "days"), optional_number(arguments, "threshold")
         if days is None or not 1 <= days <= LONGEST_SPAN:
             raise ToolFailed(f"The argument 'days' must be a number from 1 to {LONGEST_SPAN:,}.")
-        known = await known_series(self.source, ref, as_of, allow_revised=self.allow_revised, emit=self.emit)
+        known = await self.known(as_of)
         threshold = ref.threshold if threshold is None else threshold
         # The dated rows show the leakage filter which days the numbers cover.
         rows = dict.fromkeys(f"{known.days[n]}, {known.values[n]:.10g}" for n in (0, -1))
-        text = "\n".join(["first and last observation:", *rows, *stats_lines(known, int(days), threshold)])
-        item = SourceItem(title=f"{ref.provider}/{ref.id}", text=text, clamped=True)
-        return ToolMaterial(heading=f"Statistics of the series over {int(days)} days:", items=(item,))
+        lines = ["first and last observation:", *rows, *stats_lines(known, int(days), threshold)]
+        return self.material(f"Statistics of the series over {int(days)} days:", lines)
 
 
 def stats_lines(series: Series, span: int, threshold: float | None) -> Iterator[str]:
