@@ -399,13 +399,9 @@ class ServiceTurns:
         self._limiter.give_back(service.name, taken, wants, free=free, change=note if noted else None)
 
     async def refused(self, service: KnownService, turn: ServiceTurn, requested: float | None, reason: str) -> None:
-        """Pause all requests to a service that refused one because they came too fast.
+        """Pause all requests to a service that refused one because they came too fast, and asked to wait or did not.
 
-        Args:
-            service: Which service.
-            turn: The refused request; of many in flight, only the first makes pauses longer.
-            requested: Seconds that the service asked to wait, if it did.
-            reason: Its message.
+        Of many refused requests in flight, only the first makes pauses longer.
         """
         least = 0.0 if self.spared(service) else service.facts.least_pause
 

@@ -576,13 +576,9 @@ class RateLimiter:
     async def take(
         self, place: str, wants: Wants, *, look_again: float = inf, spared: Callable[[], bool] | None = None
     ) -> Taken:
-        """Wait until a request may be sent.
+        """Wait until a request may be sent, or until `spared` says, every `look_again` seconds, that no limit applies.
 
-        Args:
-            place: The service or provider.
-            wants: Its limits. Requests with other limits do not wait for each other.
-            look_again: Maximum sleep, in seconds, before `spared` is called again.
-            spared: Returns whether the limits do not apply after all.
+        Requests with other limits do not wait for each other.
         """
         if self._local is not None and not self._waiting.get(place) and place not in self._paused:
             # A fast path without queueing, because every model call comes here.

@@ -38,12 +38,9 @@ class MethodForecasts:
 
 
 def read_methods(place: Path, rounds: Collection[str], *, own: Collection[str] = ()) -> MethodForecasts:
-    """Return the forecasts of all methods in a file, folder, archive or table for these rounds.
+    """Return the forecasts of all methods for these rounds, without those in `own` (as `organization:model`).
 
-    Args:
-        place: A submission (.json), a folder of them, the published archive (.tar.gz), or a table (.parquet, .csv).
-        rounds: Due dates.
-        own: Methods, as `organization:model`, that are left out because they are scored from elsewhere.
+    They are in a submission (.json), a folder of them, the published archive (.tar.gz), or a table (.parquet, .csv).
     """
     method_forecasts = MethodForecasts()
     if place.suffix in TABLES:

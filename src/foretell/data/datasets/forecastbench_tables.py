@@ -47,13 +47,8 @@ def read_question_tables(
     """Read `<prefix>questions` and `<prefix>resolutions` (`.parquet` or `.csv`) of a folder.
 
     The tables name no resolution date beyond those in `resolutions`, so a data-set question asks about exactly those
-    dates, and one without any is left out. Unresolved rows give a target without an outcome.
-
-    Args:
-        folder: The folder of the two files.
-        prefix: Prefix of their names, e.g. "ab_".
-        outcomes: The column with the answers.
-        price: The market price of a market question: on the due date if known ("due"), or at the freeze.
+    dates, and one without any is left out. Unresolved rows give a target without an outcome. The price of a market
+    question is that of the due date if known ("due"), or of the freeze.
     """
     root = Path(folder)
     resolved = _rows(_file(root, f"{prefix}resolutions"), (*RESOLUTION_COLUMNS, outcomes))

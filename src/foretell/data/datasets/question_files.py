@@ -163,12 +163,10 @@ ANSWERS = ("answer", "outcome", "outcomes", "label", "payoff", "resolution", "re
 
 
 def read_questions(path: str | Path, *, asked_at: datetime | None = None) -> QuestionSet:
-    """Read questions from a file of any of the four kinds, recognised by its suffix.
+    """Read questions from a `.jsonl`, `.json`, `.csv`, `.yaml` or `.yml` file.
 
-    Args:
-        path: A `.jsonl`, `.json`, `.csv`, `.yaml` or `.yml` file. Rows are either plain (see `plain.FIELDS`) or whole
-            questions as `to_json` writes them.
-        asked_at: When the questions are asked, for rows without `due`; if omitted, such rows are refused.
+    Rows are either plain (see `plain.FIELDS`) or whole questions as `to_json` writes them. Rows without `due` are asked
+    at `asked_at`; without that, they are refused.
     """
     file = Path(path)
     reader = READERS.get(file.suffix.lower())

@@ -270,15 +270,7 @@ class NamedEvents:
     def __init__(
         self, platform: str, name: str, whole: EventSource, part: EventSource | None, ids: Sequence[str]
     ) -> None:
-        """Set the name and where to look for it.
-
-        Args:
-            platform: The market.
-            name: The name to look for on it.
-            whole: Source of everything the market lists, for a single event by its id.
-            part: Source of what is listed under the name, if it can be the name of a part.
-            ids: Spellings of the name under which an event may exist.
-        """
+        """`whole` lists the market, `part` what is under the name, and an event may have the name or one of `ids`."""
         self.platform, self.name = platform, name
         self._whole, self._part, self._ids = whole, part, ids
 

@@ -266,13 +266,9 @@ class MetaculusEvents(MarketEvents):
         kinds: tuple[str, ...] = (),
         unanswered_by: str = "",
     ) -> None:
-        """List all posts, or only some.
+        """List all posts, or only those of tournaments (slug or number) or of kinds (the site's `forecast_type`).
 
-        Args:
-            client: The client.
-            tournaments: Only posts of these tournaments, by slug or number.
-            kinds: Only posts of these types, as the site's parameter `forecast_type` names them.
-            unanswered_by: Only posts on which this account, by its number, has not forecast. It must be your own.
+        With `unanswered_by`, only posts on which this account, by its number, has not forecast. It must be your own.
         """
         self._client = client
         self._query = [("tournaments", name) for name in tournaments]

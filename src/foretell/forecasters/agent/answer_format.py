@@ -25,10 +25,7 @@ LARGEST = 1e100
 def read_quantiles(quantiles: Any, *, dates: bool = False, ties: bool = False) -> Numeric:
     """Return the distribution through the stated quantiles. Raises `ValueError` with a message for the model.
 
-    Args:
-        quantiles: The quantiles as the model stated them.
-        dates: Whether the values are dates; the distribution is then one of Unix seconds.
-        ties: Whether quantiles may be equal, for a quantity in whole steps.
+    With `dates` it is one of Unix seconds. With `ties`, as of a quantity in whole steps, quantiles may be equal.
     """
     if not isinstance(quantiles, Mapping):
         raise ValueError(f"quantiles must be an object with the keys {', '.join(LEVELS)}")

@@ -310,12 +310,7 @@ def coherent(question: Question, p: Mapping[str, float], *, distance: Distance =
 
 
 def question_orders(question: Question, among: Collection[str] | None = None) -> list[Order]:
-    """Return the orders of a question's targets; none if they exclude each other.
-
-    Args:
-        question: The question.
-        among: Ids of the targets to order; None for all.
-    """
+    """Return the orders of a question's targets, or of those in `among`; none if they exclude each other."""
     if question.exclusivity != "independent":
         return []
     targets = [target for target in question.targets if among is None or target.id in among]

@@ -60,14 +60,7 @@ def listed_texts(texts: Sequence[NewsText]) -> str:
 async def judge_news(
     question: Question, texts: Sequence[NewsText], context: Context, *, slot: str
 ) -> tuple[NewsVerdict, ...]:
-    """Return one verdict per text, in the same order. Raises `ModelError` if the model gives no usable verdicts.
-
-    Args:
-        question: The question.
-        texts: What was found.
-        context: The models; the role `filter` is asked.
-        slot: Distinguishes this request from equal ones in the journal.
-    """
+    """Return the verdict of the role `filter` on each text, in order. Raises `ModelError` if they cannot be used."""
     ids = text_ids(texts)
     verdict = closed_object({"id": {"type": "string", "enum": ids}, "bears": {"type": "boolean"}, "why": TEXT})
     request = StructuredRequest(

@@ -46,16 +46,9 @@ class RevisedForecast:
 async def revise_forecast(
     question: Question, prior: PriorForecast, evidence: Sequence[NewsText], context: Context, *, slot: str
 ) -> RevisedForecast:
-    """Return the forecast that follows from the prior and the new evidence.
+    """Ask the role `agent` for the forecast that follows from the prior and the new evidence.
 
     Raises `ModelError` if the model gives no usable answer, among them `BudgetExceeded` before anything is sent.
-
-    Args:
-        question: The question.
-        prior: The last forecast, which contains everything known before.
-        evidence: What is new.
-        context: The models; the role `agent` is asked.
-        slot: Distinguishes this request from equal ones in the journal.
     """
     form, ids = AnswerFormat.of(question), text_ids(evidence)
     keys = list(form.targets)

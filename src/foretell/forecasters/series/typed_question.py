@@ -305,11 +305,7 @@ def weather_answer(
 ) -> SeriesAnswer:
     """Answer from the same days of past years and, for the next days, from a weather forecast.
 
-    Args:
-        question: The question.
-        past: Year → values of the days of the span that no forecast covers, or of all of them.
-        forecast: Values of the first days of the span.
-        today: The day of asking.
+    `past` holds by year the values of the days of the span that no forecast covers, or of all of them.
     """
     hits, n = sum(question.happens(values) for values in past.values()), len(past)
     soon = _soon(question, forecast, today) if question.summary == "any day" else 0.0

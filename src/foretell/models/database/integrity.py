@@ -58,10 +58,7 @@ def renamed_columns(path: Path, scripts: Iterable[str]) -> tuple[str, ...]:
 def unreadable_values(path: Path, checked: Collection[str], checksummed: Collection[str]) -> tuple[str, ...]:
     """Return the tables of a sound file that hold undecodable text, or text where a number should be.
 
-    Args:
-        path: The file.
-        checked: Tables whose rows are read one by one elsewhere; their text is not read here.
-        checksummed: Tables whose rows have checksums; their numbers are not read here.
+    The text of `checked` tables is read elsewhere, and the numbers of `checksummed` ones need no check.
     """
     problems: list[str] = []
     with closing(open_read_only(path)) as con:

@@ -160,13 +160,7 @@ class SessionLiveness:
     def __init__(
         self, database: Database, connect: Callable[[int], Any], connection_errors: tuple[type[Exception], ...]
     ) -> None:
-        """Register this process and wait until it holds its lock.
-
-        Args:
-            database: Where processes are registered.
-            connect: Opens a session within a number of seconds.
-            connection_errors: What a broken session raises.
-        """
+        """Register this process and wait until it holds its lock. `connect` opens a session within some seconds."""
         database.migrate("life", LIVENESS_TABLES)
         self._connect, self._connection_errors = connect, connection_errors
         self.id = _new_id()

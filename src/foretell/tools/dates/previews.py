@@ -21,11 +21,7 @@ NEAR_BEFORE = 6
 def is_preview(language: Language, sentence: str, left: Sequence[str], right: Sequence[str]) -> bool:
     """Whether the date between two parts of a sentence is not that of what the sentence reports.
 
-    Args:
-        language: The language of the sentence.
-        sentence: The sentence up to the date, with its capitals.
-        left: Its words, in lower case.
-        right: The words after the date.
+    `sentence` ends before the date and has its capitals; `left` are its words, and `right` those after the date.
     """
     if _is_for_an_event(language, left) or _is_of_infinitive(language, left, right):
         return True
