@@ -402,7 +402,9 @@ class Journal:
         while (stored := await self._find_stored(request, flight)) is None:
             ahead = self._flying.get(flight)
             if ahead is None:
-                self._refuse_in_replay(request)
+                if self.mode == "replay":
+                    hint = "a replay sends no new requests; run it live to send and pay for them"
+                    raise NotInJournal(f"no answer is stored for {request}", path=self.path, hint=hint)
                 landed = self._flying[flight] = flight[0].create_future()
                 try:
                     answer = await produce()
@@ -487,11 +489,6 @@ class Journal:
         """
         life = self._db.life
         return self.under_way.get(request.key, 0) > by_us if owner == life.id else life.alive(owner)
-
-    def _refuse_in_replay(self, request: JournalRequest) -> None:
-        if self.mode == "replay":
-            hint = "a replay sends no new requests; run it live to send and pay for them"
-            raise NotInJournal(f"no answer is stored for {request}", path=self.path, hint=hint)
 
     def recording(self, request: JournalRequest) -> "Recording":
         """Record the intent, send, store and return, in this order. The block sends the request and sets the answer.

@@ -48,24 +48,16 @@ def asked_key(question: Question) -> AskedKey:
 def wording(question: Question, now: datetime | None = None) -> str:
     """Return everything that is asked as one line: texts, dates, options, quotes; the time `now` becomes "now"."""
     text = to_json(question)
-    return text if now is None else text.replace(json.dumps(_utc_text(now)), '"now"')
+    return text if now is None else text.replace(json.dumps(now.isoformat().replace("+00:00", "Z")), '"now"')
 
 
 def questions_digest(questions: Iterable[Question], now: datetime | None = None) -> str:
     """Return a digest of the questions that depends on neither their order nor their file nor their outcomes.
 
-    Args:
-        questions: The questions.
-        now: The time at which questions without a date are asked. It does not count, so that a file without dates has
-            the same digest tomorrow.
+    The time `now`, at which questions without a date are asked, does not count either: the digest is the same tomorrow.
     """
     lines = sorted(wording(question, now if question.due == now else None) for question in questions)
     return sha256("\n".join(lines).encode()).hexdigest()[:16]
-
-
-def _utc_text(at: datetime) -> str:
-    """Format a UTC time as JSON does."""
-    return at.isoformat().replace("+00:00", "Z")
 
 
 def outcome_key(resolution: Resolution) -> OutcomeKey:

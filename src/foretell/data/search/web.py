@@ -172,12 +172,7 @@ class PerplexitySearch:
             # "Before" excludes the day itself. The leakage filter removes what is too new on the last day.
             before = f"{as_of.at.date() + timedelta(days=1):%m/%d/%Y}"
             body |= {"search_before_date_filter": before, "last_updated_before_filter": before}
-        return perplexity_hits(await self._service.post("/search", body), limit)
-
-
-def perplexity_hits(answer: Payload, limit: int | None = None) -> SearchHits:
-    """Parse the results of a response."""
-    return read_hits(answer.need("results").items(), _perplexity_hit, limit)
+        return read_hits((await self._service.post("/search", body)).need("results").items(), _perplexity_hit, limit)
 
 
 def _perplexity_hit(row: Payload) -> SearchHit:

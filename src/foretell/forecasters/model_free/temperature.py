@@ -245,7 +245,7 @@ class TemperatureModel(ReadsOwnSeries):
         source = (
             f"its own record until {record.days[-1]}" if record is not None and climate is not None else "its region"
         )
-        climate = climate or _region_of(question)
+        climate = climate or REGIONS.get(_station(question)[:2], ANYWHERE)
         if earlier:
             days, values = np.asarray(earlier, np.float64).T
             climate = climate.having_seen(days, values)
@@ -283,7 +283,3 @@ def _station(question: Question) -> str:
     """The WMO number of the station; empty if there is none."""
     match = STATION.search(question.series.id if question.series else question.id)
     return match.group(1) if match else ""
-
-
-def _region_of(question: Question) -> Climate:
-    return REGIONS.get(_station(question)[:2], ANYWHERE)

@@ -102,16 +102,6 @@ class PredictionContext:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(self.sources))
         object.__setattr__(self, "searcher", one_line(self.searcher, LONGEST_TITLE))
-        self._check_sources()
-        for target in self.question.targets:
-            if target.snapshot is not None and not self.as_of.admits(target.snapshot.at):
-                raise ValueError(f"the quotes of {target.id} are of {target.snapshot.at}, after {self.as_of}")
-        try:
-            to_json(self.question).encode()
-        except UnicodeError:
-            raise ValueError(f"question {self.question.id!r} has characters that cannot be encoded") from None
-
-    def _check_sources(self) -> None:
         if len(self.sources) > MOST_SOURCES:
             raise ValueError(f"a context holds at most {MOST_SOURCES} sources, not {len(self.sources)}")
         if [source.rank for source in self.sources] != list(range(1, len(self.sources) + 1)):
@@ -121,6 +111,13 @@ class PredictionContext:
         for source in self.sources:
             if source.published is not None and not self.as_of.admits(source.published):
                 raise ValueError(f"source {source.url} is dated {source.published}, after {self.as_of}")
+        for target in self.question.targets:
+            if target.snapshot is not None and not self.as_of.admits(target.snapshot.at):
+                raise ValueError(f"the quotes of {target.id} are of {target.snapshot.at}, after {self.as_of}")
+        try:
+            to_json(self.question).encode()
+        except UnicodeError:
+            raise ValueError(f"question {self.question.id!r} has characters that cannot be encoded") from None
 
     @cached_property
     def canonical(self) -> bytes:

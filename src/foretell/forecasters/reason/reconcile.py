@@ -15,7 +15,6 @@ from foretell.forecasters.tree.cases import (
     HELPS,
     HINDERS,
     CaseWords,
-    Situation,
     StatedCases,
     cases_in_words,
     kind_in_words,
@@ -243,7 +242,8 @@ def _changed(tree: Tree, what: str, child: str, value: float, target: str) -> tu
         raise UnusableReply(f"{root.id} is not combined by cases, so {what} cannot be changed")
     if what in ("only", "but") and child not in link.direction:
         raise UnusableReply(f"{child[:40]!r} is not a child of {root.id}")
-    situation = _situation(link.stated, what, child)
+    whole = frozenset(link.stated.children)
+    situation = {"none": frozenset[str](), "all": whole, "only": frozenset({child}), "but": whole - {child}}[what]
     before = stated_situations(link.stated).get(situation)
     was = "–" if before is None else brief_percent(before)
     text = f"{CaseWords(link.stated).situation(situation)}, {was} → {brief_percent(value)}"
@@ -256,12 +256,6 @@ def _edited(tree: Tree, id: str, value: float) -> Tree:
         return resynthesize(tree, [SetP(id=id, p=value)])
     except InvalidTree as error:
         raise UnusableReply(error.reasons) from None
-
-
-def _situation(cases: StatedCases, what: str, child: str) -> Situation:
-    """Return the situation that a case is about."""
-    whole = frozenset(cases.children)
-    return {"none": frozenset[str](), "all": whole, "only": frozenset({child}), "but": whole - {child}}[what]
 
 
 def _checked(tree: Tree, cases: StatedCases) -> Tree:

@@ -8,14 +8,10 @@ _FILE = "notebook.data.json"
 _answers: dict[str, list[_Any]] = {}
 
 
-def _read_answers() -> None:
-    for exchange in _json.loads(_Path(_FILE).read_text(encoding="utf-8")):
-        _answers.setdefault(_json.dumps(exchange["request"], sort_keys=True), []).append(exchange["answer"])
-
-
 def _send(request: dict[str, _Any]) -> _Any:  # pyright: ignore[reportUnusedFunction] - the code above calls it
     if not _answers:
-        _read_answers()
+        for exchange in _json.loads(_Path(_FILE).read_text(encoding="utf-8")):
+            _answers.setdefault(_json.dumps(exchange["request"], sort_keys=True), []).append(exchange["answer"])
     known = _answers.get(_json.dumps(request, sort_keys=True))
     if not known:
         return {"error": "this was not asked when the notebook was made, and there is no way to ask it now"}
