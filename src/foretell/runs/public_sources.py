@@ -219,7 +219,7 @@ async def _markets(question: Question, platform: str, settings: Settings, client
         near=lambda title: coverage(full_sense, sense(title, due)),
     )
     config = service_config(settings, client, platform)
-    events = await market.search(market.client(config), config).search(query)
+    events = await market.search(market.client(config), config, query)
     return matches_of(senses, events, due)
 
 

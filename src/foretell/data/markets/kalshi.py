@@ -14,7 +14,7 @@ from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from time import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from foretell.data.files import write_atomically
@@ -312,43 +312,27 @@ SERIES_DAYS = 1.0
 """Days for which the list of series is reused: it is long, and few are added in a day."""
 
 
-class KalshiSearch:
-    """Searches open events: the exchange has no search, so the series with the closest titles are read."""
+async def _search(client: KalshiClient, config: ServiceConfig, query: EventQuery) -> list[ListedEvent]:
+    """Return the open events of the series with the closest titles, because the exchange has no search."""
+    series = query.nearest(await _all_series(client, config.home / SERIES_FILE), "title")[:SERIES_READ]
+    listed_events: list[ListedEvent] = []
+    wanted = ListingFilter(as_of=query.as_of, limit=PAGE, pages=1)
+    for row in series:
+        listed_events += await KalshiEvents(client, series=row.need("ticker").text()).events(wanted).all()
+    return listed_events
 
-    def __init__(self, client: KalshiClient, home: Path | None = None) -> None:
-        """`home` is where the list of series is cached, because it is too long to be read for every question."""
-        self._client = client
-        self._file = None if home is None else home / SERIES_FILE
 
-    async def search(self, query: EventQuery) -> list[ListedEvent]:
-        """Return the open events of the series with the closest titles."""
-        series = query.nearest(await self._series(), "title")[:SERIES_READ]
-        listed_events: list[ListedEvent] = []
-        wanted = ListingFilter(as_of=query.as_of, limit=PAGE, pages=1)
-        for row in series:
-            listed_events += await KalshiEvents(self._client, series=row.need("ticker").text()).events(wanted).all()
-        return listed_events
-
-    async def _series(self) -> list[Payload]:
-        where = f"{self._client.host}/series"
-        if (cached := self._cached_series()) is not None:
-            return [Payload(url=where, path="series", value=row) for row in cached]
-        rows = (await self._client.read("/series")).need("series").items()
-        short = [{"ticker": row.need("ticker").text(), "title": row.words("title")} for row in rows]
-        if self._file is not None:
-            with suppress(OSError):  # With a read-only home, the list is requested again next time.
-                write_atomically(self._file, json.dumps({"host": self._client.host, "series": short}).encode())
-        return rows
-
-    def _cached_series(self) -> list[Any] | None:
-        """Return the cached list of series, if it is recent and from the same server."""
-        try:
-            if self._file is None or time() - self._file.stat().st_mtime > SERIES_DAYS * DAY_SECONDS:
-                return None
-            cached = json.loads(self._file.read_bytes())
-            return cached["series"] if cached["host"] == self._client.host else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+async def _all_series(client: KalshiClient, file: Path) -> list[Payload]:
+    """Return all series. They are cached in a file if it is from the same server and recent."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        cached = json.loads(file.read_bytes())
+        if cached["host"] == client.host and time() - file.stat().st_mtime <= SERIES_DAYS * DAY_SECONDS:
+            return [Payload(url=f"{client.host}/series", path="series", value=row) for row in cached["series"]]
+    rows = (await client.read("/series")).need("series").items()
+    short = [{"ticker": row.need("ticker").text(), "title": row.words("title")} for row in rows]
+    with suppress(OSError):  # With a read-only home, the list is requested again next time.
+        write_atomically(file, json.dumps({"host": client.host, "series": short}).encode())
+    return rows
 
 
 def series_filing(row: Payload) -> tuple[str, tuple[str, ...]]:
@@ -537,7 +521,7 @@ MARKET = Market(
     events=KalshiEvents,
     # Tickers of events begin with that of their series and a hyphen.
     part=lambda client, name: None if "-" in name else KalshiEvents(client, series=name.upper()),
-    search=lambda client, config: KalshiSearch(client, config.home),
+    search=_search,
     prices=KalshiPrices,
     settlements="foretell.data.settlements.kalshi:KalshiSettlements",
     facts="Kalshi OpenAPI 3.13.0, April 2026; recorded responses of January to August 2026",

@@ -227,21 +227,15 @@ SEARCHED = 50
 """Number of markets requested per search; only the closest of them are read in full."""
 
 
-class ManifoldSearch:
-    """Searches open markets by keywords."""
-
-    def __init__(self, client: ManifoldClient) -> None:
-        self._client = client
-
-    async def search(self, query: EventQuery) -> list[ListedEvent]:
-        """Return the open markets with the closest questions."""
-        rows: dict[str, Payload] = {}
-        for phrase in query.phrases:
-            params = {"term": phrase, "filter": "open", "contractType": "ALL", "limit": str(SEARCHED)}
-            items = (await self._client.read("/search-markets", params)).items()
-            rows |= {row.need("id").name(): row for row in items if row.words("outcomeType") in (BINARY, CHOICE)}
-        whole = [await self._client.contract(row.need("id").name()) for row in query.nearest(rows.values(), "question")]
-        return await read_open(ManifoldEvents(self._client), whole, query.as_of)
+async def _search(client: ManifoldClient, config: ServiceConfig, query: EventQuery) -> list[ListedEvent]:
+    """Return the open markets with the closest questions."""
+    rows: dict[str, Payload] = {}
+    for phrase in query.phrases:
+        params = {"term": phrase, "filter": "open", "contractType": "ALL", "limit": str(SEARCHED)}
+        items = (await client.read("/search-markets", params)).items()
+        rows |= {row.need("id").name(): row for row in items if row.words("outcomeType") in (BINARY, CHOICE)}
+    whole = [await client.contract(row.need("id").name()) for row in query.nearest(rows.values(), "question")]
+    return await read_open(ManifoldEvents(client), whole, query.as_of)
 
 
 def _kind(row: Payload) -> str:
@@ -314,7 +308,7 @@ MARKET = Market(
     client=lambda config: ManifoldClient(http=config.http, host=config.address or HOST),
     events=ManifoldEvents,
     part=lambda client, name: ManifoldEvents(client, topic=name),
-    search=lambda client, _: ManifoldSearch(client),
+    search=_search,
     prices=ManifoldPrices,
     settlements="foretell.data.settlements.manifold:ManifoldSettlements",
     facts="Manifold source, 21 August 2026; recorded bets of October 2022",

@@ -6,7 +6,7 @@ one answer of a Manifold market, one outcome of a Polymarket market, or one ques
 """
 
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from http import HTTPStatus
@@ -190,14 +190,6 @@ class EventQuery:
         ]
 
 
-class EventSearch(Protocol):
-    """Finds open events of a platform by keywords."""
-
-    async def search(self, query: EventQuery) -> list[ListedEvent]:
-        """Return open events that may match. Raises `SourceError` if the platform does not respond."""
-        ...
-
-
 async def read_open(source: Any, rows: Sequence[Payload], as_of: AsOf) -> list[ListedEvent]:
     """Parse rows with a platform's own reader; rows that cannot be read and events that are over are left out."""
     listed_events: list[ListedEvent] = []
@@ -232,8 +224,9 @@ class Market:
     part: Callable[[Any, str], EventSource | None] | None = None
     """Returns the source of what a series, tournament or topic lists, from the client and its name; None if no part can
     have that name. A question set is then named `market:PART`; a single event does not need this."""
-    search: Callable[[Any, ServiceConfig], EventSearch] | None = None
-    """Returns a keyword search from the client and its settings; None if the platform has no search."""
+    search: Callable[[Any, ServiceConfig, EventQuery], Awaitable[list[ListedEvent]]] | None = None
+    """Returns open events that may match, with the client and its settings; None if the platform has no search.
+    Raises `SourceError` if the platform does not respond."""
     prices: Callable[[Any], PriceSource] | None = None
     """Returns the source of price histories from the client."""
     settlements: str = ""

@@ -297,21 +297,15 @@ SEARCHED = 20
 """Number of events requested per search."""
 
 
-class PolymarketSearch:
-    """Searches open events with the search that the platform's own pages use."""
-
-    def __init__(self, client: PolymarketClient) -> None:
-        self._client = client
-
-    async def search(self, query: EventQuery) -> list[ListedEvent]:
-        """Return the open events with the closest titles."""
-        rows: dict[str, Payload] = {}
-        for phrase in query.phrases:
-            params = {"q": phrase, "limit_per_type": str(SEARCHED), "events_status": "active"}
-            answer = await self._client.gamma.read("/public-search", params)
-            # Without results, the list is empty or missing.
-            rows |= {row.need("id").name(): row for row in answer.rows("events")}
-        return await read_open(PolymarketEvents(self._client), query.nearest(rows.values(), "title"), query.as_of)
+async def _search(client: PolymarketClient, config: ServiceConfig, query: EventQuery) -> list[ListedEvent]:
+    """Return the open events with the closest titles, by the search that the platform's own pages use."""
+    rows: dict[str, Payload] = {}
+    for phrase in query.phrases:
+        params = {"q": phrase, "limit_per_type": str(SEARCHED), "events_status": "active"}
+        answer = await client.gamma.read("/public-search", params)
+        # Without results, the list is empty or missing.
+        rows |= {row.need("id").name(): row for row in answer.rows("events")}
+    return await read_open(PolymarketEvents(client), query.nearest(rows.values(), "title"), query.as_of)
 
 
 async def page_of(
@@ -495,7 +489,7 @@ MARKET = Market(
     client=_open_client,
     events=PolymarketEvents,
     part=lambda client, name: None if name.isdigit() else PolymarketEvents(client, tag=name),
-    search=lambda client, _: PolymarketSearch(client),
+    search=_search,
     prices=PolymarketPrices,
     settlements="foretell.data.settlements.polymarket:PolymarketSettlements",
     facts="polymarket-client 0.14.0, autumn 2026; recorded responses of January to August 2026",
