@@ -38,7 +38,6 @@ FILES = f"{STORE} data.datasets outgoing"
 SOURCES = f"{FILES} data.markets data.series"
 DATA = f"{SOURCES} forecasters.prompt scoring tools tools.dates"
 TREE_FILES = "forecasters.tree models models.database runs tools.notebook"
-SHOWN_TREES = f"{TREE_FILES} metrics report.charts scoring"
 GROWING = f"{RUNNING} forecasters.reason forecasters.tree tools.notebook"
 SERVERS = "models runs"
 
@@ -60,7 +59,7 @@ LOADS = {
     "data show": f"{DATA} forecasters models.providers tournaments",
     "demo": SERVERS,
     "doctor": f"{RUNNING} arena standing tournaments",
-    "grid": f"{FORECASTING} arena forecasters.tree report.charts studies",
+    "grid": FORECASTING,
     "init": f"{SOURCES} data.search data.settlements models.providers tools tournaments",
     "ledger": "metrics models models.database runs scoring tournaments",
     "mcp": SERVERS,
@@ -69,7 +68,7 @@ LOADS = {
     "practice": SERVERS,
     "record": f"{FITTING} {STORE} outgoing arena data.markets forecasters.tree report.charts standing",
     "replay": f"{RUNNING} forecasters.tree tools.notebook",
-    "run": f"{FORECASTING} report.charts",
+    "run": FORECASTING,
     "runs delete": STORED_RUNS,
     "runs edit": STORED_RUNS,
     "runs list": STORED_RUNS,
@@ -84,11 +83,11 @@ LOADS = {
     "tournaments",
     "tournament run": f"{FORECASTING} forecasters.tree report.charts tournaments",
     "tree edit": GROWING,
-    "tree grow": f"{GROWING} report.charts scoring standing",
+    "tree grow": f"{GROWING} standing",
     "tree list": TREE_FILES,
     "tree log": TREE_FILES,
-    "tree show": SHOWN_TREES,
-    "tree update": f"{GROWING} report.charts scoring standing",
+    "tree show": f"{TREE_FILES} metrics",
+    "tree update": f"{GROWING} standing",
     "tree whatif": TREE_FILES,
     "worker": SERVERS,
 }
