@@ -9,6 +9,7 @@ from typing import Any, cast
 from foretell.patterns import pattern
 from foretell.plugins import load_object
 from foretell.request import (
+    QUOTED,
     OperationRequest,
     as_python,
     errors_name_fields,
@@ -20,8 +21,8 @@ from foretell.request import (
 )
 
 COMMAND = pattern(
-    r"""(?P<tick>`?)\bforetell\ (?P<rest>[a-z](?:'[^'\n]*'|"[^"\n]*"|[^;,()'`\n])*)(?P=tick)
-    | (?<!\w)'[^']*'(?!\w) | "[^"]*" | `[^`]*`""",
+    rf"""(?P<tick>`?)\bforetell\ (?P<rest>[a-z](?:'[^'\n]*'|"[^"\n]*"|[^;,()'`\n])*)(?P=tick)
+    | {QUOTED} | `[^`]*`""",
     re.VERBOSE,
 )
 """A command up to the next sign; or text that is quoted, which stays as it is."""

@@ -282,8 +282,10 @@ def title_of(name: str, info: FieldInfo) -> str:
     return info.title or name.replace("_", " ").capitalize()
 
 
+QUOTED = r"""(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|"(?:[^"\\]|\\.)*\""""
+"""Text in quotation marks, as Python writes it: what a user or a file says. It is never rewritten."""
 COMMAND_OR_FLAG = pattern(
-    r"""(?<!\w)'[^']*'(?!\w) | "[^"]*" | \b(?:foretell|pip)\ [a-z][^;:,()]*
+    rf"""{QUOTED} | \b(?:foretell|pip)\ [a-z][^;:,()]*
     | (?<![\w-])(?P<flag>--[a-z][a-z-]*|-[a-zA-Z](?![\w-]))
       (?P<value>
         \ [\w.:]+=[^\s;()]*[^\s;,().:]
@@ -309,6 +311,8 @@ def name_fields(text: str, request: type[OperationRequest], *, titles: bool = Fa
     '`runs` needs the network, so not with `network=False`'
     >>> name_fields("give FILE, -r RUN or --set trials=3", AskRequest)
     'give `files`, `runs=[RUN]` or `set={"trials": 3}`'
+    >>> name_fields("there is no run 'FILE --run x', so give FILE", AskRequest)
+    "there is no run 'FILE --run x', so give `files`"
     >>> name_fields("--run needs the network, so not with --no-network", AskRequest, titles=True)
     '“Runs” needs the network, so not with “Network” set to no'
     """
@@ -334,7 +338,7 @@ def name_fields(text: str, request: type[OperationRequest], *, titles: bool = Fa
     spelled = COMMAND_OR_FLAG.sub(respelled, text)
     if titles or not arguments:
         return spelled
-    words = re.compile(rf"{COMMAND.pattern}|(?<![\w`=:./-])(?P<word>{'|'.join(arguments)})(?![\w`=:/])")
+    words = re.compile(rf"{QUOTED}|{COMMAND.pattern}|(?<![\w`=:./-])(?P<word>{'|'.join(arguments)})(?![\w`=:/])")
     return words.sub(lambda match: f"`{arguments[match['word']]}`" if match["word"] else match[0], spelled)
 
 

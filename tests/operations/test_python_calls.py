@@ -98,6 +98,7 @@ def test_every_command_in_a_message_becomes_a_call_that_can_be_made() -> None:
         ("foretell doctor --repair removes it", "foretell doctor --repair removes it"),
         ("'foretell runs' is not a number; use --low 3", "'foretell runs' is not a number; use `low=3`"),
         ("the run's name is '--low', so give --name", "the run's name is '--low', so give `name`"),
+        (r"""'a \'--low\' "b"' is not known; give --name""", r"""'a \'--low\' "b"' is not known; give `name`"""),
     ],
 )
 def test_commands_become_calls_and_quoted_text_stays(text: str, expected: str) -> None:
@@ -119,6 +120,13 @@ def test_errors_and_results_of_functions_name_calls() -> None:
     done = foretell.run({"questions": {"dataset": "demo", "limit": 2}, "forecaster": "knn"})
     for text in (str(done), done._repr_html_().replace("&quot;", '"')):  # pyright: ignore[reportPrivateUsage]
         assert f'Answers and scores: `foretell.show("{done.run}")`' in text
+
+
+@pytest.mark.parametrize("name", ["RUN", "SPEC --low 3", "see 'RUN' or FILE"])
+def test_a_name_in_capitals_stays_as_it_was_written(name: str) -> None:
+    with pytest.raises(foretell.InputError) as raised:
+        foretell.show(name)
+    assert str(raised.value).startswith(f"no run is named {name!r}, and no run's id begins with it")
 
 
 def test_the_text_of_a_user_stays_as_it_was_written() -> None:

@@ -1,10 +1,12 @@
-"""The event loop leaves the garbage collector as it found it."""
+"""The event loop leaves the garbage collector as it found it, and errors come out of it as they were raised."""
 
 import asyncio
 import gc
 import weakref
 
-from foretell.runs.event_loop import runner
+import pytest
+
+from foretell.runs.event_loop import run_sync, runner
 
 
 class Node:
@@ -23,3 +25,12 @@ def test_objects_from_before_a_loop_can_be_freed_after_it() -> None:
     gc.collect()
     assert alive() is None
     assert gc.get_threshold() == thresholds
+
+
+def test_an_error_comes_without_the_search_for_a_running_loop() -> None:
+    async def fail() -> None:
+        raise LookupError("nothing there")
+
+    with pytest.raises(LookupError) as raised:
+        run_sync(fail())
+    assert raised.value.__context__ is None

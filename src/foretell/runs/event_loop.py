@@ -45,12 +45,19 @@ def run_sync(work: Coroutine[Any, Any, T], run: Callable[[Coroutine[Any, Any, T]
     >>> run_sync(asyncio.sleep(0, "done"))
     'done'
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _in_event_loop():
         return run(work)
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(copy_context().run, run, work).result()
+
+
+def _in_event_loop() -> bool:
+    # A function of its own: what `run` raised within `except` would show "no running event loop" above its traceback.
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def on_signals(stop: Callable[[], None]) -> None:
