@@ -205,6 +205,7 @@ class Executor:
             if progress.stopped or progress.early:
                 return
             key = trial.key
+            result: Forecast | Failure | None = None
             try:
                 async with self.claimed(key) as ours:
                     if not ours:
@@ -212,16 +213,18 @@ class Executor:
                         continue
                     if not await self._store.aside(self._store.answered, key):  # Another process may have answered it.
                         result = await self.answer_trial(trial, answer, progress)
-                        progress.failed += isinstance(result, Failure)
-                        progress.fallback += isinstance(result, Forecast) and result.fallback
-                        self._stop_if_hopeless(result, progress)
             except TrialStopped:
                 return
             except TrialTakenOver as reason:
                 log.warning("%s", for_log(reason))
                 elsewhere.append(trial)
                 continue
+            # All at once, so that no report says that a trial failed which is not done.
             progress.done += 1
+            progress.failed += isinstance(result, Failure)
+            progress.fallback += isinstance(result, Forecast) and result.fallback
+            if result is not None:
+                self._stop_if_hopeless(result, progress)
             self._report(progress)
 
     @asynccontextmanager
