@@ -76,3 +76,12 @@ def test_a_class_with_a_name_may_return_plain_numbers() -> None:
 
     done = foretell.backtest(Sure(), "demo", limit=1)
     assert [(each.forecaster, set(each.p.values())) for each in done.forecasts] == [("sure", {0.9})]
+
+
+def test_a_backtest_counts_in_the_singular_and_names_the_question_that_failed() -> None:
+    def fails(question: Question) -> float:
+        raise LookupError("nothing there")
+
+    done = foretell.backtest(fails, "demo", limit=1)
+    reason = f"fails: LookupError: nothing there (question {done.questions[0].id})"
+    assert str(done) == f"1 question, 0 forecasts, 1 failure\n{reason}"

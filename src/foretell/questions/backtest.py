@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from foretell.frozen import frozen
+from foretell.number_text import plural
 from foretell.questions.codec import plain_data
 from foretell.questions.forecast import Failure, Forecast
 from foretell.questions.question import Question
@@ -64,7 +65,8 @@ class Backtest(Tabular):
 
     def __str__(self) -> str:
         """The numbers of questions, forecasts and failures, the runs, and the most frequent reasons for failures."""
-        lines = [f"{len(self.questions)} questions, {len(self.forecasts)} forecasts, {len(self.failures)} failures"]
+        counts = {"question": self.questions, "forecast": self.forecasts, "failure": self.failures}
+        lines = [", ".join(plural(len(of), noun) for noun, of in counts.items())]
         reasons: dict[str, list[str]] = {}
         for failure in self.failures:
             reasons.setdefault(f"{failure.forecaster}: {failure.error}", []).append(failure.question_id)
