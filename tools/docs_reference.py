@@ -34,7 +34,8 @@ def api() -> str:
 
     names = sorted(foretell.__all__, key=lambda name: (name[0].isupper(), name.lower()))
     typed = [f"::: foretell.types.{name}" for name in foretell.types.__all__]
-    return "\n".join([API_HEAD, *(f"::: foretell.{name}" for name in names), "", *typed, ""])
+    functions = [*(f"::: foretell.{name}" for name in names), "::: foretell.operations.answers.score_answers"]
+    return "\n".join([API_HEAD, *functions, "", *typed, ""])
 
 
 def conformance() -> str:

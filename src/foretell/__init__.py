@@ -7,8 +7,9 @@ Work with trees:  grow_tree, read_tree, write_tree, show_tree, edit_tree, update
 Tournaments:      enter_tournament, tournament_results, submit_forecasts
 Describe data:    Question, Target, Forecast, Resolution, AsOf; open_benchmark, combine_trials, read_inspect_log
 
-Functions that wait have a form with `a` before the name that is awaited, such as `await aask(…)`. The types of results
-and options are in `foretell.types`, metrics of arrays in `foretell.metrics`. Wrong input raises `InputError`.
+`ask`, `run`, `grid`, `backtest`, `grow_tree`, `update_tree` and `enter_tournament` also have a form that is awaited,
+with `a` before the name: `await aask(…)`. The types of results and options are in `foretell.types`, metrics of arrays
+in `foretell.metrics`. Wrong input raises `InputError`.
 """
 
 from typing import TYPE_CHECKING

@@ -10,9 +10,11 @@ from foretell.data.datasets.free_form import FREE_FORM, RIGHT, stated_answer
 from foretell.data.files import write_atomically
 from foretell.data.untrusted import rows_as_csv
 from foretell.frozen import frozen
+from foretell.interface import suggesting
 from foretell.models.model import ModelError
 from foretell.number_text import plural
 from foretell.operations.studies import MachineServices
+from foretell.python_calls import python_errors
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost, Forecast
 from foretell.questions.question import Question
@@ -111,19 +113,24 @@ def has_answers(run: str, settings: Settings | None = None) -> bool:
         return any(question.subtype == FREE_FORM for question in store.questions(stored.id))
 
 
+@suggesting
+@python_errors()
 def score_answers(
     run: str, *, judge: str | None = None, budget: float | None = None, settings: Settings | None = None
 ) -> AnswerScores:
     """Score every answer of a stored run whose question set has the right answers.
 
     Args:
-        run: The beginning of the id of a run.
-        judge: A model, as provider:name, that compares texts which differ. Without one, they stay undecided.
-        budget: Limit in dollars for the judge. Its calls are journalled: an answer is compared and paid for once.
-        settings: The settings of this machine, if not the usual ones.
+        run: Name or id of the run; the beginning of the id is enough.
+        judge: A model, as "provider:name", that compares texts which differ. Without one, they stay undecided.
+        budget: Hard limit in dollars for the judge. Its replies are saved: an answer is compared and paid for once.
+        settings: Settings of this machine, such as its home folder, instead of its settings file.
+
+    Returns:
+        An `AnswerScores`; `write` makes a table for `score` of the answers in words.
 
     Raises:
-        InputError: The run does not exist, its set has no right answers, or the judge gave no usable answer at all.
+        InputError: If there is no such run, its set has no right answers, or the judge gave no usable answer at all.
     """
     services = MachineServices(settings=settings or load_settings(), watch=lambda _: None)
     return run_sync(_score(services, run, judge, budget), event_loop.run)
