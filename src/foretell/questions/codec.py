@@ -30,7 +30,7 @@ def parse_yaml(text: str) -> Any:
     >>> parse_yaml("due: 2026-13-01")
     Traceback (most recent call last):
     ...
-    foretell.questions.errors.InputError: is not YAML: month must be in 1..12
+    foretell.questions.errors.InputError: is not YAML: month must be in 1..12...
     """
     import yaml
 
