@@ -5,12 +5,13 @@ Built-in plug-ins are listed in `BUILT_IN`. Another package announces its own in
 `register`. docs/plugins.md describes the interface of each kind.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, distributions
-from inspect import signature
+from inspect import Signature, signature
 from typing import Any, overload
 
 from foretell.questions.errors import InputError
@@ -377,6 +378,18 @@ class KeyVariables(Mapping[str, tuple[str, ...]]):
         return sum(1 for _ in self)
 
 
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """Return the signature of a function. Types that it imports only for type checkers stay names, as they are written.
+
+    Python 3.14 evaluates types when they are asked for, and would raise a NameError for such a type.
+    """
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format
+
+        return signature(function, annotation_format=Format.FORWARDREF)
+    return signature(function)
+
+
 def takes_arguments(function: Callable[..., Any], *counts: int) -> bool:
     """Whether a function can be called with one of these numbers of positional arguments.
 
@@ -384,7 +397,7 @@ def takes_arguments(function: Callable[..., Any], *counts: int) -> bool:
     [False, True, False, False]
     """
     try:
-        parameters = signature(function)
+        parameters = signature_of(function)
     except (TypeError, ValueError):
         return True  # The signature of this built-in function is unknown.
     for count in counts:

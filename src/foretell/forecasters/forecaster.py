@@ -26,7 +26,7 @@ from foretell.models.names import ModelRole, ModelRoles
 from foretell.models.prices import PriceList
 from foretell.models.token_price import TokenPrice
 from foretell.models.waiting import PendingWork
-from foretell.plugins import current_name, load, takes_arguments
+from foretell.plugins import current_name, load, signature_of, takes_arguments
 from foretell.questions.as_of import AsOf
 from foretell.questions.codec import parse_options
 from foretell.questions.errors import InputError, WrongValue, known_names, said
@@ -525,7 +525,7 @@ def read_forecaster(spec: str) -> tuple[str, dict[str, Any]]:
 
 def _is_forecasting_function(factory: Any) -> bool:
     """Whether a function answers questions itself, rather than making a forecaster from options."""
-    return inspect.isroutine(factory) and next(iter(inspect.signature(factory).parameters), "") == "question"
+    return inspect.isroutine(factory) and next(iter(signature_of(factory).parameters), "") == "question"
 
 
 @frozen
@@ -542,7 +542,7 @@ class FunctionForecaster:
 
     async def forecast(self, question: Question, context: Context) -> Forecast:
         """Call the function and return its result as a forecast."""
-        parameters = inspect.signature(self.function).parameters.values()
+        parameters = signature_of(self.function).parameters.values()
         free = [
             parameter for parameter in parameters if parameter.name not in self.options and parameter.kind in POSITIONAL
         ]

@@ -315,13 +315,16 @@ def study_of(function: Callable[..., Any], name: str | None = None) -> Study:
     the options name, or the inputs if they name none.
     """
     of_tables = not plugins.takes_arguments(function, 2)
-    options = TableOptions if of_tables else get_type_hints(function).get("options", StudyOptions)
+    own = getattr(function, "__name__", type(function).__name__)
+    try:
+        options = TableOptions if of_tables else get_type_hints(function).get("options", StudyOptions)
+    except NameError as error:
+        raise InputError(f"the types of the study {own!r} cannot be read: {error}", column="name") from None
 
     def without_options(inputs: DataInputs, options: TableOptions) -> Any:
         named = options.sources or options.forecasts is not None or options.grid
         return function(inputs.data(options) if named else inputs)
 
-    own = getattr(function, "__name__", type(function).__name__)
     return Study(name=name or own, run=without_options if of_tables else function, options=options)
 
 

@@ -23,7 +23,7 @@ from foretell.models.providers.api_format import counted
 from foretell.models.structured_output import UnusableReply, read_object
 from foretell.models.token_price import TokenPrice
 from foretell.own_objects import find_own, name_object, own_object
-from foretell.plugins import takes_arguments
+from foretell.plugins import signature_of, takes_arguments
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError, WrongValue
 
@@ -86,13 +86,16 @@ class FunctionModel:
 
 def _wanted_argument(function: ModelFunction) -> str:
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(signature_of(function).parameters.values())
     except (TypeError, ValueError):
         return "text"
     if not takes_arguments(function, 1):
         raise InputError(f"the function {function!r} cannot be a model", hint="it takes the prompt or the messages")
     first = parameters[0]
-    kind = first.annotation if isinstance(first.annotation, str) else getattr(first.annotation, "__name__", "")
+    written: Any = first.annotation
+    if not isinstance(written, str):
+        written = getattr(written, "__forward_arg__", getattr(written, "__name__", ""))
+    kind = written.rpartition(".")[2]
     if kind == "str" or first.name in ("prompt", "text"):
         return "text"
     return "request" if kind == "Request" or first.name == "request" else "messages"
