@@ -264,7 +264,7 @@ async def answer_question(
     settings = settings or load_settings()
     if not names_model(request):
         if request.plan:
-            return plan_without_model()
+            return RunPlan(run="", questions=1, trials=1, open=1, models={}, dollars=0.0, basis="no model is named")
         answer = await answer_without_model(
             typed_question(request, clock_of(settings)()), settings, past=bool(request.as_of)
         )
@@ -310,11 +310,6 @@ async def _researched(
     with closing(RunStore(settings.store)) as store, cost_in_errors(done.money):
         answer = stored_answer(store, prepared.spec, prepared.questions[0])
     return replace(answer, paid=done.money, notes=(*answer.notes, *done.unread), sharpening=sharpening)
-
-
-def plan_without_model() -> RunPlan:
-    """Return what answering a question from public markets and series costs."""
-    return RunPlan(run="", questions=1, trials=1, open=1, models={}, dollars=0.0, basis="no model is named")
 
 
 def names_model(request: AskRequest) -> bool:

@@ -96,11 +96,6 @@ def write_commented(file: Path, text: str, kind: SchemaKind) -> Path:
     return schema
 
 
-def template_text(name: str) -> str:
-    """Return the text of a template."""
-    return (files("foretell.operations") / "templates" / name).read_text(encoding="utf-8")
-
-
 @frozen
 class InitResult(Result):
     """The files that were written, and what to do next."""
@@ -130,7 +125,7 @@ def _init_file(request: InitRequest, kind: SchemaKind) -> InitResult:
         file = file / "arena.yaml"
     file = file if file.suffix else file.with_suffix(".yaml")
     _refuse_existing([file], request)
-    text = template_text(f"{kind}.yaml")
+    text = (files("foretell.operations") / "templates" / f"{kind}.yaml").read_text(encoding="utf-8")
     if kind == "arena":
         chosen = ArenaFileSettings.from_settings(request.set)
         text = Template(text).substitute(name=chosen.name or default_arena_name(file))

@@ -127,11 +127,6 @@ def executor_name(life: int) -> str:
     return f"{life:016x}"
 
 
-def life_of(executor: str) -> int:
-    """The process behind a worker's name in the queue."""
-    return int(executor, 16)
-
-
 class Reaper:
     """Puts trials of dead workers back into the queue. Calls block. Any number of processes may do it."""
 
@@ -164,7 +159,7 @@ class Reaper:
             self._queue.put_back(executors, [queued for queued in lost if queued not in spent])
             for queued in lost:
                 # Otherwise a worker that was only suspended would continue and be cut off in a paid call.
-                self._claims.take_away(statements, *trial_claim(queued.key), life_of(queued.executor))
+                self._claims.take_away(statements, *trial_claim(queued.key), int(queued.executor, 16))
             return len(lost)
 
         count = self._store.database.together(work, alone="reaper")

@@ -168,7 +168,15 @@ class ArenaTable:
             forecast_times=ArenaForecastTable(
                 event=event, taken_at=self.forecast_times.taken_at[times], hours=self.forecast_times.hours[times]
             ),
-            markets=_market_rows(self.markets, rows, forecast_time),
+            markets=ArenaMarketTable(
+                forecast_time=forecast_time,
+                target=tuple(self.markets.target[i] for i in rows.tolist()),
+                outcome=self.markets.outcome[rows],
+                known_at=self.markets.known_at[rows],
+                last=self.markets.last[rows],
+                yes_ask=self.markets.yes_ask[rows],
+                no_ask=self.markets.no_ask[rows],
+            ),
             p=self.p[:, rows],
         )
 
@@ -180,18 +188,6 @@ class ArenaTable:
             entries=(*self.entries, *(entries[i] for i in new)),
             p=np.vstack([self.p, p[new]]),
         )
-
-
-def _market_rows(markets: ArenaMarketTable, rows: Ints, forecast_time: Ints) -> ArenaMarketTable:
-    return ArenaMarketTable(
-        forecast_time=forecast_time,
-        target=tuple(markets.target[i] for i in rows.tolist()),
-        outcome=markets.outcome[rows],
-        known_at=markets.known_at[rows],
-        last=markets.last[rows],
-        yes_ask=markets.yes_ask[rows],
-        no_ask=markets.no_ask[rows],
-    )
 
 
 def arena_as_table(arena: ArenaTable) -> ForecastTable:

@@ -442,7 +442,17 @@ class SubmissionSender:
         )
 
     async def _send(self, items: Sequence[SubmissionItem], submission: SubmissionPlan) -> list[ItemResult]:
-        drafts = [_draft(item, submission) for item in items]
+        drafts = [
+            LedgerDraft(
+                kind="intention",
+                platform=submission.platform,
+                account=submission.account,
+                question=item.question,
+                part=item.part,
+                content=item.kept,
+            )
+            for item in items
+        ]
         intentions = dict(zip(map(id, items), self._ledger.append(drafts, self._clock()), strict=True))
         done: list[ItemResult] = []
         pending = list(items)
@@ -491,17 +501,6 @@ class SubmissionSender:
 
 def _key(item: SubmissionItem, submission: SubmissionPlan) -> ItemKey:
     return submission.platform, submission.account, item.question, item.part
-
-
-def _draft(item: SubmissionItem, submission: SubmissionPlan) -> LedgerDraft:
-    return LedgerDraft(
-        kind="intention",
-        platform=submission.platform,
-        account=submission.account,
-        question=item.question,
-        part=item.part,
-        content=item.kept,
-    )
 
 
 def _item(entry: LedgerEntry) -> SubmissionItem:

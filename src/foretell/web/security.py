@@ -41,7 +41,7 @@ class AccessRules:
     @property
     def private(self) -> bool:
         """Whether only this machine can reach the server; reading is then open."""
-        return _loopback(self.host)
+        return self.host.lower() in LOOPBACK or (_is_number(self.host) and ip_address(self.host).is_loopback)
 
     def admits_host(self, header: str) -> bool:
         """Whether the Host header names this server; this prevents DNS rebinding by other sites.
@@ -90,10 +90,6 @@ def _is_number(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _loopback(host: str) -> bool:
-    return host.lower() in LOOPBACK or (_is_number(host) and ip_address(host).is_loopback)
 
 
 @frozen

@@ -345,11 +345,7 @@ def figure(width: float, height: float, title: str, *children: Markup, rows: Seq
 
 def responsive(roomy: Chart, narrow: Chart) -> Chart:
     """Combine a chart for pages with its version for phones."""
-    return replace(roomy, narrow=_without_numbers(narrow.svg))
-
-
-def _without_numbers(svg: Markup) -> Markup:
-    return Markup(re.sub(r"<metadata>[^<]*</metadata>", "", svg))
+    return replace(roomy, narrow=Markup(re.sub(r"<metadata>[^<]*</metadata>", "", narrow.svg)))
 
 
 def _metadata(rows: Sequence[CsvRow]) -> Markup:
