@@ -13,12 +13,10 @@ from typing import Any
 import pytest
 
 from foretell import run, score
+from foretell.api import delete_runs, edit_run, list_runs, resolve_run, show, stop_run
 from foretell.models.database.sqlite import SqliteDatabase
 from foretell.operations.doctor import look_at_databases
 from foretell.operations.requests.scoring import CompareRequest, ScoreRequest
-from foretell.operations.resolve import resolve_run
-from foretell.operations.runs import delete_runs, edit_run, list_runs, stop_run
-from foretell.operations.show import show
 from foretell.operations.table import OPERATIONS
 from foretell.questions.errors import InputError
 from foretell.questions.trace import ModelCalled
@@ -235,11 +233,11 @@ def test_a_running_run_is_not_deleted(settings: Settings):
         store.database.write("insert into tick (name, due, owner) values (?, '', 987654321)", (f"run {id}",))
         listed = list_runs(settings=settings)
         assert listed.stored[0].state == "crashed"
-        assert "its process ended unexpectedly; foretell run " in " ".join(str(listed).split())
+        assert 'its process ended unexpectedly; `foretell.run("' in " ".join(str(listed).split())
         store.label(id, problem="nothing is left of the budget")
         listed = list_runs(settings=settings)
         assert listed.stored[0].state == "error"
-        assert "ended with an error: nothing is left of the budget; foretell run " in " ".join(str(listed).split())
+        assert 'ended with an error: nothing is left of the budget; `foretell.run("' in " ".join(str(listed).split())
         store.database.write(
             "insert into tick (name, due, owner) values (?, 'hail', ?)", (f"cell {id}", store.database.life.id)
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.forecasters.tree.random_trees import claim
 
+from foretell.api import show_tree
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.edits import SetClaim, SetP
 from foretell.forecasters.tree.history import TreeAuthor, commit_edits
@@ -12,7 +13,6 @@ from foretell.forecasters.tree.links import AverageLink
 from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, TreeOrigin
 from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import compare_scenarios, resynthesize
-from foretell.operations.tree import show_tree
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Cost
 from foretell.report.charts.ranking import TornadoRow, tornado_plot

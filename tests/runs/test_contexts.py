@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import foretell
+from foretell.api import replay
 from foretell.arena.store import ArenaStore
 from foretell.cli.main import cli
 from foretell.data.datasets.question_set import asked_key, questions_digest
@@ -22,7 +23,6 @@ from foretell.forecasters.prompt.prediction_context import PredictionContext, Ra
 from foretell.forecasters.prompt.rendering import VIEWS, readable, render
 from foretell.models.model import Request
 from foretell.models.providers.function import model_name
-from foretell.operations.replay import replay
 from foretell.operations.run import RunResult
 from foretell.operations.studies import MachineServices
 from foretell.questions.as_of import AsOf, instant

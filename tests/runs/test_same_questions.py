@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from foretell import run
+from foretell.api import list_runs, replay
 from foretell.data.datasets.question_set import questions_digest
 from foretell.models.journal import Journal
-from foretell.operations.replay import replay
 from foretell.operations.run import RunResult
-from foretell.operations.runs import list_runs
 from foretell.questions.as_of import instant
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Snapshot, Target

@@ -24,9 +24,8 @@ from tests.web.made_arena import fill
 
 import foretell
 from foretell import plugins, run
+from foretell.api import edit_run, list_runs, resolve_run
 from foretell.metrics import Interval
-from foretell.operations.resolve import resolve_run
-from foretell.operations.runs import edit_run, list_runs
 from foretell.operations.table import OPERATIONS
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError

@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 from tests.forecasters.tree.stated import NEEDED, needed, tree_by_cases
 
 from fakes.models import BackgroundModels
+from foretell.api import show_tree
 from foretell.forecasters.tree.arithmetic.error_bar import error_bar
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.arithmetic.sensitivity import tornado
@@ -26,7 +27,6 @@ from foretell.forecasters.tree.proposition import Grounding, Proposition, Tree, 
 from foretell.forecasters.tree.tree_file import read_tree_file, write_tree
 from foretell.forecasters.tree.what_if import apply_scenario, what_if
 from foretell.number_text import brief_percent, percent
-from foretell.operations.tree import show_tree
 from foretell.practice.example import example_tree
 from foretell.questions.forecast import Reconciliation
 from foretell.runs.settings import Settings

@@ -26,6 +26,7 @@ from foretell.questions.errors import InputError, known_names, plain_problem, va
 from foretell.questions.forecast import Cost
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import EmitEvent, LeakBlocked, TraceEvent
+from foretell.report.provenance import command_text, running_command
 from foretell.request import OperationRequest, allowed_names, request_schema, setting
 from foretell.runs.store import RunStore
 from foretell.runs.stored_runs import EVERY_REASON
@@ -280,13 +281,14 @@ async def _answer(permissions: ServerPermissions, words: str, fields: Mapping[st
 
 async def _answer_to(permissions: ServerPermissions, words: str, request: OperationRequest) -> Json:
     function = OPERATIONS[words].function
-    if iscoroutinefunction(function):
-        result = await function(request, permissions.settings)
-        return {**plain_data(result.to_dict()), "server_spending": permissions.spending()}
-    try:
-        return plain_data((await asyncio.to_thread(function, request, permissions.settings)).to_dict())
-    except InvalidTree as error:
-        raise InputError("; ".join(str(problem) for problem in error.problems[:MAX_PROBLEMS])) from None
+    with running_command(command_text(words, request)):
+        if iscoroutinefunction(function):
+            result = await function(request, permissions.settings)
+            return {**plain_data(result.to_dict()), "server_spending": permissions.spending()}
+        try:
+            return plain_data((await asyncio.to_thread(function, request, permissions.settings)).to_dict())
+        except InvalidTree as error:
+            raise InputError("; ".join(str(problem) for problem in error.problems[:MAX_PROBLEMS])) from None
 
 
 def _operation(words: str, check: Check) -> Use:
@@ -330,8 +332,9 @@ async def show_stored(permissions: ServerPermissions, request: ShowToolRequest) 
         return await _answer(permissions, "record", named, _unchecked)
     if request.tree is not None:
         show_request = permissions.check_tree(TreeShowRequest.read(_set(request, "run", "watched")))
-        result = await asyncio.to_thread(OPERATIONS["tree show"].function, show_request, permissions.settings)
-        return plain_data({**result.to_dict(), **({"report": result.to_markdown()} if result.ok else {})})
+        with running_command(command_text("tree show", show_request)):
+            result = await asyncio.to_thread(OPERATIONS["tree show"].function, show_request, permissions.settings)
+            return plain_data({**result.to_dict(), **({"report": result.to_markdown()} if result.ok else {})})
     if request.replay:
         if request.question is not None:
             raise InputError("only whole runs can be replayed", column="question", hint="leave it out")

@@ -19,7 +19,6 @@ from foretell.models.ledger import Money
 from foretell.number_text import percent
 from foretell.operations.requests.asking import AskRequest
 from foretell.operations.sharpen import SharpenedQuestion, accepted, sharpen_typed, sharpening_lines
-from foretell.operations.table import operation
 from foretell.operations.typed_question import LEAKY_QUESTIONS, typed_question, typed_run_spec
 from foretell.questions.codec import plain_data, to_json
 from foretell.questions.errors import NoAnswer
@@ -257,9 +256,6 @@ async def answer_question(
 
     Without a model it costs nothing. Keys come from the environment. Asking the same question as of the same date again
     takes every reply from the journal and costs nothing.
-
-    >>> ask("Will the bank cut its rate?", closes="2027-03-31", price=0.4, model="none").p
-    {'yes': 0.4}
     """
     settings = settings or load_settings()
     if not names_model(request):
@@ -356,6 +352,3 @@ def stored_answer(store: RunStore, spec: RunSpec, question: Question) -> AskResu
         cautions=prepare_run(spec, typed_questions([question])).warnings,
         notes=tuple(notes),
     )
-
-
-ask = operation(AskRequest)(answer_question)

@@ -10,7 +10,6 @@ from foretell.forecasters.prompt.rendering import BOTH
 from foretell.models.names import ModelName
 from foretell.operations.requests.audit import AuditRequest
 from foretell.operations.studies import MachineServices, contexts_of_run
-from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.report.study_result import StudyResult
@@ -31,7 +30,6 @@ from foretell.studies.audit.report import AuditReport, audit_record, audit_resul
 from foretell.studies.stored_runs import StoredRun, find_stored_run
 
 
-@operation(AuditRequest)
 async def audit(
     request: AuditRequest, settings: Settings | None = None, *, watch: WatchProgress = lambda progress: None
 ) -> StudyResult:

@@ -33,7 +33,7 @@ from foretell.operations.grid import run_grid
 from foretell.operations.practice import CONTACT, ENGINE, practice_environment, prepare_home
 from foretell.operations.requests.runs import GridRequest, RunsResolveRequest
 from foretell.operations.requests.setup import DemoRequest
-from foretell.operations.resolve import resolve_stored_run
+from foretell.operations.resolve import resolve_run
 from foretell.operations.score import ScoreResult
 from foretell.practice.arena_demo import CLOCK, ArenaDemoResult, ArenaSeason, arena_demo, open_simulation
 from foretell.practice.example import (
@@ -303,7 +303,7 @@ async def _agent(settings: Settings) -> ExampleAnswer:
             prices={full: "0/0"},
         )
         specs.append(await _run(settings, spec, name, SCRIPTED_NOTE))
-        await resolve_stored_run(RunsResolveRequest(run=specs[-1].id, outcomes=outcomes), settings)
+        await resolve_run(RunsResolveRequest(run=specs[-1].id, outcomes=outcomes), settings)
     return _answer(settings, specs[-1])
 
 

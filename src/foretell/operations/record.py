@@ -11,7 +11,6 @@ from rich.console import Console
 from foretell.frozen import frozen
 from foretell.number_text import dollars, number, percent, plural, signed
 from foretell.operations.requests.record import RecordRequest
-from foretell.operations.table import operation
 from foretell.questions.codec import plain_data
 from foretell.questions.errors import InputError
 from foretell.report.document import ReportDocument
@@ -273,7 +272,6 @@ class HistoryResult(DocumentResult):
         return f"Brier score {number(self.history.scored.brier, 3)}. {result.why}"
 
 
-@operation(RecordRequest)
 def record(request: RecordRequest, settings: Settings | None = None) -> RecordResult | HistoryResult:
     """Return the record of one's own questions, or the history of one, after confirming or changing it."""
     settings = settings or load_settings()

@@ -9,7 +9,6 @@ from typing import Any
 from foretell.frozen import frozen
 from foretell.operations.requests.runs import ReplayRequest
 from foretell.operations.requests.trees import tree_reference
-from foretell.operations.table import operation
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure
@@ -44,7 +43,6 @@ class ReplayResult(Result):
         return f"{self.same} of {self.total} answers are the same, from the journal alone"
 
 
-@operation(ReplayRequest)
 def replay(request: ReplayRequest, settings: Settings | None = None) -> ReplayResult:
     """Recompute a stored run from the journal alone, without network, keys or corpus, and compare the answers.
 

@@ -7,7 +7,6 @@ from typing import Any
 from foretell.frozen import frozen
 from foretell.number_text import bracket
 from foretell.operations.requests.runs import RunsResolveRequest
-from foretell.operations.table import operation
 from foretell.report.result import Result
 from foretell.runs.outcomes import RunOutcomes
 from foretell.runs.resolve import market_outcomes, set_outcomes, table_outcomes
@@ -48,7 +47,7 @@ class ResolveResult(Result):
         return f"{text}\nBrier index {index['estimate']:.1f} {bracket(index['low'], index['high'], 1)}{baselines}"
 
 
-async def resolve_stored_run(request: RunsResolveRequest, settings: Settings | None = None) -> ResolveResult:
+async def resolve_run(request: RunsResolveRequest, settings: Settings | None = None) -> ResolveResult:
     """Look up the outcomes of a run in its question set, on markets, or in a table."""
     settings = settings or load_settings()
     problems: list[str] = []
@@ -74,6 +73,3 @@ async def resolve_stored_run(request: RunsResolveRequest, settings: Settings | N
         score=score,
         problems=tuple(problems),
     )
-
-
-resolve_run = operation(RunsResolveRequest)(resolve_stored_run)

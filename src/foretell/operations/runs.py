@@ -15,7 +15,6 @@ from foretell.frozen import frozen
 from foretell.models.ledger import Money
 from foretell.number_text import bracket, dollars, plural
 from foretell.operations.requests.runs import RunsDeleteRequest, RunsEditRequest, RunsRequest, RunsStopRequest
-from foretell.operations.table import operation
 from foretell.questions.errors import InputError, known_names
 from foretell.report.result import Result
 from foretell.report.terminal import TextColumn, show_text, text_lines
@@ -198,7 +197,6 @@ def _next_step(run: ListedRun) -> str:
             return ""
 
 
-@operation(RunsRequest)
 def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsResult:
     """List the runs on this machine."""
     settings = settings or load_settings()
@@ -364,7 +362,6 @@ def _labels(store: RunStore, run: str) -> RunLabels:
     return RunLabels(run=row.id, name=row.name, note=row.note, tags=row.tags, archived=row.archived)
 
 
-@operation(RunsEditRequest)
 def edit_run(request: RunsEditRequest, settings: Settings | None = None) -> RunLabels:
     """Change the name, tags or note of a run, archive it, or restore it from the bin."""
     settings = settings or load_settings()
@@ -402,7 +399,6 @@ class DeletedRuns(Result):
         return "\n".join([*lines, last])
 
 
-@operation(RunsDeleteRequest)
 def delete_runs(request: RunsDeleteRequest, settings: Settings | None = None) -> DeletedRuns:
     """Move runs to the bin, from which they are removed after some weeks."""
     settings = settings or load_settings()
@@ -444,7 +440,6 @@ class StoppedRun(Result):
         return f"run {self.run} stops within seconds: {answers}, {under_way}{queue}"
 
 
-@operation(RunsStopRequest)
 def stop_run(request: RunsStopRequest, settings: Settings | None = None) -> StoppedRun:
     """Stop a run early, whichever process is running it, and keep its answers so far."""
     settings = settings or load_settings()

@@ -14,7 +14,6 @@ from foretell.models.ledger import Money
 from foretell.number_text import percent, plural
 from foretell.operations.requests.runs import ShowRequest
 from foretell.operations.runs import run_to_dict
-from foretell.operations.table import operation
 from foretell.questions.codec import to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Failure, Forecast
@@ -228,7 +227,6 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
     return json.loads(json.dumps(dict(values), ensure_ascii=False, default=str))
 
 
-@operation(ShowRequest)
 def show(request: ShowRequest, settings: Settings | None = None) -> ShowResult:
     """Return the answers of a stored run, or with `question` every step to one answer."""
     settings = settings or load_settings()

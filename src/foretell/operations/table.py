@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from functools import wraps
 from inspect import iscoroutine
 from typing import Any, TypeVar
 
@@ -11,7 +10,7 @@ from foretell.plugins import load_object
 from foretell.python_calls import python_errors
 from foretell.report.provenance import command_text, current_command, running_command
 from foretell.report.result import Result
-from foretell.request import OperationRequest, hints
+from foretell.request import OperationRequest
 
 Request = TypeVar("Request", bound=OperationRequest)
 ROWS = (".json", ".csv", ".parquet")
@@ -133,29 +132,6 @@ def reading(kind: type[Request], values: Mapping[str, Any]) -> Generator[Request
         request = kind.read(values)
         with running_command(command_text(_words(kind), request)):
             yield request
-
-
-def operation(kind: type[OperationRequest]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Allow a function to be called with its request, or with the fields of the request as parameters.
-
-    The positional parameters are the arguments of the command; `settings` can be given in addition. A coroutine
-    function is run to completion, even inside a notebook. `foretell.api` has the same functions with their types.
-    """
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function)
-        def called(*positional: Any, **fields: Any) -> Any:
-            if positional and isinstance(positional[0], kind):
-                with running_command(command_text(_words(kind), positional[0])):
-                    return finished(function(*positional, **fields))
-            settings = fields.pop("settings", None)
-            arguments = [name for name, info in kind.model_fields.items() if hints(info).get("argument")]
-            with reading(kind, dict(zip(arguments, positional, strict=False)) | fields) as request:
-                return finished(function(request, settings))
-
-        return called
-
-    return decorate
 
 
 def _words(kind: type[OperationRequest]) -> str:

@@ -34,7 +34,6 @@ from foretell.forecasters.tree.what_if import compare_scenarios
 from foretell.frozen import frozen
 from foretell.number_text import percent, plural, signed
 from foretell.operations.requests.trees import TreeShowRequest
-from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.report.markup import sentence
 from foretell.report.result import DocumentResult
@@ -281,7 +280,6 @@ class ShownTree(TreeDocument):
             show_text(console, f"notebook {notebook}\n")
 
 
-@operation(TreeShowRequest)
 def show_tree(request: TreeShowRequest, settings: Settings | None = None) -> ShownTree:
     """Read a tree, check it and compute every probability from its leaves.
 

@@ -31,7 +31,6 @@ from foretell.forecasters.tree.tree_file import edits_from_json, read_tree_file
 from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, next_ids, resynthesize
 from foretell.frozen import frozen
 from foretell.operations.requests.trees import TreeEditRequest
-from foretell.operations.table import operation
 from foretell.operations.tree_log import change_lines, change_rows
 from foretell.operations.tree_plan import TreePlan
 from foretell.patterns import pattern
@@ -128,7 +127,6 @@ def known_at(tree: Tree) -> AsOf | None:
     return AsOf(at=datetime.now(UTC).replace(microsecond=0), mode="live")
 
 
-@operation(TreeEditRequest)
 def edit_tree(request: TreeEditRequest, settings: Settings | None = None) -> TreeEditResult:
     """Edit a stored tree or restore one of its versions, and write it as a new version.
 

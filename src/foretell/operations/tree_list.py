@@ -11,7 +11,6 @@ from foretell.forecasters.tree.text import one_line
 from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.operations.requests.trees import TreeListRequest
-from foretell.operations.table import operation
 from foretell.report.result import Result, show_table
 from foretell.report.terminal import TextColumn, show_text
 from foretell.runs.settings import Settings, load_settings
@@ -48,7 +47,6 @@ class TreesResult(Result):
         show_table(console, self.trees, columns)
 
 
-@operation(TreeListRequest)
 def list_trees(request: TreeListRequest, settings: Settings | None = None) -> TreesResult:
     """List the tree files of this machine, the last changed first, with the reason if one cannot be read."""
     del request

@@ -15,7 +15,6 @@ from foretell.forecasters.tree.what_if import ClaimChange, claim_changes, field_
 from foretell.frozen import frozen
 from foretell.number_text import percent, plural
 from foretell.operations.requests.trees import TreeLogRequest
-from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.report.result import Result
 from foretell.report.terminal import show_text
@@ -120,7 +119,6 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
 
 
-@operation(TreeLogRequest)
 def tree_log(request: TreeLogRequest, settings: Settings | None = None) -> TreeLog:
     """List the versions of a tree, or compare two of them, or two trees, claim by claim.
 

@@ -25,7 +25,6 @@ from foretell.forecasters.tree.what_if import ClaimChange, WhatIfResult, compare
 from foretell.frozen import frozen
 from foretell.number_text import percent
 from foretell.operations.requests.trees import WhatIfRequest
-from foretell.operations.table import operation
 from foretell.questions.errors import InputError
 from foretell.report.result import Result
 from foretell.report.terminal import show_text
@@ -162,7 +161,6 @@ class ScenarioComparison(Result):
             show_text(console, f"answer {percent(spread.p, 1)} ± {100 * spread.sd:.1f} points\n")
 
 
-@operation(WhatIfRequest)
 def what_if(request: WhatIfRequest, settings: Settings | None = None) -> ScenarioComparison:
     """Compare other probabilities for some claims of a tree (a `Tree`, its file or its JSON) with the tree as it is.
 

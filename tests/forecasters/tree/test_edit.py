@@ -10,6 +10,7 @@ from tests.forecasters.tree.random_trees import claim, tree_of
 from tests.forecasters.tree.scripted_tree import playing
 
 from foretell import update_tree
+from foretell.api import edit_tree
 from foretell.cli.commands import operation_command
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.links import JudgedLink
@@ -17,7 +18,7 @@ from foretell.forecasters.tree.tree_file import read_tree, read_tree_file, write
 from foretell.models.model import ModelError
 from foretell.models.providers.function import model_name
 from foretell.models.providers.scripted import ScriptedModel
-from foretell.operations.tree_edit import TreeEditResult, edit_tree
+from foretell.operations.tree_edit import TreeEditResult
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 

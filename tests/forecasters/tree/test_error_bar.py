@@ -12,6 +12,7 @@ from tests.forecasters.tree.random_trees import claim, tree_of
 from tests.forecasters.tree.scripted_tree import playing
 
 from foretell import grow_tree, update_tree
+from foretell.api import show_tree
 from foretell.forecasters.tree.arithmetic.error_bar import error_bar, error_bars, leaf_spread, next_trials
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.links import LinearLink
@@ -19,7 +20,6 @@ from foretell.forecasters.tree.proposition import Grounding, Tree, leaves
 from foretell.forecasters.tree.tree_file import read_tree, tree_from_dict, tree_to_dict, write_tree
 from foretell.models.model import Request
 from foretell.models.providers.function import model_name
-from foretell.operations.tree import show_tree
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 from foretell.studies.tree_noise import RepeatedGrounder, covered, spent

@@ -15,6 +15,7 @@ from tests.forecasters.tree.scripted_tree import playing
 
 import foretell
 from foretell import grow_tree, update_tree
+from foretell.api import edit_tree, show_tree, tree_log
 from foretell.cli.commands import operation_command
 from foretell.forecasters.tree.arithmetic.evaluation import evaluated
 from foretell.forecasters.tree.edits import SetP
@@ -38,9 +39,7 @@ from foretell.mcp.tools import TOOLS, available_tools
 from foretell.models.model import ModelError, Request
 from foretell.models.providers.function import model_name
 from foretell.models.providers.scripted import ScriptedModel
-from foretell.operations.tree import show_tree
-from foretell.operations.tree_edit import TreeEditResult, edit_tree
-from foretell.operations.tree_log import tree_log
+from foretell.operations.tree_edit import TreeEditResult
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings
 

@@ -12,6 +12,7 @@ from tests.forecasters.tree.random_trees import claim
 from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 from tests.tools.doubles import Numbers
 
+from foretell.api import show_tree
 from foretell.cli.commands import operation_command
 from foretell.forecasters.tree.grounders.notebook import NotebookGrounder
 from foretell.forecasters.tree.grow.ground import GroundingResult, LeafBudget
@@ -20,7 +21,6 @@ from foretell.forecasters.tree.tree_file import write_tree
 from foretell.models.journal import Journal
 from foretell.models.model import ModelError, Request
 from foretell.operations.replay import verify_notebooks
-from foretell.operations.tree import show_tree
 from foretell.questions.trace import LeakBlocked, ToolUsed
 from foretell.tools.notebook.endpoints import series_endpoint
 from foretell.tools.notebook.limits import KernelLimits

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.forecasters.tree.scripted_tree import TreeSetup, playing
 
 from foretell import grow_tree
+from foretell.api import show_tree
 from foretell.cli.commands import operation_command
 from foretell.forecasters.tree.arithmetic.evaluation import evaluate
 from foretell.forecasters.tree.arithmetic.scaling import bayes_net_faults
@@ -38,7 +39,6 @@ from foretell.forecasters.tree.what_if import resynthesize, what_if
 from foretell.models.model import BudgetExceeded, ModelError
 from foretell.models.providers.function import model_name
 from foretell.models.providers.scripted import ScriptedModel
-from foretell.operations.tree import show_tree
 from foretell.plugins import names
 from foretell.questions.errors import InputError
 from foretell.runs.settings import Settings

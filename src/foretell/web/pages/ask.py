@@ -14,8 +14,7 @@ from foretell.forecasters.tree.forecaster import CLAIM
 from foretell.frozen import frozen
 from foretell.models.check import unknown_models
 from foretell.number_text import dollars, duration, plural
-from foretell.operations.ask import AskResult, names_model, prepare_ask, stored_answer
-from foretell.operations.ask import ask as answer_now
+from foretell.operations.ask import AskResult, answer_question, names_model, prepare_ask, stored_answer
 from foretell.operations.doctor import MODEL_PROVIDERS
 from foretell.operations.models import list_models
 from foretell.operations.requests.asking import AskRequest
@@ -26,6 +25,8 @@ from foretell.operations.typed_question import typed_run_spec
 from foretell.plugins import NO_CHOICE
 from foretell.questions.errors import InputError
 from foretell.request import OperationRequest, environment_values, errors_name_fields
+from foretell.runs import event_loop
+from foretell.runs.event_loop import run_sync
 from foretell.runs.runner import PreparedRun, asks_models
 from foretell.runs.runtime import TRIED_FIRST, prices_of, unpriced_models
 from foretell.runs.services import SEARCH_ENGINES
@@ -232,7 +233,11 @@ def read_outside(here: CurrentState, wording: Annotated[OutsideQuery, Query()]) 
 
 def _outside(values: dict[str, Any], here: WebState) -> AskResult:
     """Return the outside view, even if FORETELL_MODEL names a model: viewing a page spends nothing."""
-    return answer_now(AskRequest.read({**values, "model": NO_CHOICE}), here.settings)
+    return _answer_now({**values, "model": NO_CHOICE}, here)
+
+
+def _answer_now(values: dict[str, Any], here: WebState) -> Any:
+    return run_sync(answer_question(AskRequest.read(values), here.settings), event_loop.run)
 
 
 class AskBody(body_of(AskRequest, "plan", "watch", "once", "sharpen")):
@@ -314,7 +319,7 @@ def _show_wording(request: Request, here: WebState, values: dict[str, Any]) -> R
     """Show the form with the wording that the model proposes, to be changed or sent."""
     try:
         with errors_name_fields(AskRequest, titles=True):
-            proposal = answer_now(AskRequest.read(NOTHING_CHOSEN | values | {"sharpen": "propose"}), here.settings)
+            proposal = _answer_now(NOTHING_CHOSEN | values | {"sharpen": "propose"}, here)
     except InputError as error:
         return _ask_page(request, here, values, str(error))
     return _ask_page(request, here, values | proposal.fields, "", wording=proposal)

@@ -13,6 +13,7 @@ from foretell.operations.show import show
 from foretell.questions.errors import InputError, MissingExtra
 from foretell.report.charts.svg import figure_png
 from foretell.report.document import Writable, write_outputs
+from foretell.report.provenance import command_text, running_command
 from foretell.report.question_view import question_view
 from foretell.report.run_report import (
     finding_of,
@@ -145,8 +146,9 @@ def read_report(
             raise HTTPException(422, "png is a picture of one answer: name its question")
         return _preview(read_question(here, run, question, due))
     require_token(request)
-    result = show(ShowRequest(run=here.run(run).id, question=question, as_of=due), here.settings)
-    return file_response(result, form)
+    asked = ShowRequest(run=here.run(run).id, question=question, as_of=due)
+    with running_command(command_text("show", asked)):
+        return file_response(show(asked, here.settings), form)
 
 
 def file_response(result: Writable, form: str) -> Response:

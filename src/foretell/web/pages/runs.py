@@ -43,9 +43,10 @@ from foretell.questions.errors import InputError
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Question
 from foretell.report.pending_work import pending_in_words
-from foretell.report.provenance import Provenance
+from foretell.report.provenance import Provenance, command_text, running_command
 from foretell.report.run_report import run_headline, score_figures
 from foretell.request import errors_name_fields, setting
+from foretell.runs import event_loop
 from foretell.runs.set_names import set_names, sets_here
 from foretell.runs.spec import RunState, read_changes
 from foretell.runs.store import RunRow, RunStore, TrialKey, trials_per_question
@@ -568,7 +569,7 @@ async def send_selected(
 async def send_resolve(here: CurrentState, _: TokenRequired, run: str) -> Response:
     """Handle the button that looks up the outcomes of a run's questions."""
     id = here.run(run).id
-    await run_in_threadpool(resolve_run, RunsResolveRequest(run=id), here.settings)
+    await run_in_threadpool(lambda: event_loop.run(resolve_run(RunsResolveRequest(run=id), here.settings)))
     return RedirectResponse(link_to("run", id), status_code=303)
 
 
@@ -662,7 +663,8 @@ def read_answers(
 ) -> dict[str, Any]:
     """The answers of a run, or every step to one answer; the same as `foretell show --json` prints."""
     request = ShowRequest.read({"run": here.run(run).id, "question": question, "limit": limit})
-    return show(request, here.settings).to_dict()
+    with running_command(command_text("show", request)):
+        return show(request, here.settings).to_dict()
 
 
 @router.get("/api/runs/{run}/stream", tags=["live"], response_class=Response, responses=STREAM)
