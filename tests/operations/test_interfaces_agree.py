@@ -161,7 +161,7 @@ UNUSED = [
     (["run", "run.yaml", "--only-failed"], "--only-failed: needs a stored run"),
     (["run", "autumn", "--again", "--only-failed"], "--only-failed: cannot be used together with --again"),
     (["run", "autumn", "--set", "trials=2", "--only-failed"], "--only-failed: changed settings are for all that"),
-    (["backtest", "demo", "--set", "trials=2"], "trials: has no effect on a backtest"),
+    (["backtest", "demo", "--set", "trials=2"], "--set trials: does not select questions"),
     (["backtest", "demo", "--limit", "2", "--set", "questions.limit=2"], "questions.limit is the same as --limit"),
     (["grid", "--plan"], "--plan: has no effect on an experiment that is only shown"),
     (

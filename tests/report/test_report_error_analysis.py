@@ -42,14 +42,6 @@ def test_overall_is_the_mean_over_kinds(build_table: Callable[..., ForecastTable
     assert interval.estimate == pytest.approx(80.0)
 
 
-def test_sample_score_uses_the_sample_only(table: ForecastTable) -> None:
-    sample = np.arange(120) < 30
-    analysis = error_analysis(table, "good", scoring=ScoringOptions(metric="brier"), sample=sample)
-    by_hand = float(np.mean((table.p_of("good")[:30] - table.targets.outcome[:30]) ** 2))
-    assert analysis.in_sample is not None
-    assert analysis.in_sample.estimate == pytest.approx(by_hand)
-
-
 def test_shares_of_worst_bins_add_up_to_the_calibration_error(table: ForecastTable) -> None:
     bins = error_analysis(table, "good").worst_bins
     assert sum(b.share_of_error for b in bins) == pytest.approx(1)

@@ -82,12 +82,6 @@ def test_frontier_appears_only_with_costs(board: Scoreboard, table: ForecastTabl
     assert "Score and cost" in leaderboard_page(board, with_costs(table), "T")
 
 
-def test_baselines_can_be_given(board: Scoreboard, table: ForecastTable) -> None:
-    root = parsed(leaderboard_page(board, table, "T", baselines=("fair",)))
-    marked = [row for row in root.iter("tr") if "baseline" in row.attrib.get("class", "")]
-    assert ["fair" in "".join(row.itertext()) for row in marked] == [True]
-
-
 def test_hostile_names_are_escaped(build_table: Callable[..., ForecastTable]) -> None:
     outcome = np.array([0, 1, 0, 1, 1, 0])
     table = build_table(
@@ -98,7 +92,7 @@ def test_hostile_names_are_escaped(build_table: Callable[..., ForecastTable]) ->
     )
     board = score_table(table, QUICK)
     analysis = error_analysis(table, EVIL, '"><svg onload=x>')
-    for document in (leaderboard_page(board, table, EVIL), error_analysis_page(analysis, EVIL)):
+    for document in (leaderboard_page(board, table, EVIL), error_analysis_page(analysis)):
         root = parsed(document)
         assert len(list(root.iter("script"))) == 1
         assert len(list(root.iter("style"))) == 1

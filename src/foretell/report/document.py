@@ -286,20 +286,6 @@ def _json(result: Any, path: Path) -> None:
     write(path)
 
 
-WRITERS: Mapping[str, Callable[[Any, Path], None]] = {
-    ".json": _json,
-    ".csv": _csv,
-    ".jsonl": _jsonl,
-    ".parquet": _parquet,
-    ".html": _text("to_html"),
-    ".md": _text("to_markdown"),
-    ".svg": _text("to_svg"),
-    ".png": _figure,
-    ".dot": _text("to_dot"),
-    ".bif": _text("to_bif"),
-    ".pl": _text("to_problog"),
-}
-"""Maps each suffix to the function that writes such a file."""
 _METHODS: Mapping[str, str] = {
     ".html": "to_html",
     ".md": "to_markdown",
@@ -310,6 +296,15 @@ _METHODS: Mapping[str, str] = {
     ".pl": "to_problog",
 }
 """The method needed for each suffix that not every result supports."""
+WRITERS: Mapping[str, Callable[[Any, Path], None]] = {
+    ".json": _json,
+    ".csv": _csv,
+    ".jsonl": _jsonl,
+    ".parquet": _parquet,
+    **{suffix: _text(method) for suffix, method in _METHODS.items()},
+    ".png": _figure,
+}
+"""Maps each suffix to the function that writes such a file."""
 
 
 # A report as one document: the same sections as a web page in one file, as Markdown, and on paper.

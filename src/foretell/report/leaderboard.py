@@ -1,7 +1,7 @@
 """Presentation of a leaderboard: headline, terminal, Markdown and HTML page."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -138,7 +138,7 @@ def _shared_notes(board: Scoreboard) -> list[str]:
     return notes
 
 
-def print_board(board: Scoreboard, console: "Console", baselines: Collection[str] = BASELINES) -> None:
+def print_board(board: Scoreboard, console: "Console") -> None:
     """Print headline, one table per group, and the notes. Names are shown literally, never as markup."""
     from rich.text import Text
 
@@ -147,8 +147,8 @@ def print_board(board: Scoreboard, console: "Console", baselines: Collection[str
     usual = [name for name in ("brier", "brier_index", "metaculus_baseline", "ece", *DECISION_METRICS) if name in known]
     first = "brier_index" if board.metric == "brier" else "brier"
     others = usual if wide else [name for name in usual if name in (first, *DECISION_METRICS)]
-    console.print(Text(headline(board, baselines), style="bold"))
-    for section in board.sections(baselines):
+    console.print(Text(headline(board), style="bold"))
+    for section in board.sections():
         console.print()
         console.print(Text.assemble((clean(section.title), "bold"), (f"  {scope(section, board)}", "dim")))
         console.print(rich_study_table(board_table(board, section, others, brief=not wide), console.width, LEAST_NAME))
@@ -159,10 +159,10 @@ def print_board(board: Scoreboard, console: "Console", baselines: Collection[str
         console.print(Text(clean(note), style="dim"))
 
 
-def markdown_board(board: Scoreboard, baselines: Collection[str] = BASELINES) -> str:
+def markdown_board(board: Scoreboard) -> str:
     """Return headline, one table per group and the notes as GitHub-flavoured Markdown."""
-    parts = [markdown_text(headline(board, baselines))]
-    for section in board.sections(baselines):
+    parts = [markdown_text(headline(board))]
+    for section in board.sections():
         parts += markdown_table(board_table(board, section, board.shown_metrics()[1:]))
     return "\n\n".join([*parts, *map(markdown_text, _notes(board))]) + "\n"
 
@@ -213,40 +213,30 @@ CHARTED = ("source", "horizon", "category", "due")
 
 
 def leaderboard_page(
-    board: Scoreboard,
-    forecasts: ForecastTable,
-    title: str,
-    *,
-    baselines: Collection[str] = BASELINES,
-    scoring: ScoringOptions | None = None,
+    board: Scoreboard, forecasts: ForecastTable, title: str, *, scoring: ScoringOptions | None = None
 ) -> str:
     """Return a complete HTML document; `scoring` are the options that made the board, for charts with its numbers."""
-    groups = board.sections(baselines)
     return page(
         title,
-        leaderboard_sections(board, forecasts, baselines=baselines, scoring=scoring),
-        lead=headline(board, baselines),
-        notes=[scope(group, board) for group in groups[:1]],
+        leaderboard_sections(board, forecasts, scoring=scoring),
+        lead=headline(board),
+        notes=[scope(group, board) for group in board.sections()[:1]],
         made=Provenance.now(board.settings),
     )
 
 
 def leaderboard_sections(
-    board: Scoreboard,
-    forecasts: ForecastTable,
-    *,
-    baselines: Collection[str] = BASELINES,
-    scoring: ScoringOptions | None = None,
+    board: Scoreboard, forecasts: ForecastTable, *, scoring: ScoringOptions | None = None
 ) -> list[Section]:
     """Return the sections of a leaderboard's page: the ranking first, how to read it last."""
-    sections = board.sections(baselines)
+    sections = board.sections()
     reading = ("reading", "How to read this", _reading(board, forecasts))
     if not sections:
         return [reading]
     first = sections[0]
     options = replace(scoring or ScoringOptions(metric=board.metric), by=(), metrics=(), reference=None)
     table = _as_scored(forecasts, board)
-    subject = _PageInput(board=board, table=table, first=first, baselines=baselines, scoring=options)
+    subject = _PageInput(board=board, table=table, first=first, scoring=options)
     ranking, *more = _board_blocks(board, first)
     other_groups = [[HtmlBlock(heading=section.title), *_board_blocks(board, section)] for section in sections[1:]]
     return [
@@ -276,7 +266,6 @@ class _PageInput:
     board: Scoreboard
     table: ForecastTable
     first: LeaderboardSection
-    baselines: Collection[str]
     scoring: ScoringOptions
     """The board's own metric, clusters and resampling."""
 
@@ -286,7 +275,7 @@ class _PageInput:
         known = self.table.forecasters
         best = [row.name for row in self.first.rows if row.name in known and not row.baseline][:TOP_FEW]
         # A baseline may be missing from the first group: datasets have no market price.
-        references = [name for name in self.baselines if name in known and name != ALWAYS_HALF]
+        references = [name for name in BASELINES if name in known and name != ALWAYS_HALF]
         return (*best, *references[:2])
 
 
@@ -415,7 +404,7 @@ def _frontier(subject: _PageInput) -> list[HtmlBlock]:
 # The error analysis of one forecaster as a web page.
 
 
-def error_analysis_page(analysis: ErrorAnalysis, title: str | None = None) -> str:
+def error_analysis_page(analysis: ErrorAnalysis) -> str:
     """Return the error analysis as an HTML page."""
     cases = [
         HtmlBlock(heading="Hardest"),
@@ -433,7 +422,7 @@ def error_analysis_page(analysis: ErrorAnalysis, title: str | None = None) -> st
     ]
     provenance = Provenance.now(draw_settings(analysis.scoring.resampling))
     return page(
-        title or f"Error analysis of {analysis.forecaster}",
+        f"Error analysis of {analysis.forecaster}",
         sections,
         lead=error_analysis_lead(analysis),
         made=provenance,
@@ -478,14 +467,11 @@ def error_analysis_lead(analysis: ErrorAnalysis) -> str:
         return f"{who} answered no resolved target."
     kinds = next((" (mean over kinds)" for b in analysis.breakdowns if b.column == "kind"), "")
     worst = np.sort(scores)[::-1][: max(1, len(scores) // 10)]
-    text = (
+    return (
         f"{who} scores {word.label} {estimate(analysis.overall, word.decimals)} "
         f"on {plural(len(scores), 'target')}{kinds}. "
-        f"The worst tenth of them makes up {percent(float(worst.sum() / max(scores.sum(), 1e-12)))} of its Brier score"
+        f"The worst tenth of them makes up {percent(float(worst.sum() / max(scores.sum(), 1e-12)))} of its Brier score."
     )
-    if analysis.in_sample is not None:
-        text += f"; within the sample it scores {estimate(analysis.in_sample, word.decimals)}"
-    return text + "."
 
 
 def _groups(analysis: ErrorAnalysis) -> list[HtmlBlock]:
@@ -589,12 +575,12 @@ def _shares(analysis: ErrorAnalysis) -> list[HtmlBlock]:
 # The result in one sentence: the leader, its lead, and whether that could be chance.
 
 
-def headline(board: Scoreboard, baselines: Collection[str] = BASELINES) -> str:
+def headline(board: Scoreboard) -> str:
     """Summarize the first group of the board: the verdict on the first two, or on the first and the reference."""
     groups, word = board.groups(), metric_text(board.metric)
     if not groups:
         return "Nothing was scored."
-    section = board.section(groups[0], baselines)
+    section = board.section(groups[0])
     scored = [row for row in section.rows if (metric := row.metric(word.name)) and math.isfinite(metric.estimate)]
     if not scored:
         return "No forecaster has a score yet."
@@ -603,7 +589,7 @@ def headline(board: Scoreboard, baselines: Collection[str] = BASELINES) -> str:
     score, on = estimate(first.metric(word.name), word.decimals), plural(first.score.n, "target")
     if len(scored) == 1:
         return f"Only {clean(first.name)} was scored: {noun} {score} on {on}."
-    verdict = board.lead(baselines)
+    verdict = board.lead()
     lead = "" if verdict is not None and verdict.second == scored[1].name else _lead(first, noun, score, on)
     remark = "No forecaster beats this baseline." if first.baseline else ""
     parts = (lead, clean(verdict.sentence), verdict.correction_text) if verdict is not None else (lead,)

@@ -322,14 +322,12 @@ class ErrorAnalysis:
     reference: str | None
     scoring: ScoringOptions
     overall: Interval | None
-    in_sample: Interval | None
-    """The score within the sample, if one was given."""
     breakdowns: tuple[Breakdown, ...]
     """One breakdown per readable column."""
     differences: tuple[Breakdown, ...]
     """Breakdowns of forecaster minus reference on shared targets; empty without a reference."""
     shares: tuple[GroupShare, ...]
-    """The sample (by default what the forecaster answered) compared with all targets."""
+    """What the forecaster answered compared with all targets."""
     p: Floats
     """The probability of each target, NaN if not answered."""
     targets: Targets
@@ -350,13 +348,8 @@ def error_analysis(
     reference: str | None = None,
     *,
     scoring: ScoringOptions = BRIER_INDEX,
-    sample: Bools | None = None,
 ) -> ErrorAnalysis:
-    """Break down one forecaster's errors, next to a reference if one is named.
-
-    `sample` marks the targets of a sub-sample (such as a pilot) to compare with the whole; by default, the targets that
-    the forecaster answered.
-    """
+    """Break down one forecaster's errors, next to a reference if one is named."""
     for name in filter(None, (forecaster, reference)):
         table.require(name)
     columns = scoring.by or columns_to_group(table)
@@ -368,24 +361,17 @@ def error_analysis(
         reference=reference,
         scoring=scoring,
         overall=overall(table, forecaster, scoring),
-        in_sample=None if sample is None else overall(_restricted(table, sample), forecaster, scoring),
         breakdowns=tuple(breakdown(table, column, [forecaster], scoring) for column in columns),
         differences=()
         if reference is None
         else tuple(differences(table, column, forecaster, reference, scoring) for column in columns),
-        shares=representativeness(table, np.isfinite(p) if sample is None else sample),
+        shares=representativeness(table, np.isfinite(p)),
         p=p,
         targets=table.targets,
         easiest=_cases(table, forecaster, order[:WORST_SHOWN]),
         hardest=_cases(table, forecaster, order[::-1][:WORST_SHOWN]),
         worst_bins=_worst_bins(table, forecaster),
     )
-
-
-def _restricted(table: ForecastTable, sample: Bools) -> ForecastTable:
-    """Return the table without forecasts outside the sample."""
-    rows = sample[table.target]
-    return replace(table, forecaster=table.forecaster[rows], target=table.target[rows], p=table.p[rows])
 
 
 def _cases(table: ForecastTable, forecaster: str, rows: Ints) -> tuple[WorstForecast, ...]:

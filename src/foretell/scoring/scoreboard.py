@@ -1,7 +1,7 @@
 """The result of scoring: metrics with their intervals, rankings, and conversions to plain data."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from html import escape
 from typing import Any
@@ -100,11 +100,11 @@ class Scoreboard(Tabular):
         seen = {tuple(sorted(s.group.items())): dict(s.group) for s in self.scores}
         return tuple(sorted(seen.values(), key=lambda g: (g.get("kind") != OVERALL, len(g))))
 
-    def sections(self, baselines: Collection[str] = BASELINES) -> tuple[LeaderboardSection, ...]:
+    def sections(self) -> tuple[LeaderboardSection, ...]:
         """Return a section per group, the overall one first."""
-        return tuple(self.section(group, baselines) for group in self.groups())
+        return tuple(self.section(group) for group in self.groups())
 
-    def section(self, group: Group, baselines: Collection[str] = BASELINES) -> LeaderboardSection:
+    def section(self, group: Group) -> LeaderboardSection:
         """Return one group, best first by the board's metric; rows without a score come last."""
         sign = 1 if low_is_better(self.metric) else -1
         scores = {s.forecaster: s for s in self.scores if dict(s.group) == dict(group)}
@@ -115,14 +115,14 @@ class Scoreboard(Tabular):
         }
         order = sorted(scores, key=lambda name: (name not in known, known.get(name, 0.0), name))
         against = {verdict.first: verdict for verdict in self.verdicts if dict(verdict.group) == dict(group)}
-        ranked = [name for name in order if name not in baselines and math.isfinite(known.get(name, math.nan))]
+        ranked = [name for name in order if name not in BASELINES and math.isfinite(known.get(name, math.nan))]
         places = {name: place for place, name in enumerate(ranked, 1)}
         rows = [
             LeaderboardRow(
                 place=places.get(name),
                 score=scores[name],
                 verdict=against.get(name),
-                baseline=name in baselines,
+                baseline=name in BASELINES,
                 reference=name == self.reference,
             )
             for name in order
@@ -147,16 +147,12 @@ class Scoreboard(Tabular):
                 lines.append(line)
         return lines
 
-    def lead(self, baselines: Collection[str] = BASELINES) -> Verdict | None:
+    def lead(self) -> Verdict | None:
         """Return the verdict on the first row against the reference or, if it is the reference, against the next one.
 
         The next one is the best forecaster that is not a baseline, if there is one.
         """
-        rows = (
-            [row for row in self.sections(baselines)[0].rows if row.metric(self.metric) is not None]
-            if self.scores
-            else []
-        )
+        rows = [row for section in self.sections()[:1] for row in section.rows if row.metric(self.metric) is not None]
         if len(rows) < 2:
             return None
         if not rows[0].reference:

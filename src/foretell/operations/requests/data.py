@@ -18,8 +18,8 @@ SET_HELP = (
 )
 
 
-class QuestionSetFields(OperationRequest):
-    """Which part of a question set to use."""
+class ListingFields(OperationRequest):
+    """Which part of a question set or of a market's list to use."""
 
     rounds: tuple[str, ...] = setting(
         (), "Only this round of forecastbench or of a folder of tables; may be repeated.", flag="--round",
@@ -36,19 +36,6 @@ class QuestionSetFields(OperationRequest):
         "Questions whose own text was written after their date: leave them out (exclude), ask them as they are "
         "(keep), or remove those passages (redact).",
     )
-
-    def wanted(self) -> SetFilter:
-        """Return the fields as a filter. Raises InputError that names a wrong value."""
-        values = {field.name: getattr(self, field.name) for field in fields(SetFilter) if hasattr(self, field.name)}
-        try:
-            return SetFilter(**values)
-        except ValueError as error:
-            raise InputError(said(error), column="--closes-after") from None
-
-
-class ListingFields(QuestionSetFields):
-    """Which part of a question set to use, including markets."""
-
     status: SetStatus | None = setting(None, "Status of a market's events (default: open).")
     minimum_volume: float = setting(
         0.0,
@@ -58,53 +45,13 @@ class ListingFields(QuestionSetFields):
         ge=0,
     )
 
-
-class BacktestRequest(OperationRequest):
-    """Test forecasters on SET (demo, forecastbench, a file of questions, a folder of tables), each as of its date.
-
-    --out FOLDER writes forecasts.csv, outcomes.csv and failures.csv, the tables that `foretell score` reads:
-
-      foretell backtest demo -F auto -F knn -F prior --out run
-
-      foretell score -f run/forecasts.csv -o run/outcomes.csv
-    """
-
-    dataset: str = setting(help=SET_HELP, argument=True, metavar="SET")
-    forecasters: tuple[str, ...] = setting(
-        ("auto",), "A forecaster, as NAME or NAME:option=value; may be repeated.", flag="-F/--forecaster"
-    )
-    limit: int | None = setting(None, "Only the first N questions.", ge=1)
-    series: Path | None = setting(
-        None,
-        "CSV file or folder of time series; by default, the series your questions name are read from their publisher.",
-        metavar="PATH",
-    )
-    fetch_series: bool = setting(
-        False,
-        "Also read the series of published rounds from their sources, as known on the due date: FRED's vintages, "
-        "Yahoo, DBnomics, ACLED, Wikipedia.",
-    )
-    set: Mapping[str, Any] = setting(
-        {},
-        "Which part of the set to use, named as in a settings file: questions.rounds=DATE, questions.category=NAME, "
-        "questions.closes_after=DATE, questions.leaky_questions=redact; may be repeated.",
-        metavar="KEY=VALUE",
-    )
-
     def wanted(self) -> SetFilter:
-        """Return which part of the set to use. Raises InputError for a setting that is not about questions."""
-        from foretell.runs.spec import read_changes, spec_from_mapping, with_settings
-
-        changes = read_changes(self.set)
-        for name in changes:
-            if not name.startswith("questions.") or name in ("questions.dataset", "questions.digest"):
-                hint = "a backtest uses no model: only questions.KEY can be set"
-                raise InputError("has no effect on a backtest", column=name, hint=hint)
-        if "questions.limit" in changes and self.limit is not None:
-            raise InputError("questions.limit is the same as --limit", column="--set", hint="use one of them")
-        questions = {"dataset": self.dataset, **({} if self.limit is None else {"limit": self.limit})}
-        chosen = spec_from_mapping(with_settings({"questions": questions}, changes)).questions
-        return SetFilter(**chosen.changed())
+        """Return the fields as a filter. Raises InputError that names a wrong value."""
+        values = {field.name: getattr(self, field.name) for field in fields(SetFilter) if hasattr(self, field.name)}
+        try:
+            return SetFilter(**values)
+        except ValueError as error:
+            raise InputError(said(error), column="--closes-after") from None
 
 
 class QuestionSetRequest(OperationRequest):
@@ -139,6 +86,31 @@ class QuestionSetRequest(OperationRequest):
         chosen = {name.removeprefix("questions."): value for name, value in changes.items() if value is not None}
         limit = {} if self.limit is None else {"limit": self.limit}
         return spec_from_mapping({"questions": {"dataset": self.dataset, **chosen, **limit}}).questions
+
+
+class BacktestRequest(QuestionSetRequest):
+    """Test forecasters on SET (demo, forecastbench, a file of questions, a folder of tables), each as of its date.
+
+    --out FOLDER writes forecasts.csv, outcomes.csv and failures.csv, the tables that `foretell score` reads:
+
+      foretell backtest demo -F auto -F knn -F prior --out run
+
+      foretell score -f run/forecasts.csv -o run/outcomes.csv
+    """
+
+    forecasters: tuple[str, ...] = setting(
+        ("auto",), "A forecaster, as NAME or NAME:option=value; may be repeated.", flag="-F/--forecaster"
+    )
+    series: Path | None = setting(
+        None,
+        "CSV file or folder of time series; by default, the series your questions name are read from their publisher.",
+        metavar="PATH",
+    )
+    fetch_series: bool = setting(
+        False,
+        "Also read the series of published rounds from their sources, as known on the due date: FRED's vintages, "
+        "Yahoo, DBnomics, ACLED, Wikipedia.",
+    )
 
 
 class DataShowRequest(QuestionSetRequest):
