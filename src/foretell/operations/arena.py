@@ -145,11 +145,8 @@ async def run_arena(
 ) -> ArenaRunResult:
     """Run the stages of an arena, once or as a service until it is stopped.
 
-    Args:
-        request: Which arena, and how.
-        tell: Called with a line for every stage in which a service did something.
-        begin: Called when a service begins, with the event that stops it.
-        watch: Called with the progress of contexts and forecasts.
+    `tell` is called with a line for every stage in which a service did something, `begin` with the event that stops it,
+    and `watch` with the progress of contexts and forecasts.
     """
     from foretell.arena.stages import LOOK_SECONDS, STAGES, ArenaService
     from foretell.arena.status import arena_status

@@ -227,13 +227,7 @@ def match_line(match: MarketMatch) -> str:
 
 
 def prepare_ask(request: AskRequest, settings: Settings, sharpening: Sharpening | None = None) -> PreparedRun:
-    """Return the run that answers a question, checked before anything is stored. A plan checks no keys.
-
-    Args:
-        request: The question, with the wording of its sharpening if it has one.
-        settings: Those of this machine.
-        sharpening: What was changed; how the question was typed is stored with it.
-    """
+    """Return the run that answers a question, checked before anything is stored. A plan checks no keys."""
     now = clock_of(settings)()
     spec = typed_run_spec(request, {"combine": "default"}, now)
     combining_by_name(spec.combine)

@@ -25,12 +25,8 @@ async def ask_or_watch(
 ) -> "AskResult | RunPlan | WatchResult | SharpenedQuestion":
     """Answer a question, or watch questions if the request says so.
 
-    Args:
-        request: The question, and how to ask it.
-        settings: Those of this machine.
-        watch: Called with every event of a trial, and with every change of a watched question.
-        tell: Called with a line for every look.
-        begin: Called when watching begins, with the event that ends it after the looks that are under way.
+    `watch` is called with every event of a trial and every change of a watched question, `tell` with a line for every
+    look, and `begin` with the event that ends watching after the looks that are under way.
     """
     if not request.watch or request.sharpen == "propose":
         return await answer_question(request, settings, watch=watch, tell=tell)

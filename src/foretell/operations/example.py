@@ -216,13 +216,7 @@ def _creating(home: Path, note: str) -> Generator[None]:
 
 
 async def make_example(home: Path, size: ExampleSize | None = None, tell: Tell = lambda _: None) -> Example:
-    """Create an example home, replacing an earlier one.
-
-    Args:
-        home: Its folder; a folder with anything else in it is refused.
-        size: The size of the example.
-        tell: Called with a line before each part.
-    """
+    """Create an example home, replacing an earlier one; a folder with anything else in it is refused."""
     size = size or ExampleSize()
     with _creating(home, SCRIPTED_NOTE):
         prepare_home(home)

@@ -92,13 +92,7 @@ async def show_models(request: ModelsListRequest, settings: Settings | None = No
 def list_models(
     request: ModelsListRequest, settings: Settings | None = None, records: "ModelRecords | None" = None
 ) -> ModelsResult:
-    """List the known models and those used here: price, cutoff, capabilities, cost so far and score.
-
-    Args:
-        request: Which models.
-        settings: Keys and home.
-        records: What `model_records` returned, if it was read before.
-    """
+    """List the known models and those used here: price, cutoff, capabilities, cost so far and score."""
     settings = settings or load_settings()
     tables = known_facts(settings.home / CHECKED_MODELS, settings.home / KNOWN_MODELS)
     records = model_records(settings) if records is None else records
@@ -191,17 +185,9 @@ LARGEST_TABLE = 2_000_000
 
 
 async def install_models(source: str, settings: Settings) -> str:
-    """Check a table of models and install it in the home, where it takes precedence over the package's own.
+    """Install a table of models in the home, where it takes precedence over the package's own; return what it is.
 
-    Args:
-        source: A file or an https address.
-        settings: The home.
-
-    Returns:
-        A description of what was installed.
-
-    Raises:
-        InputError: If the source cannot be read or holds no model.
+    `source` is a file or an https address. Raises InputError if it cannot be read or holds no model.
     """
     from foretell.data.files import write_atomically
 

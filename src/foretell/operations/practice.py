@@ -76,13 +76,7 @@ def shell_lines(environment: Mapping[str, str | None]) -> str:
 async def open_practice(
     request: PracticeRequest, settings: Settings, inboxes: PracticeInboxes | None = None
 ) -> AsyncGenerator[dict[str, str | None]]:
-    """Start the practice servers, yield their environment variables, and stop them at the end.
-
-    Args:
-        request: Ports and latency.
-        settings: The user's own home; practice has a home inside it.
-        inboxes: Filled with what bots send.
-    """
+    """Start the practice servers, yield their environment variables, and stop them at the end."""
     inboxes = inboxes or PracticeInboxes()
     options = ServiceOptions(now=datetime.now(UTC), port=request.port, latency=request.latency, inboxes=inboxes)
     home = settings.practice_home
@@ -117,10 +111,7 @@ async def run_in_practice(
 ) -> int:
     """Run the command of a request in practice, and return its exit code.
 
-    Args:
-        request: The command, ports and latency.
-        settings: The user's own home.
-        tell: Called at the end with what the command sent to tournaments, if it sent anything.
+    `tell` is called at the end with what the command sent to tournaments, if it sent anything.
     """
     command, inboxes = request.command, PracticeInboxes()
     program = [sys.executable, "-m", "foretell.cli.main"] if command[0] == "foretell" else [command[0]]

@@ -104,11 +104,6 @@ async def verify_notebooks(
 ) -> VerifiedNotebooks:
     """Run every cell of a tree's notebooks again, in a sandbox without a network, and compare the outputs.
 
-    Args:
-        tree: The tree's file, name or run, or what `grow_tree` returned.
-        settings: Settings of this machine.
-        unsandboxed: Whether to run the cells with the user's full permissions.
-
     Raises InputError if no leaf of the tree has a notebook.
     """
     path = find_tree(tree_reference(tree), settings)

@@ -229,13 +229,7 @@ def list_runs(request: RunsRequest, settings: Settings | None = None) -> RunsRes
 def chosen_runs(
     store: RunStore, request: RunsRequest, spent: Callable[[Sequence[str]], Mapping[str, float]]
 ) -> tuple[Sequence[tuple[RunRow, RunState]], int]:
-    """Return the matching runs with their states, and how many more are archived.
-
-    Args:
-        store: The store of runs.
-        request: Which runs, and in which order.
-        spent: Returns the dollars that runs have cost.
-    """
+    """Return the matching runs with their states, and how many more are archived; `spent` gives their cost."""
     query, question_counts = read_query(request.find), store.question_counts()
     rows = store.deleted_runs() if query.state == "deleted" else store.runs()
     fitting = [row for row in rows if query.fits(row)]

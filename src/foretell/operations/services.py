@@ -106,12 +106,7 @@ class ServicesResult(Result):
 
 
 def list_services(name: str | None = None, settings: Settings | None = None) -> ServicesResult:
-    """List the outside services: whether the key is set, their rate limits, and their last answers.
-
-    Args:
-        name: Only this service, with its limits and where they come from.
-        settings: Keys and home.
-    """
+    """List the outside services, or one with its limits: key, rate limits, and last answers."""
     settings = settings or load_settings()
     wanted = service_names() if name is None else [_known_name(name)]
     with closing(ServiceStore(settings.access.state)) as store:

@@ -150,11 +150,8 @@ async def submit(
 ) -> SubmitResult | SubmissionFile:
     """Submit the forecasts of a run or a file. Python programs are not asked for confirmation.
 
-    Args:
-        request: What to submit, where and how.
-        settings: Those of this machine; from the environment if not given.
-        tell: Called with a line for everything that is left out, and for what is about to be sent.
-        confirm: Called with the preview unless `request.yes` is set. It raises to cancel.
+    `tell` is called with a line for everything that is left out or about to be sent. `confirm` is called with the
+    preview unless `request.yes` is set; it raises to cancel.
     """
     settings = settings or load_settings()
     at = clock_of(settings)()

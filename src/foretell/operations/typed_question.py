@@ -94,13 +94,7 @@ def leaky_questions_of(request: TypedRequest) -> LeakyQuestions:
 def typed_run_spec(
     request: TypedRequest, base: Mapping[str, Any] | None = None, now: datetime | None = None
 ) -> RunSpec:
-    """Return the run that answers a typed question. The same request on the same day is the same run.
-
-    Args:
-        request: The question with the settings of its run.
-        base: Default settings.
-        now: The time of asking; by default that of this machine.
-    """
+    """Return the run that answers a typed question. The same request on the same day is the same run."""
     for name in read_changes(watch_changes(request.set)[1]):
         if name == "mode" or (name.partition(".")[0] == "questions" and name != LEAKY_QUESTIONS):
             hint = "--as-of asks as of a past day" if name == "mode" else f"{LEAKY_QUESTIONS} can be set"

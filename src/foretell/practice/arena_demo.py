@@ -187,14 +187,7 @@ class SimulatedArena:
 async def open_simulation(
     season: ArenaSeason, home: Path, name: str = "demo", *, oracle: bool = True
 ) -> AsyncGenerator[SimulatedArena]:
-    """Open the exchange, the model provider and the arena, all on this machine.
-
-    Args:
-        season: Number of days and events per day.
-        home: The folder for runs and journal.
-        name: The name of the arena.
-        oracle: Whether the forecaster that knows the truth takes part.
-    """
+    """Open exchange, model provider and arena on this machine; `oracle` adds a forecaster that knows the truth."""
     home.mkdir(parents=True, exist_ok=True)
     world, clock = demo_world(season), FileClock(home / CLOCK)
     clock.set(world.settings.start)

@@ -232,14 +232,7 @@ def arena_charts(
     styles: Mapping[str, SeriesStyle] | None = None,
     only: Collection[str] | None = None,
 ) -> tuple[StudyChart, ...]:
-    """Draw the charts of the page, leaving out empty ones.
-
-    Args:
-        view: The leaderboard.
-        scored: The scores it is made of.
-        styles: The entries' marks on other pages.
-        only: Names of the charts to draw; all by default.
-    """
+    """Draw the charts of the page, or `only` those named, without empty ones; `styles` are marks on other pages."""
     arena, pairs = scored.arena, view.pairs
     ranked = [line.entry.name for line in view.lines if not line.entry.baseline]
     best, several = ranked[:FEW_ENTRIES], ranked[:SEVERAL]
@@ -460,15 +453,7 @@ class ArenaReport:
 def arena_report(
     arena: ArenaTable, *, by: Sequence[str] = (), shares: Sequence[str] = (), bootstrap: Any = ""
 ) -> ArenaReport:
-    """Score an arena.
-
-    Args:
-        arena: The forecasts and outcomes.
-        by: Columns (category, platform, lead time) for tables with more numbers for each group.
-        shares: Other shares of the categories for the Brier score, such as "Sports=0.25,Politics=0.25,other=0.5".
-        bootstrap: How intervals are computed: `BootstrapOptions`, a mapping, or text such as
-            "draws=500". Whole events are resampled, so `cluster` raises InputError.
-    """
+    """Score an arena; parameters are those of `score_arena`. Whole events are resampled, so `cluster` is refused."""
     options = BootstrapOptions.model_validate(read_bootstrap(bootstrap))
     if options.cluster:
         raise InputError("has no part cluster here: whole events are resampled", column="--bootstrap")

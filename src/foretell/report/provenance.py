@@ -56,11 +56,9 @@ class Provenance:
 
     @classmethod
     def now(cls, settings: Mapping[str, Any] | None = None, *, command: str = "") -> "Provenance":
-        """Return the provenance of a report that is made now.
+        """Return the provenance of a report that is made now, by default with the command that is running.
 
-        Args:
-            settings: Settings of the result, with the `seed` and `draws` of its intervals if it has any.
-            command: The command that made the result; by default, the one that is running.
+        `settings` are those of the result, with the `seed` and `draws` of its intervals if it has any.
         """
         options = settings or {}
         return cls(
@@ -123,13 +121,7 @@ def running_command(command: str) -> Generator[None]:
 
 
 def command_text(words: str, request: OperationRequest, files: Sequence[Path] = ()) -> str:
-    """Return the command of a request as a user can type it, with all that differs from the defaults.
-
-    Args:
-        words: The words of the command after `foretell`.
-        request: The request, from any interface.
-        files: The files that the result is written to.
-    """
+    """Return the command of a request as a user can type it, with all that differs from the defaults."""
     arguments, options = list[str](), list[str]()
     for name, info in type(request).model_fields.items():
         value, default = getattr(request, name), info.get_default(call_default_factory=True)

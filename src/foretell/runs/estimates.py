@@ -30,12 +30,7 @@ async def estimates_without_model(
 ) -> list[tuple[Question, str, float]]:
     """Return the estimate of `model_free` for every target of a question without a market, as far as it has one.
 
-    Args:
-        questions: The questions of a run.
-        mode: Whether they are asked live or as of the past.
-        past: Earlier questions with outcomes.
-        series: Where series are read.
-        known: Question, due date and target of the estimates that are stored already.
+    `known` has question, due date and target of the estimates that are stored already.
     """
     stored = {(question, due) for question, due, _ in known}
     asked = [

@@ -169,12 +169,7 @@ def _put(settings: dict[str, Any], path: str, value: Any) -> None:
 
 
 def read_grid(path: str | Path, changes: Mapping[str, Any] | None = None) -> Grid:
-    """Read a YAML or JSON file. An unknown or wrong field raises an `InputError` that names it.
-
-    Args:
-        path: The file.
-        changes: Settings that replace those of its base, by name.
-    """
+    """Read a YAML or JSON file, with `changes` to its base. A wrong field raises an `InputError` that names it."""
     file = Path(path)
     if not file.exists():
         raise InputError("no such file", path=file)

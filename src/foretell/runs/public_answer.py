@@ -90,13 +90,7 @@ class PublicAnswer:
 
 
 async def answer_without_model(question: Question, settings: Settings, *, past: bool) -> PublicAnswer:
-    """Answer from a given price, public markets, a public series, or the wording alone.
-
-    Args:
-        question: The question.
-        settings: Those of this machine.
-        past: Whether it is asked as of a past day, so that nothing of today may be used.
-    """
+    """Answer from a given price, public markets, a public series, or the wording; `past` uses nothing of today."""
     as_of = question.as_of_in("backtest" if past else "live")
     if all(target.snapshot is not None for target in question.targets):
         forecast = await MarketPriceForecaster().forecast(question, Context(as_of=as_of))

@@ -113,12 +113,8 @@ def prepare_run(
     """Open the questions and check them against the models' knowledge cutoffs.
 
     The returned spec contains the digest of its questions, which is part of the run's id. Sets that grow, such as the
-    open questions of a tournament, have no digest, and their run is identified by name.
-
-    Args:
-        spec: What to run.
-        benchmark: The questions, if they should not be opened by name.
-        folders: Folders in which to look for a question file, in order.
+    open questions of a tournament, have no digest, and their run is identified by name. Files are looked for in
+    `folders`, in order; a `benchmark` is used instead of opening the questions by name.
     """
     wanted, now = spec.questions, datetime.now(UTC)
     if live_questions(spec) is not None:

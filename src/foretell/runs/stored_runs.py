@@ -60,11 +60,7 @@ def begin_stored(store: RunStore, old: str, prepared: PreparedRun, settings: Set
 def stored_run(store: RunStore, run: str, dataset: str | None = None, *, from_store: bool = True) -> PreparedRun:
     """Return a stored run with the questions it asked, even if their file has changed since.
 
-    Args:
-        store: The store of runs.
-        run: The run's id.
-        dataset: The file of questions, if it has moved.
-        from_store: Use the questions stored with the run; otherwise those in their file, with their digest.
+    `dataset` is the file of questions, if it has moved. Without `from_store`, the questions are those in their file.
     """
     row = store.run(run)
     assert row is not None

@@ -81,13 +81,7 @@ def measured_costs(store: RunStore) -> TrialCosts:
 
 
 def trial_cost(spec: RunSpec, measured: TrialCosts, targets: float = 1.0) -> TrialCost:
-    """Return the cost of a trial.
-
-    Args:
-        spec: The run.
-        measured: What trials have cost here.
-        targets: Outcomes of a question, on average: a tree is grown for each.
-    """
+    """Return the cost of a trial by what trials have cost here; `targets` is the mean number of outcomes asked."""
     if not asks_models(spec):
         return TrialCost(dollars=0.0, seconds=0.0, basis="no model")
     if known := measured.get(similarity(spec)):

@@ -19,11 +19,7 @@ def answer_caveats(
 ) -> tuple[str, ...]:
     """Return a sentence on each failure that the answer to a question rests on, and on what stood in for it.
 
-    Args:
-        answers: How its trials ended.
-        final: The answer that follows from them.
-        of_trees: `tree_failures` and `tree_caveats` of the trees behind it.
-        unended: Number of trials that were stopped before they gave an answer.
+    `of_trees` are the failures and caveats of the trees behind it, `unended` counts trials stopped before an answer.
     """
     trials, panel = _split(answers)
     failed, fallback, early = _failed(trials), _fallback(trials), sum(map(_stopped, trials))
@@ -54,11 +50,8 @@ def answer_caveats(
 def run_caveats(answers: Sequence[Answer], *, unanswered: int, questions: int, excluded: int) -> tuple[str, ...]:
     """Return a sentence on each kind of failure that the scores of a run rest on, and on what was left out.
 
-    Args:
-        answers: How its trials ended.
-        unanswered: Number of questions whose trials have all ended without an answer that counts.
-        questions: Number of questions that were asked.
-        excluded: Number of questions that were not asked, because their own text was written later.
+    `unanswered` counts questions without an answer that counts, `excluded` those not asked because their own text was
+    written later.
     """
     trials, panel = _split(answers)
     failed, fallback, early = _failed(trials), _fallback(trials), sum(map(_stopped, trials))

@@ -33,12 +33,9 @@ ANY_FORECASTER = "forecast"
 
 
 def assign_roles(table: InputTable, needed: Sequence[str], column_names: ColumnNames | None = None) -> InputTable:
-    """Return the table with its columns under the names of their roles.
+    """Return the table with its columns under the names of their roles; `needed` roles must be there.
 
-    Args:
-        table: The table as it was loaded.
-        needed: Roles without which it cannot be used, such as question and outcome.
-        column_names: Columns that the user named; those that the table does not have are ignored.
+    Names that the user gave to columns which the table does not have are ignored.
     """
     named = _named_columns(table, column_names or {})
     if not named and all(role in table.types for role in needed):

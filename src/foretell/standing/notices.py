@@ -348,14 +348,7 @@ def sign(secret: str, timestamp: str, body: bytes) -> str:
 
 
 def is_signed(headers: Mapping[str, str], body: bytes, secret: str, now: datetime | None = None) -> bool:
-    """Return whether a request is a notice signed with the secret, not older than ten minutes.
-
-    Args:
-        headers: Headers of the request; names in any case.
-        body: The body as it was received, before it is parsed.
-        secret: The shared secret.
-        now: The time; by default that of this machine's clock.
-    """
+    """Return whether a request is a notice that was signed with the secret in the last ten minutes."""
     named = {name.lower(): value for name, value in headers.items()}
     timestamp, signature = named.get(TIME_HEADER.lower(), ""), named.get(SIGNATURE_HEADER.lower(), "")
     genuine = hmac.compare_digest(signature.encode(), sign(secret, timestamp, body).encode())

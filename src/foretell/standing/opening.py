@@ -46,15 +46,7 @@ def open_standing(
     now: datetime,
     sharpening: Sharpening | None = None,
 ) -> StandingQuestion:
-    """Open a question that is watched from now on, or return the one that asks the same and is watched already.
-
-    Args:
-        store: Where it is stored.
-        question: The question as it was accepted.
-        settings: Those of its runs, with the section `watch`.
-        now: The time.
-        sharpening: How its wording was changed.
-    """
+    """Open a question that is watched from now on, or return the one that asks the same and is watched already."""
     watch_keys(settings)
     known = store.questions(("open", "paused"))
     for standing in known:

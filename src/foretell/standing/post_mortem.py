@@ -152,12 +152,7 @@ def post_mortems(record: OwnRecord) -> PostMortems:
 
 
 def post_mortem(question: ScoredQuestion, usual_move: float = USUAL_MOVE) -> PostMortem:
-    """Return what went wrong with a forecast.
-
-    Args:
-        question: A question whose outcome is confirmed.
-        usual_move: How far a fact usually moves a forecast.
-    """
+    """Return what went wrong with a forecast; `usual_move` is how far a fact usually moves one."""
     readings = _readings(question)
     quoted = [reading for reading in readings if reading.reader != ARITHMETIC]
     found = _found(question, readings)

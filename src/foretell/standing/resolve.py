@@ -74,13 +74,7 @@ class OutcomeSources:
 
 
 async def propose_outcome(record: QuestionRecord, sources: OutcomeSources, now: datetime) -> OutcomeProposal:
-    """Return the outcome of a question, or why none can be proposed. Nothing is stored or scored.
-
-    Args:
-        record: The question and what is known of it.
-        sources: What may be consulted.
-        now: The current time.
-    """
+    """Return the outcome of a question, or why none can be proposed. Nothing is stored or scored."""
     question = record.standing.question
     times = question_times(record, now)
     market = await _market(question, sources, now)

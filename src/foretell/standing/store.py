@@ -124,11 +124,7 @@ class StandingStore:
         return [(standing, _planned_time(planned)) for standing, planned in read if standing is not None]
 
     def questions(self, states: Collection[StandingState] | None = None) -> list[StandingQuestion]:
-        """Return the questions, oldest first. Damaged ones are left out with a warning.
-
-        Args:
-            states: Only those in one of these states; None returns all.
-        """
+        """Return the questions in one of these states, or all, oldest first, without damaged ones (with a warning)."""
         rows = self.db.read("select id, body from standing order by opened_at, id")
         questions = [_standing(id, body) for id, body in rows]
         return [each for each in questions if each is not None and (states is None or each.state in states)]

@@ -49,14 +49,9 @@ def judge_pilot(
     submits: bool = True,
     resampling: Resampling = DEFAULT_RESAMPLING,
 ) -> StudyResult:
-    """Return whether a model is fit for a run and what the run will cost, judged by a few of its trials.
+    """Return whether a model is fit for a run of `planned` trials and what it will cost, judged by a few of its trials.
 
-    Args:
-        model: Its name.
-        trials: The trials of the pilot. Raises InputError if there are none.
-        planned: Number of trials of the whole run; None if it is not known.
-        submits: Whether the forecaster's trials should end with an answer that the model submits.
-        resampling: How intervals are computed.
+    `submits` says whether trials should end with an answer that the model submits. Raises InputError without trials.
     """
     if not trials:
         raise InputError("a pilot needs at least one question", column="--pilot")

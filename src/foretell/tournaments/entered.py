@@ -68,10 +68,7 @@ class OwnTournament:
 def entered_tournaments(settings: Settings, wanted: str = "", names: Sequence[str] = ()) -> list[OwnTournament]:
     """Return the rounds and tournaments entered from this machine, newest first, also those with damaged files.
 
-    Args:
-        settings: Those of this machine.
-        wanted: Only this platform, or this round or tournament of it.
-        names: Only these rounds and tournaments.
+    `wanted` is a platform, or a round or tournament of it; `names` are rounds and tournaments.
     """
     own_tournaments: list[OwnTournament] = []
     wanted, _, name = wanted.partition(":")

@@ -85,12 +85,7 @@ def questions_to_ask(
 ) -> tuple[list[Question], list[str]]:
     """Choose the questions to forecast now, each as it was first seen; also return what was given up.
 
-    Args:
-        listing: The open questions.
-        state: The state of earlier runs.
-        policy: When a question is forecast again.
-        sent: When this account sent a forecast of each question, according to the ledger.
-        now: The current time.
+    `sent` is when this account sent forecasts of each question, according to the ledger.
     """
     listed_ids = {listed.question.id for listed in listing.questions}
     state.pending = {id: pending_question for id, pending_question in state.pending.items() if id in listed_ids}

@@ -42,16 +42,7 @@ class PracticeProphetArena(PracticeService):
         release: Mapping[str, Any] | None = None,
         datasets: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
     ) -> None:
-        """Serve the given events, release and data sets.
-
-        Args:
-            events: Live events as the arena sends them.
-            key: The API key; its holder owns every agent.
-            now: Its clock.
-            page: Maximum number of events per page.
-            release: The current week of the weekly track.
-            datasets: Events with their windows, by `SLUG@VERSION`.
-        """
+        """Serve live events, the release of this week, and data sets by `SLUG@VERSION`; `key` owns every agent."""
         self.events = [dict(event) for event in events]
         self.key, self.now, self.page, self.release = key, now, page, release
         self.datasets = {name: [dict(row) for row in rows] for name, rows in (datasets or {}).items()}

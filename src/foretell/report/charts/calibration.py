@@ -208,14 +208,7 @@ def histogram(  # noqa: PLR0913 - what histograms differ in
 ) -> Chart:
     """Plot a histogram of numbers between two ends; those to the left of `middle` have another colour.
 
-    Args:
-        values: The numbers.
-        title: What the figure shows, for screen readers.
-        heads: The two lines above the plot.
-        what: What the numbers are.
-        of: What each number belongs to, in the singular.
-        middle: Where the colour changes.
-        ends: The smallest and the largest number.
+    `heads` are the two lines above the plot; `what` the numbers are and `of` what, in the singular, each belongs to.
     """
     count, edges = np.histogram(values, bins=BARS, range=ends)
     share = 100 * count / len(values)

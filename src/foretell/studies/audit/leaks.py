@@ -159,10 +159,7 @@ async def audit_filters(
 ) -> StudyResult:
     """Return what the rules alone, the rules with a stand-in and the rules with each model stop of synthetic texts.
 
-    Args:
-        open_model: Opens a model by name.
-        models: The models that are tried as the filter; `RULES` adds none.
-        limit: Number of texts that each model is asked about, evenly spaced (default: 200).
+    Each model is asked about at most `limit` texts, evenly spaced (default: 200).
     """
     cases = leak_cases()
     refused = [case.refused_by_rules() for case in cases]
