@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from foretell.frozen import frozen
+from foretell.frozen import changed_fields, frozen
 from foretell.models.model import Model, ReasoningEffort, Reply
 from foretell.models.names import ModelRole
 from foretell.questions.errors import InputError
@@ -109,7 +109,7 @@ class Agent:
         chosen |= {name: value for name, value in plain.items() if value is not None}
         if self.options is not None:
             chosen["forecaster"] = "agent"
-            chosen |= {f"options.{name}": value for name, value in _changed(self.options).items()}
+            chosen |= {f"options.{name}": value for name, value in changed_fields(self.options).items()}
         return {**chosen, **self.set}
 
     def __repr__(self) -> str:
@@ -119,16 +119,6 @@ class Agent:
             if value not in (None, "", (), [], {}):
                 shown.append(_written(value) if each.name == "model" else f"{each.name}={_written(value)}")
         return f"Agent({', '.join(shown)})"
-
-
-def _changed(options: Any) -> dict[str, Any]:
-    """Return the options that are not at their default."""
-    usual = type(options)()
-    return {
-        each.name: value
-        for each in fields(options)
-        if (value := getattr(options, each.name)) != getattr(usual, each.name)
-    }
 
 
 def _written(value: Any) -> str:
@@ -143,4 +133,4 @@ def _written(value: Any) -> str:
         return str(getattr(value, "__name__", type(value).__name__))
     if not is_dataclass(value):
         return repr(value)
-    return f"{type(value).__name__}({', '.join(f'{name}={each!r}' for name, each in _changed(value).items())})"
+    return f"{type(value).__name__}({', '.join(f'{name}={each!r}' for name, each in changed_fields(value).items())})"

@@ -39,6 +39,13 @@ def frozen(kind: type[T] | None = None, /, *, kw_only: bool = True, eq: bool = T
     return freeze if kind is None else freeze(kind)
 
 
+def changed_fields(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass that differ from their defaults, by name."""
+    usual = type(value)()
+    pairs = {each.name: getattr(value, each.name) for each in fields(value)}
+    return {name: current for name, current in pairs.items() if current != getattr(usual, name)}
+
+
 def _freeze(kind: Any, kw_only: bool, eq: bool) -> Any:
     written = dict(vars(kind))
     inherits = any("__dataclass_fields__" in vars(base) for base in kind.__mro__[1:])

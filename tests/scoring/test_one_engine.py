@@ -12,7 +12,7 @@ from foretell.scoring.arena_leaderboard import (
     ScoredArena,
     arena_leaderboard,
     arena_leaderboard_groups,
-    verdicts_against,
+    verdicts_against_market,
     with_arena_baselines,
 )
 from foretell.scoring.arena_table import arena_as_table
@@ -60,7 +60,7 @@ def test_arena_and_table_have_the_same_estimates_and_intervals(form, metric):
 @pytest.mark.parametrize("form", [WHOLE, PARTIAL], ids=["whole", "partial"])
 def test_verdicts_of_a_table_and_of_an_arena_are_the_same(form):
     scored, board = both(form)
-    verdicts = verdicts_against(scored, MARKET_PRICE)
+    verdicts = verdicts_against_market(scored)
     gaps = {verdict.first: verdict for verdict in board.verdicts}
     assert gaps.keys() == verdicts.keys()
     for name, verdict in verdicts.items():

@@ -13,7 +13,7 @@ from foretell.scoring.arena_leaderboard import (
     entry_verdicts,
     lead_time_of,
     point_scores,
-    verdicts_against,
+    verdicts_against_market,
 )
 from foretell.scoring.arena_view import lead_time_curve
 from foretell.scoring.baselines import MARKET_PRICE
@@ -52,7 +52,7 @@ def test_pairs_are_compared_on_what_both_answered(drop, quoted):
 @pytest.mark.parametrize(("drop", "quoted"), [(0.2, 1.0), (0.0, 0.7), (0.2, 0.7)])
 def test_scores_beside_the_market_differ_by_the_difference_shown(drop, quoted):
     scored = ScoredArena.of(arena(events=60, drop=drop, quoted=quoted), resampling=Resampling(draws=400))
-    verdicts = verdicts_against(scored, MARKET_PRICE)
+    verdicts = verdicts_against_market(scored)
     market = next(row.fair for row in arena_leaderboard(scored) if row.entry.name == MARKET_PRICE)
     points = {row.entry.name: row.fair for row in point_scores(scored.arena)}
     for row in arena_leaderboard(scored):
@@ -66,7 +66,7 @@ def test_scores_beside_the_market_differ_by_the_difference_shown(drop, quoted):
 
 
 def test_the_better_entry_has_the_lower_difference_to_the_market():
-    verdicts = verdicts_against(ScoredArena.of(arena(events=120)), MARKET_PRICE)
+    verdicts = verdicts_against_market(ScoredArena.of(arena(events=120)))
     assert verdicts["good"].diff < verdicts["bad"].diff
     assert verdicts["always 0.5"].says == "worse"
 

@@ -54,11 +54,11 @@ from foretell.runs.spec import (
 from foretell.runs.store import RunStore
 from foretell.scoring.added_tables import RunRows, add_tables
 from foretell.scoring.forecaster_facts import read_forecaster_facts
-from foretell.scoring.join import read_examples, read_table
+from foretell.scoring.join import read_examples
 from foretell.scoring.long_tables import forecast_rows
 from foretell.scoring.role_columns import ColumnNames
-from foretell.scoring.run_scores import questions_of_runs, run_rows
-from foretell.scoring.table import ForecastCost, ForecastTable
+from foretell.scoring.run_scores import questions_of_runs
+from foretell.scoring.table import ForecastCost
 from foretell.scoring.table_input import TableSource
 from foretell.studies.cases import ReasoningCase, StatedForecast, TracedTrial, TreeFacts
 from foretell.studies.inputs import (
@@ -248,13 +248,6 @@ def _with_trees(settings: Settings, sources: Sequence[str], data: StudyData) -> 
                 name = run_name(levels[run.id]) if alike else run.name
                 trees[name], facts[name] = trees_of_run(store, run)
     return replace(data, trees=trees, tree_facts=facts)
-
-
-def run_table(settings: Settings, starts: Sequence[str]) -> tuple[ForecastTable, list[str], dict[str, str]]:
-    """Combine runs over common questions into one table, with trials combined; also returns the question texts."""
-    rows = run_rows(settings, starts)
-    table = read_table(rows.forecasts, rows.outcomes)
-    return table, list(rows.names), dict(rows.texts)
 
 
 # Arenas.

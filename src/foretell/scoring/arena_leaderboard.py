@@ -638,11 +638,13 @@ def brier_verdicts(
     ]
 
 
-def verdicts_against(scored: ScoredArena, reference: str, events: Bools | None = None) -> dict[str, Verdict]:
-    """The verdict on every other entry against the reference, corrected for the number of entries."""
+def verdicts_against_market(scored: ScoredArena) -> dict[str, Verdict]:
+    """The verdict on every other entry against the market, corrected for the number of entries; empty without one."""
     names = scored.arena.names
-    at = names.index(reference)
-    verdicts = entry_verdicts(scored, [(i, at) for i in range(len(names)) if i != at], events)
+    if MARKET_PRICE not in names:
+        return {}
+    at = names.index(MARKET_PRICE)
+    verdicts = entry_verdicts(scored, [(i, at) for i in range(len(names)) if i != at])
     return {verdict.first: verdict for verdict in with_correction(list(verdicts.values()))}
 
 

@@ -30,7 +30,7 @@ from foretell.scoring.arena_leaderboard import (
     point_scores,
     rebalanced_scores,
     resolved_with_baselines,
-    verdicts_against,
+    verdicts_against_market,
 )
 from foretell.scoring.arena_table import ArenaTable, Times
 from foretell.scoring.baselines import MARKET_PRICE
@@ -214,7 +214,7 @@ def view_of_scored(
 ) -> ArenaLeaderboard:
     """Compute the view of an arena that is already scored; `shares` are other shares of the categories, by name."""
     with ThreadPoolExecutor() as threads:  # Most of the time is spent in numpy, which releases the interpreter lock.
-        versus_market = threads.submit(_versus, scored)
+        versus_market = threads.submit(verdicts_against_market, scored)
         curve = threads.submit(lead_time_curve, scored)
         other = threads.submit(_groups, scored, by, shares)
         lines = arena_leaderboard(scored)
@@ -281,11 +281,6 @@ def _pairs(scored: ScoredArena, lines: Sequence[ArenaLeaderboardRow]) -> ArenaPa
     """Verdicts on the leading pairs, in the order of the board."""
     names = tuple(line.entry.name for line in lines[:MOST_PAIRED])
     return ArenaPairs(names=names, verdicts=leading_verdicts(scored, names))
-
-
-def _versus(scored: ScoredArena) -> dict[str, Verdict]:
-    """Compare every entry with the market."""
-    return verdicts_against(scored, MARKET_PRICE) if MARKET_PRICE in scored.arena.names else {}
 
 
 def _settings(resampling: Resampling) -> dict[str, Any]:

@@ -189,9 +189,9 @@ class ProphetArenaWriter(PlatformWriter):
         except SourceError:
             return None
 
-    async def report_failure(self, agent: str, event: str, error: str) -> None:
+    async def report_unanswered(self, agent: str, event: str) -> None:
         """Report that the agent has no forecast of an event; only the agent's owner sees this."""
-        body = {"agent": agent, "event": event, "error": error[:MAX_ERROR]}
+        body = {"agent": agent, "event": event, "error": UNANSWERED}
         await self._poster.post(self.address(ATTEMPTS), body)
 
     async def stands(self, slug: str, agent: str) -> Mapping[str, float] | None:
@@ -209,7 +209,6 @@ class ProphetArenaWriter(PlatformWriter):
 
 PLATFORM = "prophet-arena"
 DIGITS = 10
-MAX_ERROR = 2000
 TOLERANCE = 1e-9
 ProphetArenaEvents = Mapping[str, ProphetArenaEvent | str | SourceError]
 """Slug → the event, or why there is none, or the error from reading it."""
@@ -275,7 +274,7 @@ class ProphetArenaSubmitter:
             if UNANSWERED in item.problems and item.question.startswith(f"{SOURCE}/"):
                 # It is only for the owner's statistics, so a failure does not matter.
                 with suppress(SourceError):
-                    await self.writer.report_failure(self.entrant.agent, split_id(item.question)[1], UNANSWERED)
+                    await self.writer.report_unanswered(self.entrant.agent, split_id(item.question)[1])
 
     async def send(self, items: Sequence[SubmissionItem]) -> list[ItemResult]:
         """Send the forecasts one after the other until the daily quota is used up."""

@@ -17,7 +17,6 @@ from foretell.number_text import plural
 from foretell.operations.requests.scoring import ScoreRequest
 from foretell.operations.runs import question_set, read_query, run_title
 from foretell.operations.score import ScoreResult, score
-from foretell.operations.studies import run_table
 from foretell.questions.errors import InputError
 from foretell.report.comparison import COMPARISON_ADVICE, comparison_study
 from foretell.report.document import study_parts
@@ -27,6 +26,8 @@ from foretell.report.study_result import StudyResult
 from foretell.runs.store import RunRow
 from foretell.scoring.arena_leaderboard import ScoredArena, compare_entries
 from foretell.scoring.arena_table import arena_as_table
+from foretell.scoring.join import read_table
+from foretell.scoring.run_scores import run_rows
 from foretell.scoring.score import PairComparison, ScoringOptions, compare_pair
 from foretell.scoring.scoreboard import Scoreboard
 from foretell.web.pages.arena import known_arena
@@ -266,10 +267,12 @@ def _pair_of_runs(here: WebState, first: str, second: str) -> tuple[StudyResult,
     """Compare two runs, each with its own rule for combining trials."""
 
     def make() -> tuple[StudyResult, StudyParts, PairComparison]:
-        table, names, texts = run_table(here.settings, (first, second))
+        rows = run_rows(here.settings, (first, second))
+        table = read_table(rows.forecasts, rows.outcomes)
         by = ("source",) if "source" in table.targets.groups else ()
-        pair = compare_pair(table, names[0], names[1], ScoringOptions(by=by))
-        study = comparison_study(table, [pair], texts)
+        first_name, second_name = rows.names
+        pair = compare_pair(table, first_name, second_name, ScoringOptions(by=by))
+        study = comparison_study(table, [pair], rows.texts)
         pair = replace(pair, notes=(*table.notes, *pair.notes))
         return study, study_parts(study, COMPARISON_ADVICE), pair
 

@@ -19,7 +19,7 @@ from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from foretell.data.untrusted import rows_as_csv
-from foretell.frozen import frozen
+from foretell.frozen import changed_fields, frozen
 from foretell.operations.data_show import QuestionsResult, look_at_set
 from foretell.operations.grid import list_grids
 from foretell.operations.requests.runs import (
@@ -106,12 +106,7 @@ class RunFilters:
 
     def address(self) -> dict[str, str]:
         """Return what differs from the list of all runs, newest first, for links."""
-        plain = RunFilters()
-        return {
-            name: "true" if value is True else str(value)
-            for name, value in vars(self).items()
-            if value != getattr(plain, name)
-        }
+        return {name: "true" if value is True else str(value) for name, value in changed_fields(self).items()}
 
 
 @frozen
@@ -126,8 +121,7 @@ class AnswerFilters:
 
     def address(self) -> dict[str, str]:
         """Return what differs from all answers as asked, for links."""
-        plain = AnswerFilters()
-        return {name: value for name, value in vars(self).items() if value != getattr(plain, name)}
+        return changed_fields(self)
 
     def chosen(self, answers: Sequence[QuestionAnswer]) -> list[QuestionAnswer]:
         """Return the answers that pass, sorted; those without a value to sort by come last."""
