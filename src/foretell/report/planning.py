@@ -66,13 +66,7 @@ def reach_notes(prepared: PreparedRun, store: RunStore) -> list[str]:
 
 
 def most_dollars(spec: RunSpec, money: Money, questions: int) -> float | None:
-    """Return the most that a run may still cost; None if it has no budget.
-
-    Args:
-        spec: The run.
-        money: What it has cost so far.
-        questions: How many questions are open.
-    """
+    """Return the most that a run may still cost, by its cost so far and its open questions; None without budget."""
     limits: list[float] = []
     if spec.budget.run is not None:
         limits.append(max(0.0, round(spec.budget.run - money.used, 9)))

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from datetime import date
 from functools import cache
 from importlib.metadata import version
@@ -21,7 +21,7 @@ from fastapi import Query
 from foretell.arena.score_data import read_arena_table
 from foretell.arena.store import ArenaStore
 from foretell.data.files import write_atomically
-from foretell.frozen import frozen
+from foretell.frozen import changed_fields, frozen
 from foretell.metrics.arrays import Bools
 from foretell.metrics.bootstrap import DEFAULT_RESAMPLING
 from foretell.questions.errors import InputError
@@ -130,12 +130,8 @@ def _bodies(key: _BoardKey, view: BoardView, methods: Mapping[str, str]) -> tupl
     The first text says what was spent, the second does not.
     """
     arena, filters, choice = key
-    chosen = {
-        option.name: value
-        for options in (filters, choice)
-        for option in fields(options)
-        if (value := getattr(options, option.name)) != option.default and option.name != "every"
-    }
+    chosen = changed_fields(filters) | changed_fields(choice)
+    chosen.pop("every", None)
 
     def more(kind: str, *ids: str, **query: str) -> str:
         parameters = urlencode(chosen | query, doseq=True)
