@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from tests.standing.made_record import BEGAN, DAY, MadeQuestion
 
+from fakes.stored_run import StoredRunBuilder
 from foretell.forecasters.combine.default import FEWEST, MARKETS
 from foretell.questions.as_of import AsOf
 from foretell.questions.forecast import Forecast
 from foretell.questions.question import Snapshot, Target
+from foretell.questions.resolution import Resolution
 from foretell.runs.combine import default_by_day
 from foretell.runs.outcomes import RunOutcomes
-from foretell.runs.spec import QuestionsSpec, RunSpec
+from foretell.runs.spec import QuestionsSpec, RunSpec, spec_from_json
 from foretell.runs.store import RunStore, TrialKey
 from foretell.standing.confirm import confirm
 from foretell.standing.learning import keep_outcomes, learnt_weights
@@ -101,3 +103,28 @@ def test_without_a_model_nothing_is_learnt(runs: RunStore):
     record = store.record("made-01")
     assert keep_outcomes(runs, record) == 0
     assert learnt_weights(runs, [record], datetime(2027, 1, 1, tzinfo=UTC)) == ()
+
+
+def test_earlier_runs_are_read_once_until_something_is_written(runs: RunStore, monkeypatch: pytest.MonkeyPatch):
+    run = StoredRunBuilder(questions=2, trials=1).keep(runs)
+    asked = StoredRunBuilder(questions=2, trials=1).asked()
+    undated = [Resolution(question_id=one.id, target_id="yes", due=one.due, outcome=1) for one in asked]
+    RunOutcomes(runs).keep(run, asked, undated[:1])
+    row, read = runs.run(run), list[str]()
+    assert row is not None
+    answers = RunStore.answers
+
+    def counted(store: RunStore, run: str):
+        read.append(run)
+        return answers(store, run)
+
+    monkeypatch.setattr(RunStore, "answers", counted)
+    for _ in range(3):
+        assert default_by_day(runs, spec_from_json(row.spec)) is None
+    assert read == [run]
+    dated = [replace(one, resolved_at=datetime(2026, 8, 1, tzinfo=UTC)) for one in undated]
+    for question in asked:
+        RunOutcomes(runs).withdraw(run, question.id)
+    RunOutcomes(runs).keep(run, asked, dated)
+    assert default_by_day(runs, spec_from_json(row.spec)) is not None
+    assert read == [run, run]

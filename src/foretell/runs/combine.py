@@ -12,6 +12,7 @@ from hashlib import blake2b
 from math import isnan, sqrt
 from pathlib import Path
 from typing import Any, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from foretell.forecasters.combine.tree_weight import TreeExample, TreeRecord
 from foretell.frozen import frozen
 from foretell.metrics.arrays import Floats
 from foretell.metrics.transforms import logit, sigmoid
+from foretell.models.database.interface import Database
 from foretell.number_text import brief_percent
 from foretell.questions.as_of import AsOfMode
 from foretell.questions.codec import parse_options
@@ -774,20 +776,19 @@ def learnt_from(store: RunStore, row: RunRow) -> str | None:
     return blake2b(repr(_state_of(_runs_of(store, spec))).encode(), digest_size=16).hexdigest()
 
 
-_RULES: OrderedDict[tuple[object, ...], DefaultByDay] = OrderedDict()
+_RULES: OrderedDict[tuple[object, ...], DefaultByDay | None] = OrderedDict()
+"""By forecaster and state of its earlier runs; None if none of them has a dated outcome."""
 MOST_RULES = 8
 """Maximum number of cached rules, so that pages need not read all earlier runs again."""
 
 
 def default_by_day(store: RunStore, spec: RunSpec) -> DefaultByDay | None:
     """Return the default rule fitted to the forecaster's earlier runs; None if none of them has an outcome."""
-    runs = list(_runs_of(store, spec))
+    runs = _runs_of(store, spec)
     key = (store.database.place, spec.forecaster, spec.models.get("agent"), _state_of(runs))
     if key not in _RULES:
         examples = past_trials(store, [row.id for row, _ in runs])
-        if examples is None:
-            return None
-        _RULES[key] = DefaultByDay(examples=examples)
+        _RULES[key] = None if examples is None else DefaultByDay(examples=examples)
         while len(_RULES) > MOST_RULES:
             _RULES.popitem(last=False)
     return _RULES[key]
@@ -804,7 +805,7 @@ def tree_record(store: RunStore, spec: RunSpec) -> TreeRecord | None:
     """Return what became of the trees of the forecaster's earlier runs; None if it grows none or none is decided."""
     if parse_options(spec.forecaster)[0] != USUAL_FORECASTER:
         return None
-    runs = list(_runs_of(store, spec))
+    runs = _runs_of(store, spec)
     key = (store.database.place, spec.forecaster, spec.models.get("agent"), _state_of(runs))
     if key not in _RECORDS:
         _RECORDS[key] = TreeRecord(tuple(example for row, _ in runs for example in _decided_trees(store, row.id)))
@@ -838,8 +839,25 @@ def _spec(row: RunRow | None) -> RunSpec | None:
         return None
 
 
-def _runs_of(store: RunStore, spec: RunSpec) -> Iterator[tuple[RunRow, tuple[int, str]]]:
-    """Yield runs of the same forecaster and model that have outcomes, with their number and the time of the last."""
+_Runs = tuple[tuple[RunRow, tuple[int, str]], ...]
+_EARLIER: WeakKeyDictionary[Database, dict[tuple[object, ...], _Runs]] = WeakKeyDictionary()
+"""Earlier runs by forecaster and model since the last write to a database: thousands of pages ask for the same."""
+
+
+def _runs_of(store: RunStore, spec: RunSpec) -> _Runs:
+    """Return runs of the same forecaster and model that have outcomes, with their number and the time of the last."""
+    mark = store.database.change_mark()
+    if mark is None:
+        return tuple(_look_up_runs(store, spec))
+    known, key = _EARLIER.setdefault(store.database, {}), (spec.forecaster, spec.models.get("agent"), mark)
+    if key not in known:
+        for old in [old for old in known if old[-1] != mark]:
+            del known[old]
+        known[key] = tuple(_look_up_runs(store, spec))
+    return known[key]
+
+
+def _look_up_runs(store: RunStore, spec: RunSpec) -> Iterator[tuple[RunRow, tuple[int, str]]]:
     for run, counts in RunOutcomes(store).count().items():
         row = store.run(run)
         other = _spec(row)

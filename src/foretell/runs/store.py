@@ -708,13 +708,16 @@ class RunStore:
 
         `after` is the number of the last event seen.
         """
-        where, values = "run = ? and id > ?", [run, after]
+        where, values, order = "run = ? and id > ?", [run, after], "id"
         if question:
-            where, values = f"{where} and question = ?", [*values, question]
+            # `+` prevents the use of the index on the run, of which every event would be read.
+            where, values, order = "run = ? and +id > ? and question = ?", [*values, question], "+id"
         if kinds:
             where += f" and kind in ({', '.join('?' * len(kinds))})"
         values = [*values, *(kind.__name__ for kind in kinds)]
-        query = f"select id, run, question, due, trial, kind, body, at, seconds from event where {where} order by id"
+        query = (
+            f"select id, run, question, due, trial, kind, body, at, seconds from event where {where} order by {order}"
+        )
         query += "" if limit is None else f" limit {limit}"
         # A part is read at once, because a stream may need a session of its own.
         rows = self._db.read(query, values) if kinds or limit else self._db.stream(query, values)

@@ -122,7 +122,12 @@ class WebState:
 
     def run(self, start: str) -> RunRow:
         """Return the run with this id or name, or the only one whose id starts with it; else raise a 404 error."""
-        rows = matching_runs(self.store, start)
+
+        def look() -> list[RunRow]:
+            return matching_runs(self.store, start)
+
+        # Thousands of pages of one run are written to files, and its answers are counted for its row.
+        rows = self.while_unchanged(("run", start), look) if self.access.still else look()
         if len(rows) != 1 or (len(start) < LEAST_OF_ID and start not in (rows[0].id, rows[0].name)):
             raise HTTPException(404, f"there is no run {start[:80]!r}")
         return rows[0]
