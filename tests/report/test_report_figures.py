@@ -1,16 +1,22 @@
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from foretell.metrics import Interval
 from foretell.number_text import percent
 from foretell.report.charts.calibration import conservatism_plot, correctness_histogram, reliability_diagram
 from foretell.report.charts.groups import question_set, score_by_group, verdict_heatmap
 from foretell.report.charts.ranking import ForestRow, FrontierPoint, forest_plot, frontier, pareto
-from foretell.report.charts.svg import Chart
+from foretell.report.charts.rulers import labelled_score
+from foretell.report.charts.svg import BOLD_LETTER, Chart
+from foretell.report.charts.updates import ForecastHistory, ShownUpdate, updates_plot
 from foretell.scoring.breakdown import Breakdown, breakdown, differences, verdict_matrix
 from foretell.scoring.score import ScoringOptions
 from foretell.scoring.table import ForecastTable
@@ -191,3 +197,44 @@ def test_every_figure_is_deterministic(table: ForecastTable) -> None:
     again = breakdown(table, "source", ["good", "fair"])
     assert score_by_group(groups, label="BI") == score_by_group(again, label="BI")
     assert reliability_diagram([0.2, 0.7], [0, 1], name="m") == reliability_diagram([0.2, 0.7], [0, 1], name="m")
+
+
+SHOWN_SCORES = st.floats(30, 95).map(lambda value: round(value, 1))
+
+
+@given(score=SHOWN_SCORES, price=SHOWN_SCORES, rate=SHOWN_SCORES)
+def test_names_on_the_ruler_of_a_score_do_not_cover_each_other(score: float, price: float, rate: float) -> None:
+    chart = labelled_score((score, score - 5, score + 5), price=price, rate=rate)
+    names = [one for one in parsed(chart).iter(SVG + "text") if one.get("y") in ("12", "28")]
+    assert len(names) == 3
+    spans: list[tuple[str | None, float, float]] = []
+    for one in names:
+        room, place = len(one.text or "") * BOLD_LETTER, float(one.get("x", ""))
+        style = (one.get("class") or "").split()
+        left = place - room * (0.5 if "m" in style else 1.0 if "r" in style else 0.0)
+        spans.append((one.get("y"), left, left + room))
+    for (row, _, end), (next_row, start, _) in pairwise(sorted(spans, key=lambda span: (span[0], span[1]))):
+        assert row != next_row or end <= start
+
+
+def test_names_at_the_ends_of_lines_are_whole_on_a_wide_chart() -> None:
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    updates = [ShownUpdate(at=begin, p=0.71), ShownUpdate(at=begin + timedelta(days=5), p=0.97)]
+    later = begin + timedelta(days=20)
+    prices = [(begin, 0.7), (later, 0.98)]
+    shown = words(updates_plot(ForecastHistory(title="t", updates=updates, prices=prices, rate=0.4, now=later)))
+    for name in ("foretell 97.0 %", "market 98.0 %", "base rate 40 %"):
+        assert name in shown
+    score = Interval(estimate=0.2, low=0.1, high=0.3, se=0.05, n_clusters=9, draws=0)
+    names = ("market price", "hasty reader", "reader, news and price")
+    groups = Breakdown(
+        column="time to close",
+        ordered=True,
+        groups=("1 d", "2 d"),
+        n=(9, 9),
+        base_rate=(math.nan,) * 2,
+        scores=dict.fromkeys(names, (score, score)),
+        answered=dict.fromkeys(names, (9, 9)),
+    )
+    labels = [one.text for one in parsed(score_by_group(groups, label="Brier")).iter(SVG + "text")]
+    assert set(names) <= set(labels)

@@ -106,6 +106,16 @@ def test_board_shows_open_events_and_next_forecasts(arena: RunStore, client: Tes
     assert "Event 23?" in coming
 
 
+def test_a_category_counts_its_own_events_and_outcomes(arena: RunStore, client: TestClient):
+    whole, part = (client.get(f"/arena/made{query}").text for query in ("", "?category=Sports"))
+    counted = [re.search(r"<caption>(\d+) settled events with (\d+) outcomes", page) for page in (whole, part)]
+    (events, outcomes), (fewer_events, fewer_outcomes) = [
+        [int(n) for n in found.groups()] for found in counted if found
+    ]
+    assert 0 < fewer_events < events
+    assert 0 < fewer_outcomes < outcomes
+
+
 def test_an_entry_has_a_page(arena: RunStore, client: TestClient):
     page = client.get(ENTRY).text
     for part in (

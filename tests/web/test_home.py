@@ -163,3 +163,14 @@ def test_pages_about_errors_say_what_happened_and_what_to_do(client: TestClient,
         assert [text for text in texts if text not in answer.text] == [], page
     client.get("/login", params={"token": token})
     assert client.get("/runs?sort=cost").status_code == 200
+
+
+def test_the_example_offers_only_models_that_cost_nothing_there(
+    settings: Settings, store: RunStore, token: str
+) -> None:
+    (settings.home / EXAMPLE_FILE).write_text("{}", encoding="utf-8")
+    with_keys = replace(settings, keys={"OPENAI_API_KEY": "practice"})
+    with TestClient(create_app(with_keys, token=token), base_url="http://127.0.0.1") as client:
+        client.get("/login", params={"token": token})
+        assert "a trial" not in client.get("/ask").text
+        assert "Another model" in client.get("/ask").text

@@ -1,6 +1,7 @@
 """The record of one's own questions and the history of one, over HTTP and in a real Chromium."""
 
 import asyncio
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -125,6 +126,18 @@ def test_a_wrong_answer_is_explained_on_the_page(client: TestClient, standing: S
     assert refused.status_code == 422
     assert "is no answer to this question" in refused.text
     assert standing.find(WAITING).state == "open"
+
+
+def test_a_decided_question_says_since_when_it_was_watched_and_how_it_ended(
+    client: TestClient, standing: StandingStore
+):
+    page = client.get(f"/record/{DECIDED}").text
+    assert "resolved since" not in page
+    assert re.search(r'<span class="tag">watched since [^<]*</span> <span class="tag">resolved</span>', page)
+    (ended,) = client.get(f"/api/record/{DECIDED}").json()["outcome"].values()
+    outcome = "Yes" if ended else "No"
+    assert f'<strong class="{outcome.lower()}">{outcome}</strong>' in page
+    assert "0 looks" not in page
 
 
 def test_a_number_is_confirmed_in_a_field(client: TestClient, store: RunStore, token: str):

@@ -28,6 +28,7 @@ from foretell.runs.runner import prepare_run
 from foretell.runs.settings import Settings
 from foretell.runs.spec import spec_from_mapping
 from foretell.runs.store import RunStore, trials_of
+from foretell.runs.stored_rows import answer_checksum
 from foretell.web.app import create_app
 from foretell.web.run_form import PickedSet, UsualSettings
 
@@ -189,6 +190,8 @@ def test_run_page_shows_its_score(client: TestClient, store: RunStore) -> None:
     text = client.get(f"/runs/{run}").text
     assert "Does 70 % happen 70 % of the time?" in text
     assert view["headline"] in text
+    beside = view["score"]["against_base_rate"]
+    assert beside["shown"] == pytest.approx(round(beside["own"], 1) - round(beside["other"], 1))
     table = client.get(f"/api/runs/{run}/answers.csv").text.splitlines()
     assert len(table) == 4
     assert table[0].startswith("question,due,text,target,p")
@@ -644,3 +647,42 @@ def test_a_pasted_table_is_read_like_a_file(client: TestClient, token: str) -> N
     assert broken.status_code == 422
     assert "results.csv has 2 problems" in broken.text
     assert broken.text.count("<li>row ") == 2
+
+
+def test_what_failed_is_said_above_the_charts_of_a_run(client: TestClient, store: RunStore) -> None:
+    run = StoredRunBuilder(questions=3, trials=1, failing=1).keep(store)
+    before = client.get(f"/runs/{run}").text
+    assert before.count("1 of 3 trials failed") == 1
+    resolve(store, run)
+    text = client.get(f"/runs/{run}").text
+    score, caveat, chart = (text.index(words) for words in ("Brier index", "1 of 3 trials failed", "Does 70 % happen"))
+    assert score < caveat < chart
+
+
+def test_a_run_of_five_thousand_questions_is_searched_and_followed_on_a_phone(
+    site: Any, store: RunStore, phone: Any
+) -> None:
+    builder = StoredRunBuilder(questions=5_000, trials=1, steps=1)
+    run = builder.begin(store)
+    first, *_, last = trials_of(run, builder.asked(), 1)
+    builder.tell(store, first.key)
+    ((*key, forecast, failure, degraded, _),) = store.database.read("select * from cell")
+    rows = [
+        (run, id, *key[2:], forecast.replace("own/0000", id), failure, degraded)
+        for id in (f"own/{number:04}" for number in range(1, 4_999))
+    ]
+    store.database.write_many(
+        "insert into cell values (?, ?, ?, ?, ?, ?, ?, ?)", [(*row, answer_checksum((*row, ""))) for row in rows]
+    )
+    phone.goto(f"{site.url}/runs/{run}")
+    expect(phone.locator("#progress [role=status]")).to_contain_text("4999 of 5,000 trials done")
+    expect(phone.locator("nav.pager")).to_contain_text("1 to 25 of 5,000")
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 375
+    builder.tell(store, last.key)
+    expect(phone.locator("#progress [role=status]")).to_contain_text("Finished: 5,000 forecasts, 0 failures.")
+    phone.locator("#find").fill("number 4321 ")
+    phone.keyboard.press("Enter")
+    expect(phone.locator("#questions")).to_contain_text("1 of them shown")
+    phone.get_by_role("link", name="Will the harbour bridge number 4321 be approved?").click()
+    expect(phone.locator("#probability")).to_contain_text("%")
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 375

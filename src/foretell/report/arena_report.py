@@ -347,10 +347,15 @@ def _by_group(
         groups=tuple(groups),
         n=tuple(events for events, _ in groups.values()),
         base_rate=(float("nan"),) * len(groups),
-        scores={name: tuple(scores[name][0] for _, scores in groups.values()) for name in names},
+        scores={name: tuple(_possible(scores[name][0]) for _, scores in groups.values()) for name in names},
         answered={name: tuple(scores[name][1] for _, scores in groups.values()) for name in names},
     )
     return score_by_group(breakdown, label="Brier", decimals=3, styles=styles)
+
+
+def _possible(score: Interval | None) -> Interval | None:
+    """Return a Brier score whose interval ends at 0 and 1, so that one of two events does not set the scale."""
+    return None if score is None else replace(score, low=max(score.low, 0.0), high=min(score.high, 1.0))
 
 
 def _frontier(view: ArenaLeaderboard) -> Chart | None:

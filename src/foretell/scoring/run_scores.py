@@ -292,6 +292,8 @@ def _plain(value: Interval | Verdict | None) -> dict[str, Any] | None:
     if isinstance(value, Interval):
         return {"estimate": value.estimate, "low": value.low, "high": value.high}
     sides = {"own": value.first_score.estimate, "other": value.second_score.estimate}
+    # The numbers beside each other subtract to the difference that is `shown`.
+    sides["shown"] = value.shown_difference(value.decimals)
     numbers = {"estimate": value.diff, "low": value.low, "high": value.high, "n": value.n}
     return plain_data({**numbers, **sides, "says": value.says, "sentence": value.sentence})
 

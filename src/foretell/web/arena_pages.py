@@ -20,7 +20,7 @@ from foretell.report.arena_report import ArenaReport, arena_charts
 from foretell.report.charts.rulers import RulerRow, everybody_ruler
 from foretell.report.charts.svg import Chart, SeriesStyle
 from foretell.report.charts.timelines import MarketHistory, history_plot
-from foretell.report.numbers import column_heading, interval_ends, value_text
+from foretell.report.numbers import interval_ends, value_text
 from foretell.report.run_report import describe_event
 from foretell.runs.store import RunStore
 from foretell.scoring.arena_leaderboard import ArenaLeaderboardRow
@@ -310,7 +310,13 @@ def _price_chart(
 
 # Entries.
 
-FACTS = ("adjusted_brier", "adjusted_brier_index", "ece", "return")
+FACTS = {
+    "adjusted_brier": "Brier score",
+    "adjusted_brier_index": "Brier index",
+    "ece": "Calibration error",
+    "return": "Return per $1",
+}
+"""Scores of an entry, named as on the board."""
 
 
 @frozen
@@ -335,12 +341,12 @@ class EntryView:
         """Return label, number and interval of each of its scores."""
         scores = self.line.scores if self.line else {}
         facts: list[tuple[str, str, str]] = []
-        for name in FACTS:
+        for name, label in FACTS.items():
             metric, score = METRICS[name], scores.get(name)
             if score is not None:
                 value = value_text(score, metric.decimals, brief=True, unit=metric.unit)
                 interval = interval_ends(score, metric.decimals, unit=metric.unit)
-                facts.append((column_heading(metric.label), value, interval))
+                facts.append((label, value, interval))
         return facts
 
 

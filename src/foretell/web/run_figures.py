@@ -38,7 +38,12 @@ def run_ruler(score: Mapping[str, Any]) -> Chart | None:
     if not score.get("brier_index"):
         return None
     bi = score["brier_index"]
-    beside = {"price": _estimate(score["price"]), "rate": _estimate(score["base_rate"])}
+    # On the questions that both answered, as in the numbers below it.
+    against = {"price": "against_price", "base_rate": "against_base_rate"}
+    price, rate = (
+        score[other]["other"] if score.get(other) else _estimate(score[own]) for own, other in against.items()
+    )
+    beside = {"price": price, "rate": rate}
     return labelled_score((bi["estimate"], bi["low"], bi["high"]), **beside)
 
 

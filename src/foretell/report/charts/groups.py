@@ -11,6 +11,7 @@ from foretell.metrics.bootstrap import Interval
 from foretell.metrics.calibration import wilson_interval
 from foretell.number_text import number, percent, signed
 from foretell.report.charts.svg import (
+    BOLD_LETTER,
     HALF,
     LETTER,
     NARROW,
@@ -97,7 +98,7 @@ class _ByGroup:
         # Whiskers of many lines would hide each other, so only the market has its interval, as a band.
         banded = MARKET_PRICE if MARKET_PRICE in self.names and len(self.names) > FEW_LINES else None
         top = 44.0 if banded else 34.0
-        room = min(150.0, max(60.0, max(len(name) for name in self.names) * LETTER), width * 0.3)
+        room = min(190.0, max(60.0, (max(len(name) for name in self.names) + 1) * BOLD_LETTER), width * 0.36)
         left, right, bottom = 46.0, width - room - 22, top + 210.0
         values = [v for name in self.names for _, score in _known(breakdown, name) for v in _shown(score, name, banded)]
         y, step = covering(values if banded else self.values, bottom, top), (right - left) / len(breakdown.groups)

@@ -4,12 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import permutations, product
 from statistics import median
 
 from foretell.frozen import frozen
 from foretell.metrics.bootstrap import Interval
 from foretell.number_text import bracket, percent, percent_range, plural, signed
 from foretell.report.charts.svg import (
+    BOLD_LETTER,
     LETTER,
     MARKET_STYLE,
     NARROW,
@@ -80,18 +82,42 @@ def _labelled_score(score: tuple[float, float, float], price: float | None, rate
     numbers = f"{estimate:.1f} {bracket(low, high, 1)}".strip()
     labels = [(x(value), f"{name} {value:.1f}", colour) for name, value, colour in known]
     labels.append((x(estimate), f"this run {estimate:.1f}", OURS))
-    lane, last = 0, -math.inf
-    for place, label, colour in sorted(labels):
-        # Names that would overlap are put in two rows.
-        lane = 1 - lane if place - last < 110 else 0
-        last = place
+    for (place, label, colour), (lane, anchor) in zip(labels, _places_of_names(labels, width), strict=True):
         parts.append(line(place, 34 - 16 * lane, place, middle + (8 if colour != OURS else 0), f"l-{colour} line"))
-        parts.append(text(place, 28 - 16 * lane, label, f"s w m f-{colour}"))
+        parts.append(text(place + ANCHORS[anchor], 28 - 16 * lane, label, f"s w {anchor} f-{colour}"))
     parts.append(mark(x(estimate), middle, SeriesStyle(OURS, 0), tip=f"this run {numbers}"))
     rows = [{"name": "this run", "Brier index": estimate, "low": low, "high": high}]
     rows += [{"name": name, "Brier index": value, "low": None, "high": None} for name, value, _ in known]
     title = ", ".join([f"Brier index {numbers}", *(f"{name} {value:.1f}" for name, value, _ in known)])
     return figure(width, middle + 34, title, *parts, rows=rows)
+
+
+ANCHORS = {"m": 0.0, "r": -3.0, "": 3.0}
+"""Where a name stands at its line, centred, to the left or to the right, and how far from it."""
+
+
+def _places_of_names(labels: Sequence[tuple[float, str, str]], width: float) -> Sequence[tuple[int, str]]:
+    """Return the row and the anchor of each name, so that none covers another name or its line, if that is possible.
+
+    Names are centred in the lower of two rows if they fit there.
+    """
+
+    def span(label: tuple[float, str, str], anchor: str) -> tuple[float, float]:
+        room, place = len(label[1]) * BOLD_LETTER, label[0] + ANCHORS[anchor]
+        left = place - room * {"m": 0.5, "r": 1.0, "": 0.0}[anchor]
+        return left, left + room
+
+    def cost(places: Sequence[tuple[int, str]]) -> tuple[int, int, int]:
+        spans = [span(label, anchor) for label, (_, anchor) in zip(labels, places, strict=True)]
+        bad = sum(left < 0 or right > width for left, right in spans)
+        for (i, (lane, _)), (j, (other, _)) in permutations(enumerate(places), 2):
+            (left, right), place = spans[i], labels[j][0]
+            bad += lane == other and left < spans[j][1] + 4 and spans[j][0] < right + 4
+            bad += other > lane and left < place < right  # The line of the upper name goes through this one.
+        return bad, sum(lane for lane, _ in places), sum(anchor != "m" for _, anchor in places)
+
+    choices = [(lane, anchor) for lane in (0, 1) for anchor in ANCHORS]
+    return min(product(choices, repeat=len(labels)), key=cost)
 
 
 @frozen

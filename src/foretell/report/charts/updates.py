@@ -33,7 +33,7 @@ from foretell.report.charts.svg import (
 from foretell.report.markup import Markup, element, join, shorten
 
 Points = Sequence[tuple[datetime, float]]
-LABEL_ROOM = 118.0
+LABEL_ROOM = 140.0
 """Space to the right of the plot for the names of the lines."""
 NUMBER_RADIUS = 9.0
 MOVE_WIDTH, MOVE_HEIGHT = 130, 16

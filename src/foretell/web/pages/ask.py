@@ -141,12 +141,14 @@ def model_choices(here: WebState, usual: str, search: tuple[str, ...]) -> list[d
     all_runs = here.while_unchanged(("every run",), here.store.runs)
     rows = [row for row in all_runs if not row.archived][:RECENT_RUNS]
     used = [str(row.spec.get("models", {}).get("agent", "")) for row in rows]
-    services = here.settings.services
+    services, example = here.settings.services, here.settings.is_example
     recent = [name for name in dict.fromkeys(used) if name and _is_usable(name, services)]
     names, measured = tuple(dict.fromkeys(filter(None, [usual, *recent, *listed])))[:MAX_MODELS], here.measured_costs()
-    return here.cached(
+    choices = here.cached(
         ("model choices",), (*minute, names, search, measured), lambda: _priced_models(names, search, measured)
     )
+    # In the example nothing costs money, whatever a model costs elsewhere.
+    return [choice for choice in choices if choice["dollars"] == 0] if example else choices
 
 
 def known_models(here: WebState) -> list[str]:

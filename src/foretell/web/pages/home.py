@@ -226,7 +226,7 @@ def _highlights(
             f"{abs(gap):.1f} points {'better' if gap >= 0 else 'worse'} than {label}"
             for key, label in SCORES_BESIDE
             if score[key]
-            for gap in [_index(best) - float(score[key]["estimate"])]
+            for gap in [round(_index(best), 1) - round(float(score[key]["estimate"]), 1)]
         ]
         text = f"Brier index {_index(best):.1f} on {plural(score['decided'], 'resolved question')}"
         text += f": {' and '.join(gaps)}." if gaps else "."
