@@ -18,6 +18,7 @@ from playwright.sync_api import expect
 from tests.web.made_arena import fill
 from tests.web.written_pages import written_pages
 
+from fakes.stored_run import StoredRunBuilder
 from foretell.forecasters.tree.edits import Scenario, SetP
 from foretell.forecasters.tree.tree_file import read_tree_file
 from foretell.forecasters.tree.what_if import apply_scenario
@@ -197,6 +198,32 @@ def test_pages_that_share_a_file_are_found_by_their_address(written_site: tuple[
     for query in ("", "?0123456789ab"):
         shown.goto(f"{(out / file).as_uri()}{query}")
         expect(shown.locator("main")).to_have_text("This site has no page at this address.")
+
+
+def test_questions_of_a_large_run_are_data_in_parts_that_one_page_shows(
+    tmp_path: Path, open_page: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("foretell.web.site_files.SMALLEST_PART", 200_000)
+    settings, out = Settings(home=tmp_path / "home"), tmp_path / "site"
+    with closing(RunStore(settings.store)) as store:
+        run = StoredRunBuilder(questions=40, trials=1, steps=1).keep(store)
+    _write(out, settings)
+    assert [path.name for path in (out / "runs").glob("*.html")] == [f"{run}.html"]
+    parts = list((out / "runs" / run / "questions").iterdir())
+    assert 1 < len(parts) < 12
+    shown = open_page(viewport={"width": 390, "height": 740})  # An error in its console fails the test.
+    requested: list[str] = []
+    shown.on("request", lambda request: requested.append(Path(request.url).name))
+    shown.goto((out / "index.html").as_uri())
+    shown.get_by_role("link", name="Runs", exact=True).click()
+    shown.locator("main table a").first.click()
+    for number in (39, 0):
+        shown.get_by_role("link", name=f"Will the harbour bridge number {number} be approved?").click()
+        expect(shown.locator("h1")).to_have_text(f"Will the harbour bridge number {number} be approved?")
+        expect(shown.locator("#probability")).to_contain_text("%")
+        shown.go_back()
+    names = {path.name for path in parts}
+    assert len([name for name in requested if name in names]) == 2, "a page loads the part that it is in"
 
 
 def test_pages_of_the_static_site_have_the_style_sheets_of_what_they_show(written_site: tuple[Path, WrittenSite]):
