@@ -57,6 +57,30 @@ def test_what_was_sent_is_on_the_home_page(client: TestClient, token: str, setti
     assert "forecast: no receipt" not in section
 
 
+def test_the_parts_of_a_group_are_shown_as_the_question_that_was_asked(
+    client: TestClient, token: str, settings: Settings
+):
+    send(settings.home)
+
+    def draft(of: str, part: str, **content: Any) -> LedgerDraft:
+        return LedgerDraft(
+            kind="intention", platform="metaculus", account="bot", question=of, part=part, content=content
+        )
+
+    group = "metaculus/9011"
+    each = [draft(f"{group}#{id}", "forecast", question=id, probability_yes=p) for id, p in ((9111, 0.4), (9112, 0.47))]
+    SubmissionLedger(settings.home / LEDGER_FILE).append([*each, draft(group, "comment", text="Snow is likely.")], NOW)
+    state = settings.home / "tournaments" / "metaculus-other" / "state.json"
+    state.parent.mkdir(parents=True)
+    row = {"question": group, "text": "Which passes close?", "answer": "Bo Pass 47 %, Ada Pass 40 %", "sent": True}
+    TournamentState(path=state, visits=[{"at": NOW.isoformat(), "run": "", "billed": 0.0, "rows": [row]}]).save()
+    client.get("/login", params={"token": token})
+    page = client.get("/").text
+    assert "Which passes close?</strong> Bo Pass 47 %, Ada Pass 40 %" in page
+    assert f'<strong dir="auto">{group}#' not in page
+    assert "Snow is likely." in page
+
+
 def test_a_click_opens_the_comment(page: Any, site: Any, settings: Settings):
     from playwright.sync_api import expect
 

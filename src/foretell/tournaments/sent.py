@@ -45,12 +45,16 @@ def sent_answers(home: Path, most: int) -> list[SentAnswer]:
         return []
     entries, _, _ = SubmissionLedger(path).read()
     receipts = {int(entry.content["intention"]): entry for entry in entries if entry.kind != "intention"}
-    parts: dict[tuple[str, str, str], dict[str, LedgerEntry]] = {}
+    parts, asked = dict[tuple[str, str, str], dict[str, LedgerEntry]](), _asked(home)
     for entry in entries:
         if entry.kind == "intention":
-            parts.setdefault((entry.platform, entry.account, entry.question), {})[entry.part] = entry
+            question, part = entry.question, entry.part
+            group = question.partition("#")[0]
+            # The parts of a group that was asked as one question are sent one by one.
+            if question not in asked and group != question and group in asked:
+                question, part = group, f"{part} of {question}"
+            parts.setdefault((entry.platform, entry.account, question), {})[part] = entry
     latest = sorted(parts.items(), key=lambda item: max(entry.number for entry in item[1].values()), reverse=True)
-    asked = _asked(home)
     return [_answer(*key, sent, receipts, asked.get(key[2], ("", "", ""))) for key, sent in latest[:most]]
 
 
@@ -78,6 +82,7 @@ def _answer(
     asked: tuple[str, str, str],
 ) -> SentAnswer:
     comment: Mapping[str, Any] = sent["comment"].content if "comment" in sent else {}
+    grouped = any(entry.question != question for entry in sent.values())
     return SentAnswer(
         platform=platform,
         account=account,
@@ -85,9 +90,9 @@ def _answer(
         title=asked[0],
         run=asked[1],
         at=max(entry.at for entry in sent.values()),
-        forecast="; ".join(
-            content_in_words(entry.content, asked[2]) for part, entry in sent.items() if part != "comment"
-        ),
+        forecast=asked[2]
+        if grouped and asked[2]
+        else "; ".join(content_in_words(entry.content, asked[2]) for part, entry in sent.items() if part != "comment"),
         comment=str(comment.get("text", "")),
         private=bool(comment.get("is_private")),
         problems=tuple(filter(None, (_problem(part, entry, receipts) for part, entry in sent.items()))),
