@@ -24,6 +24,7 @@ from foretell.models.model import BudgetExceeded, Model, Reply, Request, TokenCo
 from foretell.models.prices import PriceList
 from foretell.models.waiting import WorkClock
 from foretell.number_text import brief_percent
+from foretell.patterns import pattern
 from foretell.questions.errors import InputError
 from foretell.questions.question import Question, Target
 from foretell.questions.trace import NodeGrounded, ToolUsed, TraceEvent, ignore_event
@@ -149,6 +150,7 @@ MORE_SECONDS = "no answer within {:g} s; --set options.leaf_seconds=SECONDS allo
 MOST_SOURCES = 30
 """Maximum number of sources kept from several trials."""
 LONGEST_REASON = 300
+QUERY_PATTERN = pattern(r"(https?://[^\s?]+)\?\S*?(?=[:,;.)]*(?:\s|$))")
 BETWEEN_TRIALS = 1000
 """Offset between the trial numbers of a leaf's trials, so that they do not collide with trials of the question."""
 
@@ -258,9 +260,18 @@ async def _researched(grounder: Grounder, leaf: Leaf, context: Context) -> Groun
     result = await grounder.ground(leaf, replace(context, emit=emit))
     if not used or not all(event.failed for event in used):
         return result
-    why = one_line(used[0].result).strip(" .")[:LONGEST_REASON]
-    caveat = f"no search or other request for evidence worked ({why})"
+    caveat = f"no search or other request for evidence worked ({_reason(used[0].result)})"
     return replace(result, grounding=replace(result.grounding, caveat=result.grounding.caveat or caveat))
+
+
+def _reason(failure: str) -> str:
+    """Return why a tool failed in few words; addresses lose their queries, which repeat what was asked.
+
+    >>> _reason("The search failed: http://a.example/search?q=rate+cut&n=10: Cannot connect.")
+    'The search failed: http://a.example/search: Cannot connect'
+    """
+    text = QUERY_PATTERN.sub(r"\1", one_line(failure)).strip(" .")
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON].rstrip()}…"
 
 
 def combined_results(results: Sequence[GroundingResult], earlier: Sequence[float] = ()) -> GroundingResult:
