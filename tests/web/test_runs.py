@@ -332,6 +332,10 @@ def test_all_of_two_thousand_runs_are_offered_for_a_comparison(site: Any, store:
     page.get_by_label("copy 777").check()
     page.get_by_role("button", name="Compare", exact=True).click()
     expect(page.locator("#ticks input:checked")).to_have_count(2)
+    page.goto(f"{site.url}/runs")
+    expect(page.locator("nav.pager")).to_contain_text("of 2,002")
+    page.get_by_role("link", name="Later").click()
+    expect(page.locator("table.runs tbody tr").first).to_be_visible()
 
 
 def test_a_deleted_run_comes_back_with_one_click(site: Any, store: RunStore, page: Any) -> None:
