@@ -238,6 +238,17 @@ def test_an_unfinished_question_of_a_run_with_several_has_a_page(client: TestCli
         client.get("/login", params={"token": token})
 
 
+def test_an_only_trial_that_was_cut_off_is_no_average(client: TestClient, store: RunStore):
+    builder = StoredRunBuilder(questions=1, trials=1)
+    run = builder.begin(store)
+    (trial,) = trials_of(run, builder.asked(), 1)
+    store.start_trial(trial.key)
+    store.add_events((trial.key, event) for event in list(builder.events(0, question=trial.question.id))[:4])
+    page = client.get(f"/runs/{run}/questions/own%2F0000").text
+    assert "The trial was cut off before it answered." in page
+    assert "Average of" not in page
+
+
 def test_steps_of_a_question_in_progress_are_listed_newest_first(client: TestClient, store: RunStore):
     builder = StoredRunBuilder(questions=1, trials=2)
     run = builder.begin(store)
