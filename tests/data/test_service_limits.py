@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 import logging
+import os
 import random
 import subprocess
 import sys
@@ -101,6 +102,20 @@ def test_units_are_free_again_after_a_span_and_a_clock_set_back_does_not_block(t
     now[0] += 10.1
     assert wait_for_turn() == 0.0
     store.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="lists the open files of a process, as Linux shows them")
+def test_a_request_that_ends_after_its_client_returns_its_units_and_leaves_no_file_open(tmp_path: Path) -> None:
+    file, limits = tmp_path / "s.db", [limit(1, 0.0, "at once")]
+    store = ServiceStore(file)
+    taken = take(store, limits)
+    assert not take(store, limits).units
+    store.close()
+    give_back(store, taken, limits)
+    files = [os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()]
+    assert str(file.resolve()) not in files
+    with closing(ServiceStore(file)) as other:
+        assert take(other, limits).units
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -134,7 +134,10 @@ class ServiceStore:
         self, place: str, taken: Taken, wants: Wants, *, free: bool = False, change: Change | None = None
     ) -> None:
         """Return the units of a request that has ended."""
+        closed = self._open is None
         self._safely(lambda store: store.give_back(place, taken, wants, free=free, change=change))
+        if closed:  # The request ended after its client.
+            self.close()
 
     def update(self, place: str, change: Change) -> PlaceState:
         """Change the state of a service."""
