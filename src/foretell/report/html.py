@@ -191,18 +191,20 @@ def make_environment(
     """
     from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 
+    from foretell.report.compiled_templates import CompiledTemplates
+
     def finalize(value: Any) -> Any:
         return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     own = PrefixLoader({"report": FileSystemLoader(FOLDER / "templates")})
+    options: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(
         loader=ChoiceLoader([own, FileSystemLoader(folder)]) if folder else own,
-        autoescape=True,
         undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
         finalize=finalize,
         auto_reload=False,  # Templates are read from disk only once.
+        bytecode_cache=CompiledTemplates(repr(options)),
+        **options,
     )
     own_filters: dict[str, Any] = {
         "figure": chart_html,
