@@ -90,19 +90,19 @@ def show_question(
         "permalink": place + link_to("question", run, question["id"], due=question["due"]),
         "preview": place + link_to("report", run, "png", question=question["id"], due=question["due"]),
     }
+    asked = (run, question["id"], question["due"])
+    state = (view["last"], view["pending"], *here.answered(here.run(run)))
     now, background = datetime.now(UTC).timestamp(), view["background"]
     going = view["run"].state == "running" or (background is not None and background.state == "running")
     return html_page(
         request,
         "question.html",
         view,
-        charts=here.cached(
-            ("charts", run, question["id"], question["due"]),
-            (view["last"], *here.answered(here.run(run))),
-            lambda: question_charts(view),
-        ),
+        charts=here.cached(("charts", *asked), state, lambda: question_charts(view)),
         # Work that was cut off has no end, so it is only drawn while it goes on.
-        steps=question_steps(view, now if going else 0.0),
+        steps=question_steps(view, now)
+        if going
+        else here.cached(("steps", *asked), state, lambda: question_steps(view)),
         shared=shared,
         page_of=here.page_of,
         finding=finding_of(view),
