@@ -37,6 +37,7 @@ from foretell.web.app import create_app
 from standing.made_record import fill
 
 CHROMIUM = os.environ.get("FORETELL_CHROMIUM", "/usr/bin/chromium")
+MISSING = "/runs/none"
 PLAIN_NAME = "plain static page"
 PLAIN = "<!DOCTYPE html><html lang=en><title>plain</title><h1>A plain page</h1><p>Nothing else.</p></html>"
 TIMES = """() => new Promise(done => {
@@ -103,14 +104,14 @@ def _served(home: Path) -> tuple[str, dict[str, str]]:
         "events of an arena": f"/arena/{ARENA}?view=events",
         "event": f"/arena/{ARENA}/event/{event}",
         "entry": f"/arena/{ARENA}/entry/hasty%20reader",
-        "entries of an arena compared": f"/compare?arena={ARENA}&entry=crowd%20price&entry=hasty%20reader",
+        "entries of an arena compared": f"/compare?arena={ARENA}&entry=outside%20view&entry=hasty%20reader",
         "runs compared": f"/compare?run={scored[0]}&run={scored[1]}",
         "runs on one board": "/compare?" + "&".join(f"run={run}" for run in scored),
         "compare": "/compare",
         "record": "/record",
         "watched question": "/record/made-90",
         "set-up": "/setup",
-        "not found": "/runs/none",
+        "not found": MISSING,
     }
 
     def serve() -> None:
@@ -124,7 +125,9 @@ def _seen(browser: Browser, url: str) -> list[float]:
     """Make a first visit, with an empty cache."""
     context = browser.new_context()
     page = context.new_page()
-    page.goto(url)
+    answer = page.goto(url)
+    if answer is None or answer.ok == url.endswith(MISSING):
+        raise RuntimeError(f"{url} is not the page to be measured: {answer and answer.status}")
     evaluate = page.evaluate(TIMES)
     context.close()
     return evaluate

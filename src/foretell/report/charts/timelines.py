@@ -43,7 +43,7 @@ from foretell.report.markup import Markup, join, shorten
 QUARTERS = {p: f"{100 * p:.0f} %" for p in (0.0, 0.25, 0.5, 0.75, 1.0)}
 SMALL_LETTER = 6.2
 """Width of a letter in the smallest text."""
-HEIGHT, LEFT, TOP, BOTTOM = 250, 44, 40, 210
+HEIGHT, LEFT, TOP, BOTTOM = 250, 48, 40, 210
 """Height of a small plot, and the edges of its grid."""
 
 

@@ -90,7 +90,7 @@ def _updates(shown: ForecastHistory, width: float, height: float) -> Chart:
     last = shown.now if shown.outcome is None or shown.closes is None else min(shown.now, shown.closes)
     last = max(last, shown.updates[-1].at)
     times = [shown.updates[0].at, last, *([shown.closes] if shown.closes else [])]
-    x, y = date_scale(times, 44, width - room - 14), ChartScale(low=0, high=1, start=bottom, stop=top)
+    x, y = date_scale(times, 48, width - room - 14), ChartScale(low=0, high=1, start=bottom, stop=top)
 
     def at(time: datetime) -> float:
         return x(time.timestamp())

@@ -278,18 +278,23 @@ def read_tree(file: KnownTree, name: str, set: ChangedNumbers = ()) -> dict[str,
 @router.get("/trees/view/{name:path}", include_in_schema=False)
 def show_tree(request: Request, here: CurrentState, file: KnownTree, name: str) -> Response:
     """Show the page of a tree."""
-    tree = file.tree
+    # Comparing a tree with the one before takes less time than computing what the page shows.
+    view, more = here.cached(("tree", name), (file,), lambda: (read_tree(file, name), _of_tree(file.tree)))
+    versions = len(read_history(tree_path(here.settings, name)))
+    return html_page(request, "tree.html", view, versions=versions, **more)
+
+
+def _of_tree(tree: Tree) -> dict[str, Any]:
+    """Return what only the page of a tree shows: the inputs with the largest effect, and the formats it can have."""
     unfit = [problem.node for problem in links_without_bayes_net(tree) if problem.node]
     bars = tornado(tree)[:TORNADO_BARS]
-    more: dict[str, Any] = {
+    return {
         "both": None if tree.origin is None else tree.origin.reconciliation,
         "bars": bars,
         "drivers": [_driver(tree, bar) for bar in bars[:DRIVERS_SHOWN]] if len(tree.nodes) > 1 else [],
         "forms": {title: kinds for title, kinds in EXPORTS.items() if not unfit or title != BAYES_NET},
         "unfit": unfit,
-        "versions": len(read_history(tree_path(here.settings, name))),
     }
-    return html_page(request, "tree.html", read_tree(file, name), **more)
 
 
 def _driver(tree: Tree, bar: TornadoBar) -> dict[str, Any]:
