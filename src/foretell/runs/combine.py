@@ -3,11 +3,12 @@
 No forecaster and no tool may import this module.
 """
 
+import json
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from math import isnan, sqrt
 from pathlib import Path
@@ -832,9 +833,9 @@ def _decided_trees(store: RunStore, run: str) -> Iterator[TreeExample]:
                 )
 
 
-def _spec(row: RunRow | None) -> RunSpec | None:
+def _spec(row: RunRow) -> RunSpec | None:
     try:
-        return None if row is None else spec_from_json(row.spec)
+        return spec_from_json(row.spec)
     except InputError:
         return None
 
@@ -858,11 +859,30 @@ def _runs_of(store: RunStore, spec: RunSpec) -> _Runs:
 
 
 def _look_up_runs(store: RunStore, spec: RunSpec) -> Iterator[tuple[RunRow, tuple[int, str]]]:
+    """Yield runs of the same forecaster and model that have outcomes, with their number and the time of the last.
+
+    A run without the leakage filter is never the same as another. All runs are read at once, and each spec is parsed
+    once, because every run that is scored asks for this.
+    """
+    rows = {row.id: row for row in (*store.runs(), *store.deleted_runs())}
     for run, counts in RunOutcomes(store).count().items():
-        row = store.run(run)
-        other = _spec(row)
-        if row is not None and other is not None and _same(other, spec):
+        row = rows.get(run)
+        if row is not None and _made_by(json.dumps(row.spec)) == (spec.forecaster, spec.models.get("agent"), True):
             yield row, counts
+
+
+MOST_SPECS = 10_000
+"""Maximum number of specs whose forecaster and model are kept in memory."""
+
+
+@lru_cache(MOST_SPECS)
+def _made_by(text: str) -> tuple[str, str | None, bool] | None:
+    """Return the forecaster, model and leakage filter of a stored spec; None if this version cannot read it."""
+    try:
+        spec = spec_from_json(json.loads(text))
+    except InputError:
+        return None
+    return spec.forecaster, spec.models.get("agent"), spec.leakage_filter
 
 
 def past_trials(store: RunStore, runs: Iterable[str]) -> Examples | None:
@@ -880,15 +900,6 @@ def past_trials(store: RunStore, runs: Iterable[str]) -> Examples | None:
         outcome=np.array([outcome for outcome, _ in answers], np.float64),
         known_on=np.array([day for _, day in answers], "M8[D]"),
         weight=np.ones(len(answers)),
-    )
-
-
-def _same(one: RunSpec, other: RunSpec) -> bool:
-    """Return whether two runs have the same forecaster and model. Runs without the leakage filter never do."""
-    return (one.forecaster, one.models.get("agent"), one.leakage_filter) == (
-        other.forecaster,
-        other.models.get("agent"),
-        True,
     )
 
 
