@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foretell.questions.as_of import AsOf, instant
-from foretell.questions.codec import from_json, parse_literal, to_json
+from foretell.questions.codec import from_json, parse_literal, plain_data, to_json
 from foretell.questions.errors import InputError
 from foretell.questions.forecast import Categorical, Cost, Failure, Forecast, Numeric
 from foretell.questions.question import (
@@ -159,3 +159,9 @@ def test_literal_is_parsed_although_another_parser_runs(monkeypatch: pytest.Monk
     monkeypatch.setattr(ast, "parse", parse_meanwhile)
     assert parse_literal("{'p': 1}") == {"p": 1}
     assert not failures
+
+
+def test_a_value_becomes_plain_data_field_by_field_but_its_class_does_not() -> None:
+    cost = plain_data({"of": Cost(dollars=0.5, calls=2)})
+    assert (cost["of"]["dollars"], cost["of"]["calls"]) == (0.5, 2)
+    assert plain_data(Cost) is Cost
