@@ -113,6 +113,8 @@ CUT = """() => [...document.querySelectorAll('main table')].filter(table => {
   const box = table.closest('.scroll, figure, details:not([open])') ?? table.parentElement;
   return table.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX === 'visible';
 }).length"""
+WIDE = """() => [...document.querySelectorAll('main table.board')]
+  .filter(table => table.checkVisibility() && table.scrollWidth > table.parentElement.clientWidth + 1).length"""
 TORN = """() => {
   const found = [], seen = one => one.checkVisibility({ visibilityProperty: true, opacityProperty: true });
   for (const svg of document.querySelectorAll('main svg.ft')) {
@@ -346,6 +348,8 @@ def test_every_page_fits_every_width_in_light_and_dark(
                 problems.append(f"{address} scrolls sideways at {width}")
             if page.evaluate(CUT):
                 problems.append(f"{address} cuts a table at {width}")
+            if width >= 1280 and page.evaluate(WIDE):
+                problems.append(f"{address} has a leaderboard that scrolls sideways at {width}")
             problems += [f"{address} at {width}: {problem}" for problem in page.evaluate(TORN)]
             if SCREENSHOTS and width in SHOTS:
                 page.emulate_media(color_scheme=SHOTS[width])
