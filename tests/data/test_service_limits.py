@@ -109,7 +109,6 @@ def test_a_request_that_ends_after_its_client_returns_its_units_and_leaves_no_fi
     file, limits = tmp_path / "s.db", [limit(1, 0.0, "at once")]
     store = ServiceStore(file)
     taken = take(store, limits)
-    assert not take(store, limits).units
     store.close()
     give_back(store, taken, limits)
     files = [os.path.realpath(each) for each in Path("/proc/self/fd").iterdir()]
