@@ -544,13 +544,18 @@ NOT_CALLABLE = pattern(r"[^a-zA-Z0-9_-]+")
 def tool_calls(sent: Iterable[tuple[Any, Any, Any]], request: Request) -> tuple[ToolCall, ...]:
     """The calls of a reply, each sent as id, name and arguments.
 
-    Missing or repeated ids are replaced by the position in the conversation.
+    Missing ids are replaced by the position in the conversation, which is added to repeated ones.
+
+    >>> sent = [("b_2", "f", "{}"), ("b", "f", "{}"), ("b", "f", "{}"), (None, "f", "{}")]
+    >>> [call.id for call in tool_calls(sent, Request(model="m", messages=()))]
+    ['b_2', 'b', 'b_2_2', 'call_3']
     """
     before = sum(len(message.calls) for message in request.messages if isinstance(message, AssistantMessage))
     calls: dict[str, ToolCall] = {}
     for place, (raw, name, arguments) in enumerate(sent, before):
         id = raw if isinstance(raw, str) and raw else f"call_{place}"
-        id = f"{id}_{place}" if id in calls else id
+        while id in calls:
+            id = f"{id}_{place}"
         calls[id] = ToolCall(id=id, name=call_name(name, request), arguments=arguments_text(arguments))
     return tuple(calls.values())
 
