@@ -267,34 +267,38 @@ def _same_templates(
     questions: Sequence[StandingQuestion], claims: Mapping[str, ClaimTemplate]
 ) -> dict[str, ClaimTemplate]:
     """Return the claims with one template for those that ask the same in other words, but for a number."""
-    texts = {standing.id: standing.question for standing in questions}
+    asked = {standing.id: standing.question for standing in questions if standing.id in claims}
     alike: dict[str, list[str]] = {}
     for id, claim in claims.items():
         alike.setdefault(claim.template, []).append(id)
+    # Only groups that agree in all of this can ask the same. With hundreds of questions, most agree with no other.
+    comparable: dict[tuple[object, ...], list[list[str]]] = {}
+    for ids in alike.values():
+        keys = {_but_for_wording(asked[id], claims[id]) for id in ids}
+        if len(keys) == 1 and (key := keys.pop()) is not None:
+            comparable.setdefault(key, []).append(ids)
     result = dict(claims)
-    groups = list(alike.values())
-    for one, other in combinations(range(len(groups)), 2):
-        first, second = groups[one], groups[other]
-        pairs = [(texts[a], claims[a], texts[b], claims[b]) for a in first for b in second]
-        if pairs and all(_but_for_a_number(*pair) for pair in pairs):
-            template = min(claims[first[0]].template, claims[second[0]].template)
-            groups[one], groups[other] = [], [*first, *second]
-            result |= {id: replace(claims[id], template=template) for id in (*first, *second)}
+    for groups in comparable.values():
+        senses = {id: _sense(asked[id]) for ids in groups for id in ids} if len(groups) > 1 else {}
+        for one, other in combinations(range(len(groups)), 2):
+            first, second = groups[one], groups[other]
+            pairs = [(a, b) for a in first for b in second]
+            due = [max(asked[a].due, asked[b].due).date() for a, b in pairs]
+            if pairs and all(compare(senses[a], senses[b], day).same for (a, b), day in zip(pairs, due, strict=True)):
+                template = min(claims[first[0]].template, claims[second[0]].template)
+                groups[one], groups[other] = [], [*first, *second]
+                result |= {id: replace(claims[id], template=template) for id in (*first, *second)}
     return result
 
 
-def _but_for_a_number(question: Question, claim: ClaimTemplate, other: Question, second: ClaimTemplate) -> bool:
-    """Return whether two questions in different words ask the same but for one number."""
-    if _shape(claim) != _shape(second) or sum(isinstance(slot, Strike) for slot in claim.slots) != 1:
-        return False
-    if _masked(question.criteria) != _masked(other.criteria):
-        return False
-    due = max(question.due, other.due).date()
-    one, two = (_sense(asked) for asked in (question, other))
-    return (
-        one.until == two.until
-        and compare(replace(one, numbers=frozenset()), replace(two, numbers=frozenset()), due).same
-    )
+def _but_for_wording(question: Question, claim: ClaimTemplate) -> tuple[object, ...] | None:
+    """Return what must agree if two questions in different words ask the same but for one number.
+
+    None if there is not exactly one number.
+    """
+    if sum(isinstance(slot, Strike) for slot in claim.slots) != 1:
+        return None
+    return (*_shape(claim), _masked(question.criteria), _sense(question).until)
 
 
 def _shape(claim: ClaimTemplate) -> list[tuple[str, str]]:
@@ -305,8 +309,9 @@ def _shape(claim: ClaimTemplate) -> list[tuple[str, str]]:
 
 
 def _sense(question: Question) -> QuestionSense:
+    """Return what a question asks, without its numbers."""
     closes: date | None = question.closes_at.date() if question.closes_at else None
-    return sense(question.text, question.due.date(), closes)
+    return replace(sense(question.text, question.due.date(), closes), numbers=frozenset())
 
 
 # Groups by series: thresholds of one number on one day.

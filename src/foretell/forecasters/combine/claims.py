@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -161,6 +162,7 @@ class ClaimTemplate:
         return not TEMPORARY.search(self.template)
 
 
+@lru_cache(maxsize=1 << 14)
 def read_claim(text: str, asked_on: date) -> ClaimTemplate | None:
     """Parse a claim; None if it has no strike or deadline, or if its wording makes the order doubtful.
 
