@@ -646,3 +646,16 @@ def test_the_tree_shows_ranges_and_the_arithmetic_of_each_claim(settings: Settin
     expect(root.locator(".pbar .spread").first).to_be_hidden()
     page.locator("#reset").click()
     expect(root.locator(".sum")).to_be_visible()
+
+
+def test_the_tree_is_computed_after_the_page_is_drawn(trees: Path, site: Any, page: Any):
+    page.add_init_script("addEventListener('DOMContentLoaded', () => new MutationObserver((seen, own) => {"
+                         " own.disconnect(); window.graphAt = performance.now(); }).observe("
+                         "document.getElementById('canvas'), { attributeFilter: ['class'] }));")  # fmt: skip
+    page.goto(f"{site.url}/trees/view/nvda")
+    expect(page.locator("#tools")).to_be_visible()
+    drawn = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    assert page.evaluate(f"[{drawn} < window.graphAt, document.getElementById('answer').textContent !== '']") == [
+        True,
+        True,
+    ]

@@ -28,6 +28,16 @@ SHEETS = (
     *("home.css", "arena.css", "record.css", "tree.css"),
 )
 """Style sheets of pages, in the order in which a page has them; later ones override earlier ones."""
+AFTER_PAINT = ("tree.js",)
+"""Scripts that begin when the page has been drawn, because they compute and lay out much of it anew."""
+_WHEN_DRAWN = """\
+{{
+const begin = {};
+const drawn = new PerformanceObserver(() => {{ drawn.disconnect(); setTimeout(begin); }});
+if (PerformanceObserver.supportedEntryTypes.includes('paint')) drawn.observe({{ type: 'paint', buffered: true }});
+else begin();
+}}
+"""
 
 router = APIRouter()
 
@@ -42,7 +52,12 @@ def static_text(name: str) -> str | None:
     names = {path.name for path in STATIC_FOLDER.iterdir() if path.suffix in MEDIA_TYPES}
     if name not in names:
         return None
-    return bundle(name, _source) if name.endswith(".js") else _source(name)
+    if not name.endswith(".js"):
+        return _source(name)
+    script = bundle(name, _source)
+    if name in AFTER_PAINT:
+        return _WHEN_DRAWN.format(script.removesuffix("();\n"))
+    return script
 
 
 def _source(name: str) -> str:
