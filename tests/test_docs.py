@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from fakes.processes import forked_on_path
+from foretell import plugins
 from foretell.models.facts import facts_of
-from foretell.plugins import FORMER_NAMES
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -79,6 +79,7 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pyt
         monkeypatch.setenv(name, str(value))
     path = (str(programs), str(Path(sys.executable).parent), os.environ["PATH"])
     monkeypatch.setenv("PATH", os.pathsep.join(path))
+    monkeypatch.setattr(plugins, "_REGISTERED", {})  # What a page registers is gone after it.
     names: dict[str, object] = {}
     printed, notes, before = "", "", ""
     with forked_on_path(programs):
@@ -108,7 +109,7 @@ def test_templates_and_examples_name_forecasters_and_rules_as_they_are_called_no
         (path.name, former)
         for path in [*(ROOT / "src/foretell/operations").rglob("*.yaml"), *(ROOT / "examples").rglob("*.yaml")]
         for forecaster, listed in named.findall(path.read_text(encoding="utf-8"))
-        for former in FORMER_NAMES["forecasters" if forecaster else "synthesis_rules"]
+        for former in plugins.FORMER_NAMES["forecasters" if forecaster else "synthesis_rules"]
         if former in re.findall(r"[\w-]+", listed)
     ]
     assert found == []

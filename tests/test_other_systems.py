@@ -10,16 +10,15 @@ import pytest
 from foretell.data import files
 
 WITHOUT_UNIX = """
-import ast, asyncio, fcntl, importlib, os, pkgutil, signal, subprocess, sys, types
+import asyncio, fcntl, importlib, os, pkgutil, re, signal, subprocess, sys, types
 from contextlib import suppress
 from pathlib import Path
 
 import foretell
 
 folder = Path(foretell.__path__[0])
-statements = [node for path in folder.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-names = {alias.name for node in statements if isinstance(node, ast.Import) for alias in node.names}
-names |= {str(node.module) for node in statements if isinstance(node, ast.ImportFrom)}
+texts = [path.read_text(encoding="utf-8") for path in folder.rglob("*.py")]
+names = {name for text in texts for name in re.findall(r"^ *(?:import|from) ([\\w.]+)", text, re.M)}
 unix = ("fcntl", "grp", "pty", "pwd", "readline", "resource", "syslog", "termios", "tty", "uvloop")
 # Other packages know which system this is. They are imported as they are here.
 for name in sorted(names - {"msvcrt", *unix}):
