@@ -66,9 +66,12 @@ def noncentral_student_below(t: float, freedom: float, shift: float) -> float:
     if t < 0:
         return 1 - noncentral_student_below(-t, freedom, -shift)
     rate, square = shift * shift / 2, t * t
-    if square == 0 or rate == 0:
-        return normal_below(-shift) if square == 0 else student_below(t, freedom)
     x, rest, b = square / (freedom + square), freedom / (freedom + square), freedom / 2
+    # A square may be too small or too large for a float.
+    if x == 0 or rate == 0:
+        return normal_below(-shift) if x == 0 else student_below(t, freedom)
+    if not rest > 0:
+        return 1.0
     # Poisson weights further from their centre are below 1e-20.
     first = max(0, math.floor(rate - 10 * math.sqrt(rate) - 10))
     last = math.ceil(rate + 10 * math.sqrt(rate) + 40)
