@@ -100,6 +100,10 @@ def test_a_plan_shows_the_prompts_of_this_run(place: Path, provider: BackgroundM
     assert roles[:2] == ["agent, scout", "analyzer, plan"]
     assert roles[-3:] == ["filter", "summariser", "judge"]
     assert "tool web_search" in searching[0]["text"]
+    single = answer(
+        "run", "run.yaml", "--plan", "--prompts", "--set", "combine=judged", "--set", "trials=1"
+    )["prompts"]  # fmt: skip
+    assert "judge" not in [prompt["role"] for prompt in single], "one trial has nothing to compare"
     tree = answer("run", "run.yaml", "--plan", "--prompts", "--set", "forecaster=tree", "--set", "options.rule=average")
     assert [prompt["role"] for prompt in tree["prompts"]][:2] == ["analyzer", "grounder"]
     assert provider.stats()["arrived"] == 0
