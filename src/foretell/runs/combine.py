@@ -202,16 +202,12 @@ def combined_answers(
     for question in questions:
         askings.setdefault(question.id, {}).setdefault(question.as_of.at, question)
     groups: dict[tuple[str, datetime], list[Forecast]] = {}
-    failed: dict[tuple[str, datetime], int] = {}
     for answer in answers:
-        key = (answer.question_id, answer.as_of.at)
         if isinstance(answer, Forecast) and (how.fallback or not answer.fallback):
-            groups.setdefault(key, []).append(answer)
-        else:
-            failed[key] = failed.get(key, 0) + 1
+            groups.setdefault((answer.question_id, answer.as_of.at), []).append(answer)
     estimates = [
-        _estimates(trials, how, failed.get(key, 0), _asking(askings.get(key[0], {}), key[1]))
-        for key, trials in groups.items()
+        _estimates(trials, how, _asking(askings.get(question_id, {}), at))
+        for (question_id, at), trials in groups.items()
     ]
     fitted = _calibrated([each.rows for each in estimates], how)
     return [_combined(each, how, p) for each, p in zip(estimates, fitted, strict=True)]
@@ -222,12 +218,10 @@ def _asking(askings: Mapping[datetime, Question], at: datetime) -> Question | No
     return next(iter(askings.values())) if len(askings) == 1 else askings.get(at)
 
 
-def _estimates(
-    answers: Sequence[Forecast], how: CombinationSettings, failed: int, question: Question | None
-) -> QuestionEstimates:
+def _estimates(answers: Sequence[Forecast], how: CombinationSettings, question: Question | None) -> QuestionEstimates:
     panel = next((answer for answer in answers if how.judged and answer.forecaster == PANEL), None)
     trials = [answer for answer in answers if answer.forecaster != PANEL] or list(answers)
-    direct = Aggregate(rule=how.rule).apply([_direct(trial) for trial in trials], failed=failed)
+    direct = Aggregate(rule=how.rule).apply([_direct(trial) for trial in trials])
     if how.rule == "logit-mean" and (reconciled := _reconciled_with_all(trials)) is not None:
         direct = reconciled.direct
     both = _reconciliation(trials, direct)
