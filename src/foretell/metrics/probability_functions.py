@@ -47,6 +47,7 @@ def student_quantile(p: float, freedom: float) -> float:
     """
     if p > 0.5:
         return -student_quantile(1 - p, freedom)
+    p, freedom = float(p), float(freedom)  # A result of NumPy's type would be cached for equal floats.
     height = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
     t, step = normal_quantile(p), math.inf
     # The tail is convex and heavier than the normal one, so Newton's steps from there go down and never too far.
