@@ -100,8 +100,8 @@ class ResponsesApi:
         seed = request.settings.seed
         if self.cache_key and (request.tools or seed is not None):
             # The format has no seed parameter. The seed only gives each trial of a question its own cache.
-            opening = json.dumps([instructions, items[:1], [tool.name for tool in request.tools], seed]).encode()
-            body["prompt_cache_key"] = sha256(opening).hexdigest()[:32]
+            opening = json.dumps([instructions, items[:1], [tool.name for tool in request.tools]]).encode()
+            body["prompt_cache_key"] = sha256(opening).hexdigest()[:32] + (f"-{seed}" if seed is not None else "")
         return body | _settings(request, facts)
 
     def _choice(self, force: str, facts: ModelFacts) -> Any:

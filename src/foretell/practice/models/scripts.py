@@ -25,6 +25,7 @@ OBJECTION = "could not be used"
 """Words that every objection to an answer contains."""
 _QUESTION = pattern(r"^# Question\s+(.+?)\s*$", re.MULTILINE)
 _NUMBER = pattern(r"-(\d+)$")
+_PAST_CASES = pattern(r"\s*About [^\n]* of questions like this came true[^\n]*(?:\n- [^\n]*)*")
 _TODAY = pattern(r"Today is (\d{4}-\d\d-\d\d)")
 ScriptPart = Callable[[ModelQuery, Mapping[str, Any]], dict[str, Any]]
 """Maps a request and the fields of the requested answer to that answer."""
@@ -82,8 +83,8 @@ def agent_results(text: str) -> SearchResults:
 
 def conversation_seed(query: ModelQuery) -> Any:
     """Return what distinguishes the trials of a question; None if nothing does."""
-    # The Responses format has no seed; there the cache key distinguishes trials.
-    return query.json.get("seed", query.json.get("prompt_cache_key"))
+    # The Responses format has no seed; there the cache key ends with it.
+    return query.json.get("seed", query.json.get("prompt_cache_key", "").partition("-")[2] or None)
 
 
 def agent_script(query: ModelQuery) -> ScriptedReply:
@@ -369,7 +370,7 @@ def _answered_leaves(query: ModelQuery, fields: Mapping[str, Any]) -> dict[str, 
 def _part_chance(query: ModelQuery, name: str) -> float:
     """Return the probability of a claim, so that all parts of a question together come near its direct estimate."""
     sections = _sections(query)
-    claim = sections.get(name, query.last[:200])
+    claim = _PAST_CASES.sub("", sections.get(name, query.last[:200]))  # They change from day to day.
     whole = sections.get("What is asked") or sections.get("What it is a part of")
     return chance(claim) if whole is None else _near(chance(whole) ** (1 / PLANNED), claim)
 
