@@ -229,3 +229,15 @@ def test_threads_may_create_the_first_values_together():
     with ThreadPoolExecutor(8) as pool:
         values = list(pool.map(lambda x: Value(x=x % 2), range(400)))
     assert set(values) == {Value(x=0), Value(x=1)}
+
+
+def test_names_for_patterns_are_known_before_the_first_use() -> None:
+    @frozen(kw_only=False)
+    class Place:
+        town: str
+        street: str = ""
+
+    assert Place.__match_args__ == ("town", "street")
+    match Place("Oslo", "Gate"):
+        case Place(town, street):
+            assert (town, street) == ("Oslo", "Gate")

@@ -66,6 +66,8 @@ def _freeze(kind: Any, kw_only: bool, eq: bool) -> Any:
         if name == "__hash__" or name not in written:
             _compile_at_first_call(kind, name, source)
     kind.__signature__ = _Signature()
+    if "__match_args__" not in written:
+        kind.__match_args__ = _MatchArgs()
     return kind
 
 
@@ -166,6 +168,13 @@ def _refuse_to_assign(self: Any, name: str, value: object) -> None:
 
 def _refuse_to_delete(self: Any, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+class _MatchArgs:
+    """The names that a pattern takes by position, for which the fields must be read."""
+
+    def __get__(self, instance: object, kind: Any) -> tuple[str, ...]:
+        return tuple(part.name for part in fields(kind) if part.init and not part.kw_only)
 
 
 class _Signature:
