@@ -1,29 +1,29 @@
-"""Practice models call the tool that they are forced to call."""
+"""What simulated models answer depends on the question and the trial, and not on the day."""
 
 import pytest
-from tests.forecasters.tree.scripted_tree import SEARCH, model_query
 
-from foretell.models.model import Request, ToolSpec, UserMessage
-from foretell.models.structured_output import closed_object
-from foretell.practice.models.scripts import agent_script, tree_script
+from foretell.practice.models.formats import ModelQuery
+from foretell.practice.models.scripts import _part_chance, conversation_seed
 
-TEXT = {"type": "string"}
-SUBMIT = ToolSpec(name="submit", description="", parameters=closed_object({"p": {"type": "number"}, "reason": TEXT}))
-SERIES = ToolSpec(name="fetch_series", description="", parameters=closed_object({"id": TEXT}))
-READ = ToolSpec(
-    name="summarize_results",
-    description="",
-    parameters=closed_object({"ids": {"type": "array", "items": TEXT}, "question": TEXT}),
+CLAIM = "# Claim\n\nThe port opens.\n\nAbout {} of questions like this came true, worth about 4 past cases.\n- {}\n\n"
+
+
+def query(text: str = "", **body: object) -> ModelQuery:
+    return ModelQuery(format="responses", hash="0", json=body, model="practice", words=text, last=text)
+
+
+@pytest.mark.parametrize(
+    ("body", "seed"),
+    [({"seed": 3}, 3), ({"prompt_cache_key": "9c184d74-3"}, "3"), ({"prompt_cache_key": "9c184d74"}, None), ({}, None)],
 )
-CONCLUDE = ToolSpec(name="conclude", description="", parameters=closed_object({"report": TEXT}))
+def test_trials_are_distinguished_by_their_seed_alone(body: dict[str, object], seed: object) -> None:
+    assert conversation_seed(query(**body)) == seed
 
 
-@pytest.mark.parametrize("script", [agent_script, tree_script])
-@pytest.mark.parametrize("tools", [(SEARCH, READ, SERIES, SUBMIT), (SEARCH, CONCLUDE)], ids=["agent", "leaf"])
-def test_a_forced_tool_is_called(script, tools):
-    for tool in tools:
-        request = Request(
-            model="x:searcher", messages=(UserMessage(text="# Question\n\nSnow?"),), tools=tools, force=tool.name
-        )
-        (call,) = script(model_query(request)).calls
-        assert call.name == tool.name
+def test_past_cases_do_not_change_the_chance_of_a_claim() -> None:
+    today, tomorrow = (
+        query(CLAIM.format(*past) + "# What is asked\n\nDoes it open?")
+        for past in (("17 % (80 % interval 4.1 % to 49 %)", "A port: yes"), ("<1 % (80 % interval 0 % to 4 %)", "None"))
+    )
+    other = query(CLAIM.replace("opens", "closes") + "# What is asked\n\nDoes it open?")
+    assert _part_chance(today, "Claim") == _part_chance(tomorrow, "Claim") != _part_chance(other, "Claim")

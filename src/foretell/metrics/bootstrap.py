@@ -201,7 +201,7 @@ def resample_units(sums: Floats, resampling: Resampling, stream: int = 0) -> Flo
     # Many units are multiplied in single precision, which takes half the time.
     deviations = (sums - mean).astype(np.float64 if n <= FEW_UNITS else np.float32)
     columns = [tuple(column) for column in deviations.T.tolist()]
-    place = {column: at for at, column in enumerate(sorted(set(columns)))}  # `np.unique` takes twenty times as long.
+    place = {column: at for at, column in enumerate(sorted(set(columns)))}  # `np.unique` takes 3 to 6 times as long.
     distinct = np.array(list(place), deviations.dtype).T
     # Equal columns get equal results, although the product may add in another order in another column.
     return _resampled(distinct, resampling, stream)[:, [place[column] for column in columns]] + n * mean
